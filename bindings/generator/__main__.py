@@ -11,18 +11,18 @@ from pathlib import Path
 from bindings.generator import cpp, ctypes, go, idiomatic, java, lua, node, python, rust, swig
 from bindings.generator.api import ROOT, Api, load
 
-# Of each language a function from the description to its files: path below the root -> text.
+# For each language a function that maps the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
     "all": idiomatic.files,
-    "C++": cpp.generate,
+    "C++": cpp.files,
     "ctypes": ctypes.files,
     "Go": go.files,
-    "Java": java.write,
+    "Java": java.files,
     "Lua": lua.files,
     "Node.js": node.files,
-    "Python": python.write,
-    "Rust": rust.generate,
-    "SWIG": swig.write,
+    "Python": python.files,
+    "Rust": rust.files,
+    "SWIG": swig.files,
 }
 
 
@@ -35,13 +35,13 @@ def main() -> int:
     api = load()
     files = {ROOT / path: text for write in LANGUAGES.values() for path, text in write(api).items()}
     differ = [path for path, text in files.items() if read(path) != text]
-    # What no module writes any more is stale.
+    # Files that no module writes any more are stale.
     stale = [path for path in generated() if path not in files]
     if arguments.check:
         for path in differ:
             show(path, files[path])
         for path in stale:
-            print(f"{path.relative_to(ROOT)}: no language's module writes it; remove it")
+            print(f"{path.relative_to(ROOT)}: no module of the generator writes it; remove it")
         return 1 if differ or stale else 0
     for path in differ:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def read(path: Path) -> str | None:
 
 
 def generated() -> list[Path]:
-    """The files in folders named `generated` of the languages."""
+    """Lists the files in folders named `generated`."""
     folders = (ROOT / "bindings", ROOT / "docs", ROOT / "include")
     found = [path for folder in folders for path in folder.glob("**/generated/**/*")]
     skipped = {"node_modules", "target", "vendor"}

@@ -6,50 +6,51 @@ docs/gcx-api.md says what the keys mean; attributes have the same names.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIPTION = ROOT / "docs" / "gcx-api.json"
 
 Json = dict[str, Any]
+Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Type:
-    """What parameters, fields and results have in common."""
+    """The common part of parameters, fields and results."""
 
     type: str  # as C writes it
     kind: str
     base: str
-    pointer: bool
-    nullable: bool
-    ownership: str | None
-    lifetime: str | None
+    pointer: bool = False
+    nullable: bool = False
+    ownership: str | None = None
+    lifetime: str | None = None
 
     @property
     def is_const(self) -> bool:
         return self.type.startswith("const ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Parameter(Type):
     name: str
     direction: str  # "in", "out", "inout"
-    elements: str | None  # the parameter that has the array's length
-    written: str | None  # the parameter that receives how many were written
-    destroy: str | None
+    elements: str | None = None  # the parameter that has the array's length
+    written: str | None = None  # the parameter that receives how many were written
+    destroy: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Field(Type):
     name: str
     brief: str
     offset: int
     size: int
-    elements: int | None  # of an array
+    elements: int | None = None  # of an array
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Function:
     doc: str
     parameters: tuple[Parameter, ...]
     result: Type
-    answers: tuple[str, ...]  # results that are no failure, beside GCX_SUCCESS
+    answers: tuple[str, ...] = ()  # results other than GCX_SUCCESS that are no failure
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class Struct:
     doc: str
     size: int
     align: int
-    struct_size: bool  # it begins with that
-    init: str | None
+    struct_size: bool  # whether it begins with that field
     fields: tuple[Field, ...]
+    init: str | None = None
 
     @property
     def own_fields(self) -> tuple[Field, ...]:
-        """The fields that mean something to a caller: neither struct_size nor reserved ones."""
+        """The fields without struct_size and reserved ones."""
         return tuple(
             field for field in self.fields if field.name not in ("struct_size", "reserved")
         )
@@ -154,104 +155,18 @@ class Api:
 
 
 def load(path: Path = DESCRIPTION) -> Api:
-    """The description. A key that it lacks where it must have one is a KeyError."""
+    """The description. A key that it lacks is a TypeError, unless the attribute has a default."""
     described = json.loads(path.read_text(encoding="utf-8"))
-    library = described["library"]
-    return Api(
-        soname=library["soname"],
-        version=library["version"],
-        groups=tuple(described["groups"]),
-        functions=tuple(_function(entry) for entry in described["functions"]),
-        structs=tuple(_struct(entry) for entry in described["structs"]),
-        enums=tuple(
-            Enum(**_named(entry), values=tuple(_value(value) for value in entry["values"]))
-            for entry in described["enums"]
-        ),
-        constants=tuple(
-            Constant(
-                name=entry["name"],
-                value=entry["value"],
-                brief=entry["brief"],
-                group=entry["group"],
-                type=entry["type"],
-            )
-            for entry in described["constants"]
-        ),
-        handles=tuple(Handle(**entry) for entry in described["handles"]),
-        callbacks=tuple(
-            Callback(
-                name=entry["name"],
-                brief=entry["brief"],
-                doc=entry["doc"],
-                parameters=_parameters(entry),
-                result=Type(**_type(entry["result"])),
-            )
-            for entry in described["callbacks"]
-        ),
-        natives=tuple(Native(**entry) for entry in described["natives"]),
-    )
+    return _made(Api, {**described, **described["library"]})
 
 
-def _named(entry: Json) -> Json:
-    return {key: entry[key] for key in ("name", "group", "brief", "doc")}
+def _made(cls: type[Made], entry: Json) -> Made:
+    """An object of the class, with the entry's values of its attributes."""
+    hints = get_type_hints(cls)
+    return cls(**{name: _value(hint, entry[name]) for name, hint in hints.items() if name in entry})
 
 
-def _type(entry: Json) -> Json:
-    return {
-        "type": entry["type"],
-        "kind": entry["kind"],
-        "base": entry["base"],
-        "pointer": entry.get("pointer", False),
-        "nullable": entry.get("nullable", False),
-        "ownership": entry.get("ownership"),
-        "lifetime": entry.get("lifetime"),
-    }
-
-
-def _parameters(entry: Json) -> tuple[Parameter, ...]:
-    return tuple(
-        Parameter(
-            **_type(parameter),
-            name=parameter["name"],
-            direction=parameter["direction"],
-            elements=parameter.get("elements"),
-            written=parameter.get("written"),
-            destroy=parameter.get("destroy"),
-        )
-        for parameter in entry["parameters"]
-    )
-
-
-def _function(entry: Json) -> Function:
-    return Function(
-        **_named(entry),
-        parameters=_parameters(entry),
-        result=Type(**_type(entry["result"])),
-        answers=tuple(entry.get("answers", ())),
-    )
-
-
-def _value(entry: Json) -> Value:
-    return Value(name=entry["name"], value=entry["value"], brief=entry["brief"])
-
-
-def _struct(entry: Json) -> Struct:
-    fields = tuple(
-        Field(
-            **_type(field),
-            name=field["name"],
-            brief=field["brief"],
-            offset=field["offset"],
-            size=field["size"],
-            elements=field.get("elements"),
-        )
-        for field in entry["fields"]
-    )
-    return Struct(
-        **_named(entry),
-        size=entry["size"],
-        align=entry["align"],
-        struct_size=entry["struct_size"],
-        init=entry.get("init"),
-        fields=fields,
-    )
+def _value(hint: Any, value: Any) -> Any:
+    if get_origin(hint) is tuple:
+        return tuple(_value(get_args(hint)[0], item) for item in value)
+    return _made(hint, value) if is_dataclass(hint) and isinstance(hint, type) else value

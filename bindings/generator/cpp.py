@@ -18,7 +18,7 @@ NAMESPACES = {
 NO_ENUMS = {"gcx_result", "gcx_stream_sync"}
 # Constants by prefix that are an enum class of flags.
 FLAGS = ("SPLIT", "CONTEXT", "EVENT", "PREPARE", "LEASE", "RESIZE", "RESERVATION", "GRAPH")
-# Constants that requests and time-outs have other means for, and those of the preprocessor.
+# Constants of requests and timeouts, which C++ writes otherwise, and those of the preprocessor.
 NO_CONSTANTS = re.compile(r"GCX_(SM_REQUEST_.*|FOREVER|VERSION.*)")
 NAMES = {
     "GCX_SPLIT_IGNORE_SM_COSCHEDULING": "fine",
@@ -29,7 +29,7 @@ NAMES = {
 KEYWORDS = {"private"}
 
 
-def generate(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     files = {"constants": _constants(api), "raw": _functions(api)}
     return {f"{FOLDER}/{name}.hpp": text for name, text in files.items()}
 
@@ -63,7 +63,7 @@ def _constants(api: Api) -> str:
 
 
 def _enum(enum: Enum) -> list[str]:
-    """The values in a namespace; they stay of C's type."""
+    """The values in a namespace, with C's type."""
     namespace = NAMESPACES.get(enum.name, plain(enum.name))
     common = enum.values[0].name
     while not all(value.name.startswith(common) for value in enum.values):
@@ -93,8 +93,8 @@ def _functions(api: Api) -> str:
         if function.result.type == "gcx_result":
             body += [*_function(api, function), ""]
     head = (
-        "Part of gcx.hpp: the functions of gcx.h as gcx::raw, for handles of C's. They throw "
-        "gcx::error, and return what C's write."
+        "Part of gcx.hpp: the functions of gcx.h as gcx::raw, for C's handles. They throw "
+        "gcx::error, and return what C's functions write."
     )
     includes = ['#include "../error.hpp"', "", "#include <cstdint>", "#include <vector>"]
     return _file(head, includes, body[:-1], "gcx::raw")
@@ -127,7 +127,7 @@ def _type(parameter: Parameter) -> str:
 
 
 def _list(function: Function, array: Parameter) -> list[str]:
-    """A function that writes to an array and says how many elements there are."""
+    """A function that writes an array and its length."""
     inputs = tuple(p for p in function.parameters if p.direction == "in" and p.name != "capacity")
     passed = ", ".join(parameter.name for parameter in function.parameters)
     lines = [
@@ -135,7 +135,7 @@ def _list(function: Function, array: Parameter) -> list[str]:
         "uint32_t capacity, uint32_t* count) {",
         f"    return {function.name}({passed});",
         "};",
-        # Numbers of SMs are asked for once: the kernel that notes them runs each time.
+        # Called once for SM numbers, since each call runs the kernel that notes them.
         f"return detail::listed<{array.base}>(list"
         + (", GCX_MAX_SMS);" if array.base == "uint32_t" else ");"),
     ]

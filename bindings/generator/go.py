@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bindings.generator.api import Api, Callback, Function, Struct, Type, Value
-from bindings.generator.text import NOTICE, plain, wrapped
+from bindings.generator.text import plain, render_file, wrapped
 
 FOLDER = "bindings/go/generated/raw"
 INITIALISMS = {word.lower(): word for word in ("SM", "SMs", "ID", "IDs", "MPS", "PID", "UUID")}
@@ -21,15 +21,8 @@ TYPES = {
 
 
 def files(api: Api) -> dict[str, str]:
-    return {
-        f"{FOLDER}/constants.go": source(constants(api)),
-        f"{FOLDER}/structs.go": source(structs(api)),
-        f"{FOLDER}/functions.go": source(functions(api)),
-    }
-
-
-def source(lines: Iterable[str]) -> str:
-    return "\n".join([f"// {NOTICE}", "", *lines]) + "\n"
+    texts = {"constants": _constants(api), "structs": _structs(api), "functions": _functions(api)}
+    return {f"{FOLDER}/{name}.go": text for name, text in texts.items()}
 
 
 def exported(name: str) -> str:
@@ -46,28 +39,28 @@ def local(name: str) -> str:
 
 
 def comment(text: str, prefix: str = "// ") -> list[str]:
-    """The lines of a text, as the header has them."""
+    """The lines of a text, as in the header."""
     return [f"{prefix}{line}".rstrip() for line in text.splitlines()]
 
 
 def documented(name: str, of: str, doc: str) -> list[str]:
-    """The comment of a declaration, which begins with its name as Go's do."""
+    """The comment of a declaration, which begins with its name."""
     return comment(f"{name} is {of}." + (f"\n\n{doc}" if doc else ""))
 
 
 def go_type(of: Type) -> str:
-    """A value's type; pointer or array are the caller's business."""
+    """A value's type, without pointer or array."""
     if of.kind in ("enum", "struct", "handle"):
         return exported(of.base)
     if of.kind == "string" or (of.kind == "user_data" and of.is_const):
-        return "*byte"  # of bytes that Go has to keep alive
+        return "*byte"  # Go has to keep the bytes alive
     if of.kind in ("native", "callback", "user_data"):
         return "uintptr"
     return TYPES.get(of.base, of.base)
 
 
 def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Rows of comment, name and the rest, as gofmt aligns them: a comment begins a new block."""
+    """Rows of comment, name and the rest, aligned as by gofmt: a comment begins a new block."""
     lines: list[str] = []
     block: list[tuple[str, str]] = []
 
@@ -92,15 +85,8 @@ def values(of: Sequence[Value], type_: str, number: str = "d") -> list[str]:
     return ["const (", *aligned(rows), ")", ""]
 
 
-def constants(api: Api) -> list[str]:
-    lines = [
-        "// Package raw declares all of gcx.h by its names without prefixes: constants, results,",
-        "// structs with C's layout, and the table of functions, which package gcx fills in.",
-        "package raw",
-        "",
-        'import "strconv"',
-        "",
-    ]
+def _constants(api: Api) -> str:
+    lines: list[str] = []
     for enum in api.enums:
         name = exported(enum.name)
         lines += [*documented(name, enum.name, enum.doc), f"type {name} int32", ""]
@@ -109,63 +95,28 @@ def constants(api: Api) -> list[str]:
         for type_ in ("int32_t", "uint32_t"):
             found = [c for c in api.constants if (c.group, c.type) == (group, type_)]
             if found:
-                lines += [
-                    f"// {group}.",
-                    *values(found, TYPES[type_], "#x" if "u" in type_ else "d"),
-                ]
-    lines += ["var resultNames = map[Result]string{"]
+                number = "#x" if "u" in type_ else "d"
+                lines += [f"// {group}.", *values(found, TYPES[type_], number)]
     names = [(exported(v.name) + ":", f'"{v.name}",') for v in api.enum["gcx_result"].values]
     width = max(len(name) for name, _ in names)
-    lines += [f"\t{name:{width}} {text}" for name, text in names]
-    lines += [
-        "}",
-        "",
-        '// Error is the result\'s name, as in "GCX_ERROR_INVALID_HANDLE".',
-        "func (result Result) Error() string {",
-        "\tif name, known := resultNames[result]; known {",
-        "\t\treturn name",
-        "\t}",
-        '\treturn "gcx result " + strconv.Itoa(int(result))',
-        "}",
-    ]
-    return lines
+    results = [f"\t{name:{width}} {text}" for name, text in names]
+    return render_file("constants.go.in", values=lines, results=results)
 
 
-def structs(api: Api) -> list[str]:
-    lines = ["package raw", ""]
+def _structs(api: Api) -> str:
+    handles: list[str] = []
     for handle in api.handles:
-        name = exported(handle.name)
-        ended = exported(handle.destroy)
-        lines += [
-            f"// {name} is a {handle.name}. {ended} ends it; 0 is none.",
-            f"type {name} uintptr",
-            "",
-        ]
-    for length in sorted(
-        {f.elements or 0 for s in api.structs for f in s.fields if f.kind == "text"}
-    ):
-        lines += [
-            f"// Text{length} is a text in a struct, which ends at its first 0.",
-            f"type Text{length} [{length}]byte",
-            "",
-            "// String is the text: any bytes.",
-            f"func (text Text{length}) String() string {{ return String(text[:]) }}",
-            "",
-        ]
-    lines += [
-        "// String is a text that ends at its first 0: any bytes.",
-        "func String(text []byte) string {",
-        "\tfor i, b := range text {",
-        "\t\tif b == 0 {",
-        "\t\t\treturn string(text[:i])",
-        "\t\t}",
-        "\t}",
-        "\treturn string(text)",
-        "}",
-    ]
-    for struct in api.structs:
-        lines += ["", *declared(struct)]
-    return lines
+        name, ended = exported(handle.name), exported(handle.destroy)
+        handles += [f"// {name} is a {handle.name}. {ended} ends it; 0 is none."]
+        handles += [f"type {name} uintptr", ""]
+    lengths = {f.elements or 0 for s in api.structs for f in s.fields if f.kind == "text"}
+    texts: list[str] = []
+    for length in sorted(lengths):
+        texts += [f"// Text{length} is a text in a struct, which ends at its first 0."]
+        texts += [f"type Text{length} [{length}]byte", "", "// String is the text: any bytes."]
+        texts += [f"func (text Text{length}) String() string {{ return String(text[:]) }}", ""]
+    structs = [line for struct in api.structs for line in ("", *declared(struct))]
+    return render_file("structs.go.in", handles=handles, texts=texts, structs=structs)
 
 
 def declared(struct: Struct) -> list[str]:
@@ -177,7 +128,7 @@ def declared(struct: Struct) -> list[str]:
             type_ = f"[{field.elements}]{type_}"
         elif field.pointer:
             type_ = f"*{type_}"
-        # What is reserved has to be 0: no name, no way to set it.
+        # Reserved fields have to be 0, so that they have no name.
         rows.append((field.brief, "_" if field.name == "reserved" else exported(field.name), type_))
     return [
         *documented(name, struct.name, struct.doc),
@@ -187,32 +138,24 @@ def declared(struct: Struct) -> list[str]:
     ]
 
 
-def functions(api: Api) -> list[str]:
-    lines = [
-        "package raw",
-        "",
-        "// Functions is the table of all functions. It takes an array's first element,",
-        "// a text as bytes that end in 0, callbacks and CUDA's objects by their C address.",
-        "type Functions struct {",
-    ]
+def _functions(api: Api) -> str:
+    functions: list[str] = []
     for index, function in enumerate(api.functions):
         name = exported(function.name)
-        doc = comment(
-            f"{name} is {function.name}.\n\n{function.doc}" + described(function), "\t// "
-        )
-        lines += [*([""] if index else []), *doc]
-        lines.append(f'\t{name} {signature(function)} `c:"{function.name}"`')
-    lines.append("}")
+        doc = f"{name} is {function.name}.\n\n{function.doc}" + described(function)
+        functions += [*([""] if index else []), *comment(doc, "\t// ")]
+        functions.append(f'\t{name} {signature(function)} `c:"{function.name}"`')
+    callbacks: list[str] = []
     for callback in api.callbacks:
         name = exported(callback.name)
-        lines += ["", *documented(name, f"what makes a {callback.name}", callback.doc)]
-        lines.append(f"type {name} {signature(callback)}")
-    return lines
+        callbacks += ["", *documented(name, f"what makes a {callback.name}", callback.doc)]
+        callbacks.append(f"type {name} {signature(callback)}")
+    return render_file("functions.go.in", functions=functions, callbacks=callbacks)
 
 
 def described(function: Function) -> str:
     also = [exported(answer) for answer in function.answers]
-    return f"\n\nIt is no failure to return {' or '.join(also)}." if also else ""
+    return f"\n\nNot a failure: {' or '.join(also)}." if also else ""
 
 
 def signature(of: Function | Callback) -> str:

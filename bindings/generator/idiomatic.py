@@ -1,4 +1,4 @@
-"""The page that lists, of each language, the functions that only its raw layer has."""
+"""The page that lists for each language the functions that only its raw layer has."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PAGE = "docs/generated/raw-only.md"
 
 @dataclass(frozen=True)
 class Layer:
-    """The idiomatic layer of a language: the hand-written files that call the raw one."""
+    """The idiomatic layer of a language: handwritten files that call the raw one."""
 
     raw: str  # the raw layer's name
     files: tuple[str, ...]  # patterns below the root
     call: str  # matches a call; its group is the function's name without gcx_
-    # Functions that it reaches by other means than such a call.
+    # Functions that it calls otherwise.
     otherwise: frozenset[str] = frozenset()
 
 
@@ -46,7 +46,7 @@ LAYERS = {
 
 
 def reached(layer: Layer) -> set[str]:
-    """What the idiomatic layer calls, in one spelling for all languages."""
+    """Returns what the idiomatic layer calls, in one spelling for all languages."""
     names = {spelled(name) for name in layer.otherwise}
     for pattern in layer.files:
         paths = sorted(ROOT.glob(pattern))
@@ -74,13 +74,13 @@ def files(api: Api) -> dict[str, str]:
         "| --- | --- | --- |",
     ]
     for language, layer in LAYERS.items():
-        # Its owners of handles give them up.
+        # Owners of handles destroy them.
         called = reached(layer) | {spelled(handle.destroy) for handle in api.handles}
         lacking = [f"`{f.name}`" for f in api.functions if spelled(f.name) not in called]
         lines.append(f"| {language} | {layer.raw} | {', '.join(lacking) or 'none'} |")
     lines += [
         "",
-        "Node.js, Lua and ctypes have the raw layer alone.",
+        "Node.js, Lua and ctypes have only the raw layer.",
         "",
     ]
     return {PAGE: "\n".join(lines)}

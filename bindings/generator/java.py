@@ -10,72 +10,29 @@ from dataclasses import dataclass, replace
 from bindings.generator import swig
 from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
 from bindings.generator.errors import KINDS, Kind
-from bindings.generator.text import NOTICE, camel, pascal, plain, wrapped
+from bindings.generator.text import (
+    NOTICE,
+    camel,
+    pascal,
+    plain,
+    render,
+    render_file,
+    texts,
+    wrapped,
+)
 
 SOURCES = ROOT / "bindings" / "java" / "src" / "main" / "java" / "gcx"
 GENERATED = "bindings/java/generated"
 RESULTS = ROOT / "src" / "api" / "result.cpp"
-# Components whose names are not those of the fields or flags.
+# Names of components that differ from the fields or flags.
 NAMES = {"shared": "isShared", "private": "isPrivate", "resource": "sms"}
-# Flags that records leave out, and numbers that do not fit an int.
+# Flags that records lack, and numbers that don't fit an int.
 LEFT_OUT = {("gcx_reservation_info", "flags")}
 LONG = {("gcx_live_reservation", "user")}
-# Ids that are 0 where there is none.
+# Ids for which 0 is none.
 OPTIONAL = {("gcx_live_reservation", "parent")}
-# What the header does not say of a value.
-DOCS = {
-    "GCX_SM_FAMILY_NONE": "Not an SM resource; of a {@link LeaseRequest} that names none.",
-    "GCX_SM_FAMILY_COSCHEDULED": "The default. An H100 has 15 groups of 8 SMs and one of 12.",
-    "GCX_SM_FAMILY_FINE": "Any even count on an H100; thread block clusters of up to 2.",
-    "GCX_SM_FAMILY_MAX_CLUSTER": "Groups that the driver picks for large clusters.",
-    "GCX_SM_FAMILY_STRUCTURED": "From CUDA 13.1 on: groups of a split with coscheduled counts; "
-    "they can't be split.",
-    "GCX_SM_FAMILY_FOREIGN": "From CUDA 13.1 on: counts of a stream that others made, without "
-    "atoms.",
-    "GCX_RESOURCE_SM": "Streaming multiprocessors.",
-    "GCX_RESOURCE_WORKQUEUE_CONFIG": "From CUDA 13.1 on: how a context is to use the hardware's "
-    "queues.",
-    "GCX_RESOURCE_WORKQUEUE": "From CUDA 13.1 on: the queues of a context, to be shared with "
-    "another.",
-    "GCX_MPS_OFF": "They aren't: processes take turns on the device.",
-    "GCX_MPS_ON": "They are: processes run side by side.",
-    "GCX_LOG_NONE": "No messages.",
-}
-ENUM_DOCS = {
-    "gcx_resource_type": "What a resource is of.",
-    "gcx_sm_family": "How the atoms of an SM resource were made: what the driver promises of them.",
-    "gcx_workqueue_scope": "With whom a context shares the hardware's queues, from CUDA 13.1 on.",
-    "gcx_log_level": "How grave a message of the log is.",
-}
-# What the header does not say of components: first of those that it never says it of in a way that
-# fits Java, then of those for which it may have a comment.
-COMPONENT_DOCS = {
-    "isShared": "whether others that are shared may have its SMs too",
-    "isPrivate": "whether no other handle shares the context",
-    "requireWorkqueues": "whether it requires exclusive queues",
-    "nodePriorities": "whether kernels run with the priorities that they were captured with",
-    "atoms": "the numbers of its atoms",
-    "exclusiveAtoms": "the numbers of the atoms that it has exclusively",
-    "sharedAtoms": "the numbers of those that others may have too",
-}
-FALLBACK_DOCS = {
-    "device": "the device's number",
-    "deviceName": "the device's name",
-    "deviceSmCount": "the SMs of the device",
-    "deviceUuid": "the same of a device in all processes",
-    "exclusiveSmCount": "of these, those that it has exclusively",
-    "family": "the family of its atoms",
-    "id": "never used twice in a process",
-    "kind": "what it does",
-    "name": "its name",
-    "part": "the part that it is of",
-    "smCount": "its SMs",
-    "source": "where the number comes from",
-    "streamCount": "its streams",
-    "type": "what it is of",
-    "uuid": "the same of a device in all processes",
-}
-# What records have besides their components.
+TEXTS = texts("java.txt")
+# Further members of records.
 MEMBERS = {
     "gcx_graph_node": [
         "  /** As a parent: the node is in no child graph. */",
@@ -86,7 +43,7 @@ MEMBERS = {
 
 @dataclass(frozen=True)
 class Component:
-    """Of a record."""
+    """A component of a record."""
 
     type: str
     name: str
@@ -94,7 +51,7 @@ class Component:
     value: str  # Java, of the arguments that JNI passes
 
 
-def write(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     java = f"{GENERATED}/java/gcx"
     files = {
         f"{java}/{pascal(struct.name)}.java": _record(api, struct) for struct in swig.records(api)
@@ -123,7 +80,7 @@ def _file(imports: set[str], lines: list[str]) -> str:
 
 
 def _names() -> dict[str, str]:
-    """What stands for a function or constant in Java, as messages have it."""
+    """The names of functions and constants in Java's messages."""
     text = (SOURCES / "Names.java").read_text(encoding="utf-8")
     return dict(re.findall(r'entry\("(\w+)", "([\w.]+)"\)', text))
 
@@ -143,7 +100,7 @@ def _text(api: Api, text: str) -> str:
 
 
 def _said(name: str) -> str:
-    """A name in words, where the header says no more."""
+    """A name in words, if the header has no comment."""
     words = name.lower().replace("_", " ")
     return re.sub(r"\bsms?\b", lambda found: found[0].upper().replace("S", "SM", 1)[:2], words)
 
@@ -218,7 +175,7 @@ def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> li
         for flag in flags:
             name = flag.name.removeprefix(begin[0] if begin else "").lower()
             here = NAMES.get(name, camel(name))
-            doc = COMPONENT_DOCS.get(here) or _text(api, flag.brief) or _said(name)
+            doc = TEXTS["components"].get(here) or _text(api, flag.brief) or _said(name)
             made.append(Component("boolean", here, doc, f"({value} & Raw.{flag.name}) != 0"))
         return made
     name = re.sub("_(ms|ns)$", "", field.name)
@@ -234,7 +191,12 @@ def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> li
     if type_ == "Optional<Instant>":
         brief = brief.replace("0: never", "empty: never")
     here = NAMES.get(name, camel(name))
-    doc = COMPONENT_DOCS.get(here) or _text(api, brief) or FALLBACK_DOCS.get(here) or _said(name)
+    doc = (
+        TEXTS["components"].get(here)
+        or _text(api, brief)
+        or TEXTS["fallback"].get(here)
+        or _said(name)
+    )
     return [Component(type_, here, doc, converted)]
 
 
@@ -272,6 +234,8 @@ def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> 
     return "int", f"(int) {value}"
 
 
+# The types that class Structs names.
+MADE_HERE = {"java.time.Instant", "java.time.Duration", "java.util.OptionalLong"}
 IMPORTS = {
     "UUID": "java.util.UUID",
     "List<Integer>": "java.util.List",
@@ -323,6 +287,15 @@ def _passed(field: Field) -> list[tuple[str, str, str]]:
     return [("D", "double", name)] if field.kind == "float" else [("J", "long", name)]
 
 
+STRUCT = """
+  static $type $method(
+      $parameters) {
+    return new $type(
+        $values);
+  }
+"""
+
+
 def _structs(api: Api) -> str:
     lines = [
         *_comment(["Makes records of structs. Whole numbers come as long, text as UTF-8."]),
@@ -332,58 +305,41 @@ def _structs(api: Api) -> str:
     for struct in swig.records(api):
         passed = [item for field in struct.own_fields for item in _passed(field)]
         components = _components(api, struct)
-        imports |= {
-            name
-            for name in _imports(components)
-            if name in ("java.time.Instant", "java.time.Duration", "java.util.OptionalLong")
-        }
-        type_ = pascal(struct.name)
-        parameters = ",\n".join(f"      {kind} {name}" for _, kind, name in passed)
-        values = ",\n".join(f"        {made.value}" for made in components)
-        lines += [
-            f"  static {type_} {camel(struct.name)}(",
-            f"{parameters}) {{",
-            f"    return new {type_}(",
-            f"{values});",
-            "  }",
-            "",
-        ]
+        imports |= _imports(components) & MADE_HERE
+        lines += render(
+            STRUCT,
+            type=pascal(struct.name),
+            method=camel(struct.name),
+            parameters=",\n      ".join(f"{kind} {name}" for _, kind, name in passed),
+            values=",\n        ".join(made.value for made in components),
+        )
+        lines.append("")
     lines[-1] = "}"
     return _file(imports, lines)
 
 
 def _jni(api: Api) -> str:
-    guard = "GCX_JAVA_GENERATED_UPCALLS_H"
-    lines = [
-        f"/* {NOTICE} */",
-        "/* clang-format off */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-    ]
     rows = []
     for struct in swig.records(api):
         letters = "".join(letter for field in struct.own_fields for letter, _, _ in _passed(field))
         signature = f"({letters})Lgcx/{pascal(struct.name)};"
         rows.append(f'    X({struct.name}, "{camel(struct.name)}", "{signature}")')
-    lines += ["#define STRUCT_UPCALLS(X) \\", " \\\n".join(rows), ""]
-    lines += [f'#define CLASS_OF_{name} "gcx/{pascal(name)}"' for name in sorted(swig.listed(api))]
+    fills: list[str] = []
     for struct in swig.input_structs(api):
-        fields = struct.own_fields
-        lines += [
-            "",
-            f"static void fill_{struct.name}({struct.name}* to, const jlong* from) {{",
-            *(
-                f"    to->{field.name} = ({field.base})"
-                + ("(intptr_t)" if field.kind == "handle" else "")
-                + f"from[{index}];"
-                for index, field in enumerate(fields)
-            ),
-            "}",
-        ]
+        fills += ["", f"static void fill_{struct.name}({struct.name}* to, const jlong* from) {{"]
+        for index, field in enumerate(struct.own_fields):
+            cast = f"({field.base})" + ("(intptr_t)" if field.kind == "handle" else "")
+            fills.append(f"    to->{field.name} = {cast}from[{index}];")
+        fills.append("}")
     inputs = [f"    X({item.name}, {len(item.own_fields)})" for item in swig.input_structs(api)]
-    lines += ["", "#define INPUT_STRUCTS(X) \\", " \\\n".join(inputs)]
-    return "\n".join([*lines, "", "#endif", ""])
+    classes = [f'#define CLASS_OF_{name} "gcx/{pascal(name)}"' for name in sorted(swig.listed(api))]
+    return render_file(
+        "upcalls.h.in",
+        structs=" \\\n".join(rows),
+        classes=classes,
+        fills=fills,
+        inputs=" \\\n".join(inputs),
+    )
 
 
 # ---- SWIG ----
@@ -400,7 +356,7 @@ def _jni_type(java: str) -> str:
 
 
 def _passed_type(api: Api, item: swig.Input) -> str:
-    """What JNI takes of an argument."""
+    """The type of an argument in JNI."""
     if item.kind in ("resource", "string", "data") or item.base == "gcx_resource":
         return "byte[]"
     if item.kind == "array":
@@ -411,7 +367,7 @@ def _passed_type(api: Api, item: swig.Input) -> str:
 
 
 def _given_type(call: swig.Call) -> str:
-    """What JNI gives."""
+    """The type of a result in JNI."""
     output = call.output
     if output.kind in ("record", "list"):
         return pascal(output.base) + ("[]" if output.kind == "list" else "")
@@ -462,7 +418,7 @@ def _types(api: Api) -> str:
 
 
 def _enums(api: Api) -> list[Enum]:
-    """Those that the package has; results are a class of another form."""
+    """The enums of the package. Result has another form."""
     used = {field.base for struct in swig.records(api) for field in struct.fields}
     used |= {item.base for call in swig.calls(api) for item in call.inputs}
     used |= {parameter.base for callback in api.callbacks for parameter in callback.parameters}
@@ -477,153 +433,79 @@ def _values(enum: Enum) -> list[tuple[str, Value]]:
     return [(value.name.removeprefix(begin), value) for value in values]
 
 
+def _constants(rows: list[tuple[str, str]]) -> list[str]:
+    """An enum's constants, each with its comment."""
+    lines = [line for text, row in rows for line in (*_comment([text], "  "), f"  {row},")]
+    return [*lines[:-1], lines[-1].removesuffix(",") + ";"]
+
+
 def _enum(api: Api, enum: Enum) -> str:
+    rows = []
+    for here, value in _values(enum):
+        text = TEXTS["values"].get(value.name) or _sentence(_text(api, value.brief) or _said(here))
+        rows.append((text, f"{here}(Raw.{value.name})"))
+    doc = TEXTS["enums"].get(enum.name) or _sentence(_text(api, enum.brief))
     name = pascal(enum.name)
-    doc = ENUM_DOCS.get(enum.name) or _sentence(_text(api, enum.brief))
-    lines = [*_comment([doc]), f"public enum {name} {{"]
-    values = _values(enum)
-    for here, value in values:
-        text = DOCS.get(value.name) or _sentence(_text(api, value.brief) or _said(here))
-        end = ";" if here == values[-1][0] else ","
-        lines += [*_comment([text], "  "), f"  {here}(Raw.{value.name}){end}"]
-    lines += [
-        *("", "  /** The number in gcx.h. */", "  final int number;", ""),
-        *(f"  {name}(int number) {{", "    this.number = number;", "  }", ""),
-        f"  static {name} of(int number) {{",
-        f"    for ({name} value : values()) {{",
-        *("      if (value.number == number) {", "        return value;", "      }", "    }"),
-        "    throw new IllegalStateException(",
-        f'        "gcx gave a {name} that this package doesn\'t know: " + number);',
-        *("  }", "}"),
-    ]
-    return _file(set(), lines)
+    return render_file("Enum.java.in", doc=_comment([doc]), name=name, values=_constants(rows))
 
 
 def _result(api: Api) -> str:
-    texts = dict(re.findall(r'GCX_ROW\((\w+),\s*"((?:[^"\\]|\\.)*)"', RESULTS.read_text("utf-8")))
-    lines = _comment(
-        [
-            "The results of the C library. Numbers and names are those of CUDA's CUresult.",
-            "",
-            "<p>{@code GCX_ERROR_INVALID_VALUE} is {@link #INVALID_VALUE} here.",
-        ]
+    sentences = dict(
+        re.findall(r'GCX_ROW\((\w+),\s*"((?:[^"\\]|\\.)*)"', RESULTS.read_text("utf-8"))
     )
-    lines.append("public enum Result {")
-    values = api.enum["gcx_result"].values
-    for value in values:
+    rows = []
+    for value in api.enum["gcx_result"].values:
         name = plain(value.name).removeprefix("ERROR_")
-        text = _sentence(_text(api, texts.get(value.name) or _said(name)))
-        end = ";" if value is values[-1] else ","
-        lines += [*_comment([text], "  "), f"  {name}({value.value}){end}"]
-    lines.append(RESULT_BODY)
-    return _file(set(), lines)
+        text = _sentence(_text(api, sentences.get(value.name) or _said(name)))
+        rows.append((text, f"{name}({value.value})"))
+    return render_file("Result.java.in", values=_constants(rows))
 
 
-RESULT_BODY = """
-  private final int code;
+EXCEPTION = """
 
-  Result(int code) {
-    this.code = code;
-  }
+$doc
+  public static final class $name extends GcxException {
+    private static final long serialVersionUID = 1L;
 
-  /**
-   * The number of the result, which is that of a CUresult.
-   *
-   * @return the number
-   */
-  public int code() {
-    return code;
-  }
-
-  /**
-   * The result of a number.
-   *
-   * @param code a CUresult's number
-   * @return the result; {@link #UNKNOWN} of a number that this version has no name for
-   */
-  public static Result of(int code) {
-    for (Result result : values()) {
-      if (result.code == code) {
-        return result;
-      }
+    $name(int code, String name, String detail) {
+      super(code, name, detail);
     }
-    return UNKNOWN;
+
+    $name(String detail) {
+      super(Result.$result, detail);
+    }
   }
-}"""
+"""
 
 
 def _exceptions() -> str:
-    lines = [
-        *_comment(
-            [
-                "Something that gcx or the driver refused. The classes in here are the kinds of "
-                "errors; what fits none of them is a plain {@code GcxException}."
-            ]
-        ),
-        "public class GcxException extends Refused {",
-        "  private static final long serialVersionUID = 1L;",
-        *("", "  GcxException(int code, String name, String detail) {"),
-        *("    super(code, name, detail);", "  }"),
-        *("", "  GcxException(Result result, String detail) {"),
-        *('    super(result.code(), "GCX_ERROR_" + result.name(), detail);', "  }"),
-        *("", "  static GcxException of(int code, String name, String detail) {"),
-        "    return switch (Result.of(code)) {",
-    ]
     classes: dict[str, list[Kind]] = {}
     for kind in KINDS:
         classes.setdefault(kind.java or kind.name, []).append(kind)
+    cases: list[str] = []
+    declared: list[str] = []
     for name, kinds in classes.items():
         results = [result for kind in kinds for result in kind.results if kind.by_result]
         if results:
-            lines += _listed("      case ", results, f" -> new {name}(code, name, detail);")
-    lines += ["      default -> new GcxException(code, name, detail);", "    };", "  }"]
-    for name, kinds in classes.items():
-        result = kinds[0].results[0]
-        lines += [
-            *("", *_comment([kinds[0].doc], "  ")),
-            f"  public static final class {name} extends GcxException {{",
-            "    private static final long serialVersionUID = 1L;",
-            *("", f"    {name}(int code, String name, String detail) {{"),
-            *("      super(code, name, detail);", "    }"),
-            *("", f"    {name}(String detail) {{"),
-            f"      super(Result.{result}, detail);",
-            *("    }", "  }"),
-        ]
-    return _file(set(), [*lines, "}"])
+            cases += _listed("      case ", results, f" -> new {name}(code, name, detail);")
+        doc = _comment([kinds[0].doc], "  ")
+        declared += ["", *render(EXCEPTION, doc=doc, name=name, result=kinds[0].results[0])]
+    return render_file("GcxException.java.in", cases=cases, classes=declared)
 
 
 # ---- Raw.java ----
 
 
 def _raw(api: Api) -> str:
-    lines = _comment(
-        [
-            "Every function and constant of gcx.h, under its own name: the layer below the rest of "
-            "the package. A result that is no success is a {@link GcxException}.",
-            "",
-            "<p>A handle is a long, and so is a native one, such as a CUstream; 0 is NULL. Whoever "
-            "creates a handle destroys it: nothing here is collected. A resource is 128 bytes, and "
-            "an array of them is one resource after another. An array of structs is the fields of "
-            "each in the header's order; a struct of parameters is its fields, one argument each. "
-            "Unsigned numbers are ints with the same bits.",
-            "",
-            "<p>Functions that call back are in {@link Cache#prepare} and {@link Gcx#setLog}.",
-        ]
-    )
-    lines.append("public final class Raw {")
+    constants: list[str] = []
     values = [value for enum in api.enums for value in enum.values]
     for constant in (*values, *api.constants):
         number = constant.value - 2**32 if constant.value >= 2**31 else constant.value
         text = _sentence(_text(api, constant.brief) or f"{{@code {constant.name}}}")
-        lines += [
-            *_comment([text], "  "),
-            f"  public static final int {constant.name} = {number};",
-            "",
-        ]
-    lines += ["  private Raw() {}"]
-    for call in swig.calls(api):
-        lines += ["", *_function(api, call)]
-    return _file(set(), [*lines, "}"])
+        constants += _comment([text], "  ")
+        constants += [f"  public static final int {constant.name} = {number};", ""]
+    functions = [line for call in swig.calls(api) for line in ("", *_function(api, call))]
+    return render_file("Raw.java.in", constants=constants, functions=functions)
 
 
 def _function(api: Api, call: swig.Call) -> list[str]:

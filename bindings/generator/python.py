@@ -7,13 +7,13 @@ import keyword
 from bindings.generator import swig
 from bindings.generator.api import Api, Constant, Field, Struct, Value
 from bindings.generator.errors import KINDS
-from bindings.generator.text import NOTICE, wrapped
+from bindings.generator.text import NOTICE, render_file, wrapped
 
-# The bytes of these are the file system's, not UTF-8. gcx.i has their typemap.
+# Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
 
 
-def write(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     package = "bindings/python/gcx/generated"
     return {
         "bindings/python/generated/inputs.h": _inputs(api),
@@ -29,52 +29,28 @@ def constants(api: Api) -> list[Value | Constant]:
 
 
 def _errors(api: Api) -> str:
-    lines = [
-        f"# {NOTICE}",
-        '"""The classes of errors."""',
-        "",
-        "from __future__ import annotations",
-        "",
-        "from gcx._error import Error",
-    ]
+    classes: list[str] = []
     for kind in KINDS:
-        lines += [
-            *("", "", f"class {kind.name}Error({', '.join(kind.bases)}):"),
-            *_docstring(kind.doc),
-            *("", f"    code = {kind.codes(api)[0]}"),
-            f'    name = "GCX_ERROR_{kind.results[0]}"',
-        ]
-    lines += ["", "", "__all__ = ["]
-    lines += [f'    "{name}Error",' for name in sorted(kind.name for kind in KINDS)]
-    lines += ["]", "", "CLASSES: dict[int, type[Error]] = {"]
-    lines += [
-        f"    {code}: {kind.name}Error,"
-        for kind in KINDS
-        if kind.by_result
-        for code in kind.codes(api)
-    ]
-    return "\n".join([*lines, "}", ""])
+        classes += ["", "", f"class {kind.name}Error({', '.join(kind.bases)}):"]
+        classes += [*_docstring(kind.doc), "", f"    code = {kind.codes(api)[0]}"]
+        classes.append(f'    name = "GCX_ERROR_{kind.results[0]}"')
+    by_result = [(code, kind) for kind in KINDS if kind.by_result for code in kind.codes(api)]
+    return render_file(
+        "errors.py.in",
+        classes=classes,
+        names=[f'    "{name}Error",' for name in sorted(kind.name for kind in KINDS)],
+        codes=[f"    {code}: {kind.name}Error," for code, kind in by_result],
+    )
 
 
 def _inputs(api: Api) -> str:
-    guard = "GCX_PYTHON_GENERATED_INPUTS_H"
-    lines = [
-        f"/* {NOTICE} */",
-        "/* clang-format off */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-    ]
+    lines: list[str] = []
     for struct in swig.input_structs(api):
         lines += [*_conversion(struct), f"ARRAY_OF({struct.name}, to_{struct.name})", ""]
     for handle in api.handles:
-        lines += [
-            f"static gcx_result {handle.name}_released(void* handle) {{",
-            f"    return {handle.destroy}(({handle.name})handle);",
-            "}",
-            "",
-        ]
-    return "\n".join([*lines, "#endif", ""])
+        lines += [f"static gcx_result {handle.name}_released(void* handle) {{"]
+        lines += [f"    return {handle.destroy}(({handle.name})handle);", "}", ""]
+    return render_file("inputs.h.in", inputs=lines)
 
 
 def _conversion(struct: Struct) -> list[str]:
@@ -118,7 +94,7 @@ def _names(call: swig.Call) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A parameter's name, where that is no word of Python's."""
+    """A parameter's name, which is no keyword."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -129,7 +105,7 @@ def _doc(api: Api, call: swig.Call) -> list[str]:
 
 
 def _given(api: Api, call: swig.Call) -> str:
-    """What a function returns, in words; nothing where it is plain."""
+    """What a function returns, in words; empty if it returns nothing."""
     output = call.output
     if output.kind in ("record", "list"):
         names = ", ".join(_field_names(api.struct[output.base]))
@@ -158,22 +134,7 @@ def _field_names(struct: Struct) -> list[str]:
 
 
 def _stub(api: Api) -> str:
-    lines = [
-        f"# {NOTICE}",
-        '"""The functions and constants of gcx.h."""',
-        "",
-        "from collections.abc import Sequence",
-        "from os import PathLike",
-        "from typing import TypeVar",
-        "",
-        "from typing_extensions import TypeAlias",
-        "",
-        "from gcx._gcx import Owner",
-        "",
-        '_Owner = TypeVar("_Owner", bound=Owner)',
-        "_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]",
-        "# An int is the first field, and the others are 0.",
-    ]
+    lines: list[str] = []
     for struct in swig.input_structs(api):
         fields = ", ".join("int" for _ in struct.own_fields)
         lines.append(f"{_alias(struct.name)}: TypeAlias = int | tuple[{fields}]")
@@ -187,7 +148,7 @@ def _stub(api: Api) -> str:
             arguments.append("owner: _Owner")
         given = _output_type(call)
         lines += ["", *_signature(call.name, arguments, given), *_docstring(call.function.brief)]
-    return "\n".join(lines) + "\n"
+    return render_file("functions.pyi.in", declarations=lines)
 
 
 def _docstring(text: str) -> list[str]:

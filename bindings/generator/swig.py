@@ -1,4 +1,4 @@
-"""What SWIG is fed for Python and Java, and the calls as both languages see them.
+"""The input of SWIG for Python and Java, and the calls as both languages see them.
 
 A Call is a function of gcx.h as SWIG wraps it: arrays are one argument, a struct of parameters is
 its fields one after another, and what the function writes is what the call returns. The macros in
@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bindings.generator.api import Api, Field, Function, Parameter, Struct
-from bindings.generator.text import NOTICE, plain
+from bindings.generator.text import NOTICE, plain, render_file
 
-# How many entries a list is first given room for: no device has more SMs than that.
+# The first capacity of a list; no device has more SMs.
 ROOM = {"struct": 16, "integer": 1024}
 AXES = ("x", "y", "z")
 
@@ -54,7 +54,7 @@ class Call:
 
 
 def has_callback(api: Api, function: Function) -> bool:
-    """Whether it takes a callback. Each language writes such a function itself."""
+    """Whether it takes a callback. Each language wraps such a function by itself."""
     parameters = function.parameters
     structs = [api.struct[parameter.base] for parameter in parameters if parameter.kind == "struct"]
     fields = [field for struct in structs for field in struct.fields]
@@ -67,7 +67,7 @@ def calls(api: Api) -> list[Call]:
 
 
 def records(api: Api) -> list[Struct]:
-    """The structs that functions fill in, alone or in lists."""
+    """The structs that functions fill in, one or a list."""
     filled = {
         parameter.base
         for function in api.functions
@@ -80,7 +80,7 @@ def records(api: Api) -> list[Struct]:
 
 
 def listed(api: Api) -> set[str]:
-    """The structs of which functions give lists."""
+    """The structs that functions list."""
     outputs = [call.output for call in calls(api)]
     lists = {output.base for output in outputs if output.kind == "list"}
     return lists | {output.item for output in outputs if output.kind == "report"}
@@ -95,7 +95,7 @@ def input_structs(api: Api) -> list[Struct]:
 
 
 class Shape:
-    """What becomes of a function's parameters, while they are looked at one after another."""
+    """Collects the inputs and outputs of a function, one parameter after another."""
 
     def __init__(self, api: Api, function: Function) -> None:
         self.api = api
@@ -145,8 +145,7 @@ def _call(api: Api, function: Function) -> Call:
 
 
 def _length(shape: Shape, parameter: Parameter) -> None:
-    """A parameter that is the length of an array. The array's own typemap has it, but for lists,
-    whose wrapper has room."""
+    """Adds the length of an array. It is part of the array's typemap, or of a list's wrapper."""
     if shape.listed is not None:
         shape.passed.append("&needed" if parameter.pointer else "room")
     else:
@@ -183,7 +182,7 @@ def _flatten(shape: Shape, struct: Struct, target: str) -> None:
             size = fields[index + 1]
             shape.add("data", field, f"{field.type} {field.name}", f"{size.type} {size.name}")
         elif index > 0 and fields[index - 1].kind == "user_data":
-            pass  # its size, which came with it
+            pass  # its size, which was added with it
         elif field.elements is not None:
             for number, axis in enumerate(_axes(shape, field)):
                 name = f"{field.name}_{axis}"
@@ -289,14 +288,11 @@ def _field(struct: Struct, field: Field) -> list[str]:
     raise ValueError(f"{struct.name}.{field.name}: swig.py has no rule for it")
 
 
-def write(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     """bindings/swig/generated: the typemaps' uses, the declarations, and the structs' fields."""
-    structs = "\n".join(fields_macro(struct) for struct in records(api))
-    guard = "GCX_SWIG_GENERATED_FIELDS_H"
-    begin = f"/* {NOTICE} */\n/* clang-format off */\n#ifndef {guard}\n#define {guard}\n"
-    header = f"{begin}\n{structs}\n#endif\n"
+    structs = "\n".join(fields_macro(struct) for struct in records(api)).rstrip("\n")
     return {
-        "bindings/swig/generated/fields.h": header,
+        "bindings/swig/generated/fields.h": render_file("fields.h.in", structs=structs),
         "bindings/swig/generated/functions.i": _functions(api),
     }
 
@@ -306,7 +302,7 @@ def _functions(api: Api) -> str:
     lines = [f"/* {NOTICE} */", ""]
     lines += [f"typedef int32_t {enum.name};" for enum in api.enums if enum.name != "gcx_result"]
     lines.append("")
-    # Each use once, in an order that does not depend on the functions'.
+    # Each use once, sorted.
     uses = {f"HANDLE_IN({handle.name}) CREATED({handle.name})" for handle in api.handles}
     uses |= {f"NATIVE(struct {native.name}*)" for native in api.natives}
     for call in called:

@@ -7,68 +7,68 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Cache returns what gcx keeps, since the driver was opened.
+// Cache returns counters of the context cache since the driver was opened.
 func Cache() (raw.CacheStats, error) { return filled(Raw.CacheGetStats) }
 
-// SetCacheLimit bounds how many green contexts without handle or stream are kept on each device.
+// SetCacheLimit sets how many green contexts without handle or stream each device caches.
 func SetCacheLimit(contexts uint32) error {
 	return check(func() Result { return Raw.CacheSetLimit(contexts) })
 }
 
-// TrimCache destroys the kept contexts beyond a number now, the longest unused first.
+// TrimCache destroys the cached contexts beyond a number, the least recently used first.
 func TrimCache(contexts uint32) (raw.CacheTrimmed, error) {
 	return filled(func(trimmed *raw.CacheTrimmed) Result { return Raw.CacheTrim(contexts, trimmed) })
 }
 
-// PrepareParams says how to make contexts ahead of time.
+// PrepareParams are the options of PrepareContexts.
 type PrepareParams struct {
 	Flags  uint32 // 0 or raw.PrepareForLeases
-	Cancel Cancel // aborts the rest
+	Cancel Cancel // cancels the rest
 	// Progress is called after each resource, in a goroutine that is waited for; it may call gcx.
-	// If it panics, PrepareContexts does, and the rest is aborted; a Cancel that was given isn't
-	// signalled for that: with one the rest is made first, without Progress.
+	// A panic of it continues in the caller of PrepareContexts and cancels the rest. With a
+	// Cancel, which isn't signalled for that, the rest is prepared first, without Progress.
 	Progress func(done, count uint32)
 }
 
-// PrepareContexts makes and keeps the contexts of SM resources, one for each. It takes milliseconds
-// for each that isn't there yet: call it before the work starts, or from a goroutine of its own.
+// PrepareContexts creates and caches the contexts of SM resources, one for each. Creating one takes
+// milliseconds: call it before the work starts, or from a separate goroutine.
 func PrepareContexts(params PrepareParams, resources ...Resource) error {
 	c := sized(&raw.PrepareParams{Flags: params.Flags, Cancel: raw.Cancel(params.Cancel)})
-	var told *progress
+	var reporter *progress
 	if params.Progress != nil {
-		told = &progress{tell: params.Progress}
+		reporter = &progress{report: params.Progress}
 		if params.Cancel == 0 {
-			own, err := NewCancel()
+			cancel, err := NewCancel()
 			if err != nil {
 				return err
 			}
-			defer own.Close()
-			told.own, c.Cancel = own, raw.Cancel(own)
+			defer cancel.Close()
+			reporter.cancel, c.Cancel = cancel, raw.Cancel(cancel)
 		}
-		c.UserData = progresses.add(told)
+		c.UserData = progresses.add(reporter)
 		defer progresses.remove(c.UserData)
 		c.Progress = progressCallback()
 	}
 	err := check(func() Result {
 		return Raw.CachePrepare(first(resources).raw(), length(resources), c)
 	})
-	if told != nil && told.panicked {
-		panic(told.value)
+	if reporter != nil && reporter.panicked {
+		panic(reporter.value)
 	}
 	return err
 }
 
-// progress is one call that tells how far it is.
+// progress is one call that reports its progress.
 type progress struct {
-	tell     func(done, count uint32)
-	own      Cancel
+	report   func(done, count uint32)
+	cancel   Cancel
 	panicked bool
 	value    interface{}
 }
 
 // call runs in C's callback, whose frames neither a panic nor runtime.Goexit may unwind.
-func (told *progress) call(done, count uint32) {
-	if told.panicked {
+func (reporter *progress) call(done, count uint32) {
+	if reporter.panicked {
 		return
 	}
 	ended := make(chan struct{})
@@ -77,19 +77,19 @@ func (told *progress) call(done, count uint32) {
 		defer close(ended)
 		defer func() {
 			if !returned {
-				told.panicked, told.value = true, recover()
+				reporter.panicked, reporter.value = true, recover()
 			}
 		}()
-		told.tell(done, count)
+		reporter.report(done, count)
 		returned = true
 	}()
 	<-ended
-	if told.panicked && told.own != 0 {
-		_ = told.own.Signal()
+	if reporter.panicked && reporter.cancel != 0 {
+		_ = reporter.cancel.Signal()
 	}
 }
 
-// A callback is never freed, so there is one, which finds the call that it is for by a number.
+// A callback is never freed, so that there is one, which finds its call by a number.
 var (
 	progressOnce    sync.Once
 	progressAddress uintptr
@@ -111,11 +111,11 @@ type registry struct {
 	calls map[uintptr]*progress
 }
 
-func (of *registry) add(told *progress) uintptr {
+func (of *registry) add(reporter *progress) uintptr {
 	of.Lock()
 	defer of.Unlock()
 	of.last++
-	of.calls[of.last] = told
+	of.calls[of.last] = reporter
 	return of.last
 }
 

@@ -10,7 +10,7 @@ func contextOf(ask func(*raw.Context) Result) (Context, error) {
 	return Context(context), err
 }
 
-// NewContext makes a context over resources of one device. flags are 0 or raw.ContextPrivate.
+// NewContext creates a context over resources of one device. flags are 0 or raw.ContextPrivate.
 func NewContext(flags uint32, resources ...Resource) (Context, error) {
 	params := sized(&raw.ContextParams{Flags: flags})
 	return contextOf(func(context *raw.Context) Result {
@@ -18,17 +18,17 @@ func NewContext(flags uint32, resources ...Resource) (Context, error) {
 	})
 }
 
-// ContextFromNative makes a further handle for the context behind a CUcontext.
+// ContextFromNative returns a further handle for the context behind a CUcontext.
 func ContextFromNative(native uintptr) (Context, error) {
 	return contextOf(func(to *raw.Context) Result { return Raw.ContextFromNative(native, to) })
 }
 
-// Close gives the context back; its streams keep it.
+// Close destroys the handle; streams keep the context.
 func (context Context) Close() error {
 	return check(func() Result { return Raw.ContextDestroy(raw.Context(context)) })
 }
 
-// Info returns what the context is.
+// Info returns information about the context.
 func (context Context) Info() (raw.ContextInfo, error) { return filled(context.info) }
 
 func (context Context) info(info *raw.ContextInfo) Result {
@@ -61,7 +61,7 @@ func (context Context) Push() error {
 	return check(func() Result { return Raw.ContextPush(raw.Context(context)) })
 }
 
-// Pop takes off what the thread pushed last.
+// Pop removes what the thread pushed last, and returns it.
 func Pop() (Context, error) { return contextOf(Raw.ContextPop) }
 
 // Current returns what the thread pushed last; the zero Context if that isn't current.

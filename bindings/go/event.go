@@ -10,17 +10,17 @@ func eventOf(ask func(*raw.Event) Result) (Event, error) {
 	return Event(event), err
 }
 
-// NewEvent makes an event on a device. flags are raw.EventTiming and raw.EventBlockingSync.
+// NewEvent creates an event on a device. flags are raw.EventTiming and raw.EventBlockingSync.
 func NewEvent(device int32, flags uint32) (Event, error) {
 	return eventOf(func(event *raw.Event) Result { return Raw.EventCreate(device, flags, event) })
 }
 
-// EventFromNative makes a handle for a CUevent that other code made.
+// EventFromNative returns a handle for a CUevent that other code created.
 func EventFromNative(native uintptr) (Event, error) {
 	return eventOf(func(event *raw.Event) Result { return Raw.EventFromNative(native, event) })
 }
 
-// Close gives the event back.
+// Close destroys the event.
 func (event Event) Close() error {
 	return check(func() Result { return Raw.EventDestroy(raw.Event(event)) })
 }

@@ -9,10 +9,10 @@ type Graph raw.Graph
 type KernelParams struct {
 	SharedBytes uint32
 	Grid, Block [3]uint32
-	Arguments   []byte // each at its offset in a C struct; nil: those that it has
+	Arguments   []byte // each at its offset in a C struct; nil: the present ones
 }
 
-// NewGraph takes a copy of a CUgraph, which stays the caller's.
+// NewGraph copies a CUgraph, which stays the caller's.
 func NewGraph(captured uintptr, params raw.GraphParams) (Graph, error) {
 	graph, err := got(func(graph *raw.Graph) Result {
 		return Raw.GraphCreate(captured, sized(&params), graph)
@@ -38,7 +38,7 @@ func (graph Graph) LaunchParts(streams ...Stream) error {
 	})
 }
 
-// Prepare makes the executable for one resource, or for one for each part, ahead of time. flags is
+// Prepare creates the executable for one resource, or for one of each part, ahead of time. flags is
 // 0 or raw.PrepareForLeases.
 func (graph Graph) Prepare(flags uint32, resources ...Resource) error {
 	return check(func() Result {
@@ -47,14 +47,14 @@ func (graph Graph) Prepare(flags uint32, resources ...Resource) error {
 	})
 }
 
-// SetPart says which part nodes are of: one that exists, or the next, which needs at least one node.
+// SetPart assigns nodes to a part: an existing one, or the next, which needs at least one node.
 func (graph Graph) SetPart(part uint32, nodes ...uint32) error {
 	return check(func() Result {
 		return Raw.GraphSetPart(raw.Graph(graph), first(nodes), length(nodes), part)
 	})
 }
 
-// SetKernel gives a kernel node other parameters, in all executables or nowhere.
+// SetKernel changes the parameters of a kernel node, in all executables or nowhere.
 func (graph Graph) SetKernel(node uint32, params KernelParams) error {
 	c := sized(&raw.KernelParams{
 		SharedBytes: params.SharedBytes, Grid: params.Grid, Block: params.Block,
@@ -63,12 +63,12 @@ func (graph Graph) SetKernel(node uint32, params KernelParams) error {
 	return check(func() Result { return Raw.GraphSetKernel(raw.Graph(graph), node, c) })
 }
 
-// Update takes over all parameters of another CUgraph with the same nodes.
+// Update copies all parameters of another CUgraph with the same nodes.
 func (graph Graph) Update(captured uintptr) error {
 	return check(func() Result { return Raw.GraphUpdate(raw.Graph(graph), captured) })
 }
 
-// Info returns what the graph is.
+// Info returns information about the graph.
 func (graph Graph) Info() (raw.GraphInfo, error) {
 	return filled(func(info *raw.GraphInfo) Result { return Raw.GraphGetInfo(raw.Graph(graph), info) })
 }

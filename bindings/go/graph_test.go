@@ -8,7 +8,7 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// runsOn asks that a launch ran on a stream's SMs.
+// runsOn checks that a launch ran on the SMs of a stream.
 func (own *program) runsOn(t *testing.T, stream Stream, launched error) {
 	t.Helper()
 	noError(t, launched)

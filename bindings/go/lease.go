@@ -2,13 +2,13 @@ package gcx
 
 import "example.org/gcx/bindings/go/generated/raw"
 
-// Lease is SMs that no other lease of the process has, unless both share.
+// Lease is the exclusive use of some SMs within this process, unless it is shared.
 type Lease raw.Lease
 
-// Cancel aborts the waits that were given it.
+// Cancel cancels waits.
 type Cancel raw.Cancel
 
-// LeaseParams says how to acquire a lease. Its zero value doesn't wait, and takes no less than asked.
+// LeaseParams are the options of a lease. The zero value doesn't wait, and accepts no smaller count.
 type LeaseParams struct {
 	Name             string
 	Flags            uint32       // raw.Lease...
@@ -19,14 +19,14 @@ type LeaseParams struct {
 	Cancel           Cancel
 }
 
-// LeaseSize is what a lease is to have.
+// LeaseSize is the SM count that a lease is to have.
 type LeaseSize struct {
 	Lease   Lease
 	SMCount uint32 // or Rest
 }
 
-// Acquire takes SMs of a device, or Rest of them, to be given back by Close. While it waits other
-// goroutines run.
+// Acquire acquires SMs of a device, or Rest of them, until Close. While it waits, other goroutines
+// run.
 func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
 	return acquire(params, func(raw *raw.LeaseParams, lease *raw.Lease) Result {
 		return Raw.LeaseAcquire(device, smCount, raw, lease)
@@ -62,26 +62,25 @@ func rawSizes(sizes []LeaseSize) []raw.LeaseSize {
 	return of
 }
 
-// Resize gives leases other sizes, all in one operation or none. Streams follow: Stream.Native is
-// of the SMs that the lease has at that call, so take it again for each step. flags are
-// raw.Resize...
+// Resize changes the SM counts of leases, all in one operation or none. Streams follow: Stream.Native
+// returns a CUstream of the present SMs, so call it for each step. flags are raw.Resize...
 func Resize(flags uint32, sizes ...LeaseSize) error {
 	return check(func() Result {
 		return Raw.LeaseResize(first(rawSizes(sizes)), length(sizes), flags)
 	})
 }
 
-// Prepare makes the contexts that Resize would need, and changes nothing.
+// Prepare creates the contexts that Resize needs, so that it takes microseconds later.
 func Prepare(sizes ...LeaseSize) error {
 	return check(func() Result { return Raw.LeasePrepare(first(rawSizes(sizes)), length(sizes)) })
 }
 
-// HandOver closes the lease and gives all its SMs to another.
+// HandOver releases the lease and gives all its SMs to another.
 func (lease Lease) HandOver(to Lease, flags uint32) error {
 	return check(func() Result { return Raw.LeaseHandOver(raw.Lease(lease), raw.Lease(to), flags) })
 }
 
-// Info returns what the lease has.
+// Info returns information about the lease.
 func (lease Lease) Info() (raw.LeaseInfo, error) {
 	return filled(func(info *raw.LeaseInfo) Result { return Raw.LeaseGetInfo(raw.Lease(lease), info) })
 }
@@ -93,7 +92,7 @@ func (lease Lease) Resource() (Resource, error) {
 	})
 }
 
-// NewStream makes a stream that follows the lease. Lower priorities are more urgent.
+// NewStream creates a stream that follows the lease. Lower priorities are more urgent.
 func (lease Lease) NewStream(priority int32) (Stream, error) {
 	params := sized(&raw.StreamParams{Priority: priority})
 	return streamOf(func(stream *raw.Stream) Result {
@@ -118,19 +117,19 @@ func Leases(device int32) ([]raw.LiveLease, error) {
 	})
 }
 
-// NewCancel makes what waits are aborted with.
+// NewCancel creates a Cancel that isn't signalled.
 func NewCancel() (Cancel, error) {
 	cancel, err := got(Raw.CancelCreate)
 	return Cancel(cancel), err
 }
 
-// Signal aborts all waits with it, permanently. Call it from another goroutine than the one that
-// waits.
+// Signal cancels all waits with it, present and later ones. Call it from another goroutine than the
+// one that waits.
 func (cancel Cancel) Signal() error {
 	return check(func() Result { return Raw.CancelSignal(raw.Cancel(cancel)) })
 }
 
-// Close gives the handle back, and aborts no wait.
+// Close destroys the handle, and cancels no wait.
 func (cancel Cancel) Close() error {
 	return check(func() Result { return Raw.CancelDestroy(raw.Cancel(cancel)) })
 }

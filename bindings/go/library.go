@@ -1,9 +1,9 @@
 // Package gcx is libgcx in Go, without cgo: it opens the library by dlopen, through purego, so that
 // programs build with CGO_ENABLED=0. Constants and structs are those of package raw.
 //
-// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Reservation,
-// Graph, Cancel) are closed once, by Close; a closed one returns raw.ErrorInvalidHandle from then on.
-// The garbage collector closes none. The zero value of each is no object.
+// Every function may be called from any goroutine. Close ends a handle (Context, Stream, Event, Lease,
+// Reservation, Graph, Cancel), which then fails with raw.ErrorInvalidHandle. The garbage collector
+// closes none. The zero value of each is no object.
 package gcx
 
 import (
@@ -34,7 +34,7 @@ type Result = raw.Result
 // raw.ErrorSharedObjectInitFailed. LastErrorMessage belongs to the thread: lock it around both calls.
 var Raw raw.Functions
 
-// Error is what gcx answered: its result, and what was wrong in words.
+// Error is the result of a failed call and its message.
 type Error struct {
 	Result  Result
 	Message string
@@ -90,8 +90,8 @@ func Open(library string) error {
 	return nil
 }
 
-// check makes an error of a result. gcx keeps the message by thread, and a goroutine may be moved to
-// another thread between two calls, so both are made in one.
+// check turns a result into an error. gcx stores the message by thread, and a goroutine may move to
+// another thread between two calls, so it makes both calls in one thread.
 func check(call func() Result) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -101,7 +101,7 @@ func check(call func() Result) error {
 	return nil
 }
 
-// got asks a function that writes a value.
+// got returns the value that a function writes.
 func got[T any](ask func(*T) Result) (T, error) {
 	var value T
 	err := check(func() Result { return ask(&value) })
@@ -114,12 +114,12 @@ func sized[T any](value *T) *T {
 	return value
 }
 
-// filled asks a function that fills in a struct with struct_size.
+// filled returns the struct that a function fills in.
 func filled[T any](ask func(*T) Result) (T, error) {
 	return got(func(value *T) Result { return ask(sized(value)) })
 }
 
-// finished takes raw.ErrorNotReady, for which gcx has no message, as an answer.
+// finished turns raw.ErrorNotReady, which has no message, into false.
 func finished(query func() Result) (bool, error) {
 	err := check(query)
 	if errors.Is(err, raw.ErrorNotReady) {
@@ -128,7 +128,7 @@ func finished(query func() Result) (bool, error) {
 	return err == nil, err
 }
 
-// native is for the functions that return NULL instead of a result; another one has that.
+// native calls a function that returns NULL instead of a result, and another one for the result.
 func native(ask func() uintptr, why func() Result) (uintptr, error) {
 	return got(func(found *uintptr) Result {
 		if *found = ask(); *found != 0 {
@@ -141,7 +141,7 @@ func native(ask func() uintptr, why func() Result) (uintptr, error) {
 	})
 }
 
-// first is the address of a slice's first element, nil of an empty one's.
+// first returns the address of a slice's first element, or nil if it is empty.
 func first[T any](slice []T) *T {
 	if len(slice) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func first[T any](slice []T) *T {
 
 func length[T any](slice []T) uint32 { return uint32(len(slice)) }
 
-// cText is a text as C reads it. C would cut one with a byte 0 in it.
+// cText returns a text that ends with a byte 0. C would cut one with a byte 0 in it.
 func cText(what, text string) (*byte, error) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, &Error{raw.ErrorInvalidValue, what + " has a byte 0 in it"}
@@ -159,7 +159,7 @@ func cText(what, text string) (*byte, error) {
 	return &append([]byte(text), 0)[0], nil
 }
 
-// optionalText is NULL for "".
+// optionalText returns nil for "".
 func optionalText(what, text string) (*byte, error) {
 	if text == "" {
 		return nil, nil
@@ -167,7 +167,7 @@ func optionalText(what, text string) (*byte, error) {
 	return cText(what, text)
 }
 
-// ids gives a function of SM numbers enough room.
+// ids returns the SM numbers that a function writes.
 func ids(ask func(room *uint32, capacity uint32, count *uint32) Result) ([]uint32, error) {
 	room := make([]uint32, raw.MaxSMs)
 	count, err := got(func(count *uint32) Result { return ask(&room[0], raw.MaxSMs, count) })
@@ -177,7 +177,7 @@ func ids(ask func(room *uint32, capacity uint32, count *uint32) Result) ([]uint3
 	return room[:count:count], nil
 }
 
-// listed asks again while there is more than the room takes.
+// listed returns all that a function lists, however long the list is.
 func listed[T any](ask func(room *T, capacity uint32, count *uint32) Result) ([]T, error) {
 	var live []T
 	for {

@@ -10,12 +10,12 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// Tests that need a process name here what it does; ownProcess in its environment chooses.
+// What a private process of a test does; ownProcess in its environment selects one.
 const ownProcess = "GCX_TEST_OWN_PROCESS"
 
 var ownProcesses = map[string]func() error{
-	"call before Open": callBeforeOpen,
-	"join a reservation":      func() error { return opened(joinAReservation) },
+	"call before Open":   callBeforeOpen,
+	"join a reservation": func() error { return opened(joinAReservation) },
 	"leave open": func() error {
 		return opened(func() error {
 			_, _, err := newStream(0, 24)
@@ -24,8 +24,8 @@ var ownProcesses = map[string]func() error{
 	},
 }
 
-// GCX_TEST_DRIVER names the driver that the tests run on: a simulated one with two devices if it isn't
-// set; libcuda.so.1 is a GPU's. tests/gpu/run-languages.sh names the tests that one GPU of 132 SMs passes.
+// GCX_TEST_DRIVER names the driver of the tests, by default a simulated one with two devices.
+// tests/gpu/run-languages.sh names the tests that run on one GPU of 132 SMs.
 func machine() string {
 	if driver := os.Getenv("GCX_TEST_DRIVER"); driver != "" {
 		return driver
@@ -33,7 +33,7 @@ func machine() string {
 	return "sim:2xh100@13.0"
 }
 
-// opened does something with the library of GCX_LIBRARY.
+// opened calls a function with the library of GCX_LIBRARY open.
 func opened(does func() error) error {
 	library := os.Getenv("GCX_LIBRARY")
 	if library == "" {
@@ -48,8 +48,8 @@ func opened(does func() error) error {
 	return does()
 }
 
-// C's environment is that of the process's start, so the tests run in a second process, whose reservations and
-// published leases are in a folder of its own.
+// C reads the environment of the process's start, so the tests run in a second process, which has a
+// private folder for reservations and published leases.
 func TestMain(m *testing.M) {
 	does := ownProcesses[os.Getenv(ownProcess)]
 	code := 0
@@ -88,7 +88,7 @@ func process(what string, environment ...string) *exec.Cmd {
 	return own
 }
 
-// runs does something in a process of its own, which has to say nothing.
+// runs starts a private process, which must succeed without output.
 func runs(t *testing.T, what string, environment ...string) {
 	t.Helper()
 	if said, err := process(what, environment...).CombinedOutput(); err != nil || len(said) != 0 {
@@ -96,7 +96,7 @@ func runs(t *testing.T, what string, environment ...string) {
 	}
 }
 
-// must ends a test that got an error.
+// must ends the test on an error.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
@@ -116,7 +116,7 @@ func noError(t *testing.T, errs ...error) {
 	}
 }
 
-// refused asks for an error of this result, with a message.
+// refused checks for an error with this result and a message.
 func refused(t *testing.T, what string, err error, want Result) {
 	t.Helper()
 	var answer *Error
@@ -125,7 +125,7 @@ func refused(t *testing.T, what string, err error, want Result) {
 	}
 }
 
-// part is the first SMs of a device.
+// part returns the first SMs of a device.
 func part(device int32, sms uint32) (Resource, error) {
 	all, err := DeviceResource(device, SM)
 	if err != nil {
@@ -138,7 +138,7 @@ func part(device int32, sms uint32) (Resource, error) {
 	return groups[0], nil
 }
 
-// newStream is a context over some SMs of a device, and a stream of it.
+// newStream creates a context over some SMs of a device, and a stream of it.
 func newStream(device int32, sms uint32) (Context, Stream, error) {
 	resource, err := part(device, sms)
 	if err != nil {
@@ -152,7 +152,7 @@ func newStream(device int32, sms uint32) (Context, Stream, error) {
 	return context, stream, err
 }
 
-// over is a stream that the test's end closes, and its context.
+// over returns a stream over some SMs, which is closed at the end of the test.
 func over(t *testing.T, device int32, sms uint32) Stream {
 	t.Helper()
 	context, stream, err := newStream(device, sms)

@@ -99,7 +99,7 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	if !must[bool](t)(decode.Query()) {
 		t.Error("there is work")
 	}
-	noError(t, prefill.HandOver(decode, raw.ResizeAtOnce), decode.Close())
+	noError(t, prefill.HandOver(decode, raw.ResizeDeferred), decode.Close())
 	_, native := stream.Native()
 	refused(t, "a released lease's CUstream", native, raw.ErrorContextIsDestroyed)
 	noError(t, stream.Close())
@@ -124,7 +124,7 @@ func TestVerifyFindsAnOverlap(t *testing.T) {
 }
 
 func TestWaitIsCancelled(t *testing.T) {
-	held := must[Lease](t)(Acquire(0, Rest, LeaseParams{}))
+	all := must[Lease](t)(Acquire(0, Rest, LeaseParams{}))
 	cancel := must[Cancel](t)(NewCancel())
 	waited := make(chan error)
 	go func() {
@@ -136,10 +136,10 @@ func TestWaitIsCancelled(t *testing.T) {
 	}
 	noError(t, cancel.Signal())
 	refused(t, "a cancelled wait", <-waited, raw.ErrorNotPermitted)
-	noError(t, cancel.Close(), held.Close())
+	noError(t, cancel.Close(), all.Close())
 }
 
-// Goroutines wander between threads, and gcx keeps messages by thread: each has to get its own.
+// Goroutines move between threads, and gcx stores messages by thread.
 func TestEachGoroutineGetsItsOwnMessage(t *testing.T) {
 	all := must[Resource](t)(DeviceResource(0, SM))
 	var group sync.WaitGroup
@@ -172,7 +172,7 @@ func TestContextIsCurrentInItsThread(t *testing.T) {
 
 func TestProcessEndsWithLiveObjects(t *testing.T) { runs(t, "leave open") }
 
-// A process that was given a token. It says that it has joined, and waits for the end of its input.
+// joinAReservation joins by a token, prints a line, and waits for the end of its input.
 func joinAReservation() error {
 	reservation, err := JoinReservation(os.Getenv("GCX_TEST_TOKEN"))
 	if err != nil {

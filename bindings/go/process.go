@@ -6,19 +6,19 @@ import "example.org/gcx/bindings/go/generated/raw"
 // driver.
 func Queues() (raw.QueueInfo, error) { return filled(Raw.QueueGetInfo) }
 
-// RequestConnections asks for as many before CUDA starts: at the beginning of main. It sets C's
-// environment, which os.Getenv doesn't show, and os.Setenv doesn't change.
+// RequestConnections requests connections before CUDA starts: call it first in main. It sets C's
+// environment, which os.Getenv doesn't read and os.Setenv doesn't change.
 func RequestConnections(connections uint32) error {
 	return check(func() Result { return Raw.QueueRequestConnections(connections) })
 }
 
-// ReportPartitionCounts reports to libraries that ask in a thread where a partition is current (see
-// Context.Push) that partition's SMs, not the device's. Call it before anything loads libcuda.so.1.
-func ReportPartitionCounts() error { return check(Raw.ReportPartitionCounts) }
+// ReportPartitionCounts makes libraries that ask CUDA for the SM count in a thread where a partition is
+// current (see Context.Push) see the partition's. Call it before any code loads libcuda.so.1.
+func ReportPartitionCounts() error { return check(Raw.DriverReportPartitionCounts) }
 
-// ReportsPartitionCounts returns whether that was done. It opens no driver.
+// ReportsPartitionCounts returns whether ReportPartitionCounts has succeeded. It opens no driver.
 func ReportsPartitionCounts() (bool, error) {
-	reporting, err := got(Raw.ReportsPartitionCounts)
+	reporting, err := got(Raw.DriverReportsPartitionCounts)
 	return reporting != 0, err
 }
 
@@ -32,11 +32,11 @@ func PublishStart(name string) error {
 	return check(func() Result { return Raw.PublishStart(text) })
 }
 
-// PublishStop ends that. It succeeds also if nothing is published.
+// PublishStop stops publishing. It succeeds also if nothing is published.
 func PublishStop() error { return check(Raw.PublishStop) }
 
-// PublishedProcesses lists the user's processes that publish, this one too if it does.
+// PublishedProcesses lists the user's processes that publish, also this one.
 func PublishedProcesses() ([]raw.PublishedProcess, error) { return listed(Raw.PublishedProcessList) }
 
-// PublishedLeases lists their leases: of each process those that have SMs, then those that wait.
+// PublishedLeases lists their leases: of each process the acquired ones, then the waiting requests.
 func PublishedLeases() ([]raw.PublishedLease, error) { return listed(Raw.PublishedLeaseList) }

@@ -8,8 +8,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// program is other code of the process, which calls the driver itself: a kernel that notes the SMs it
-// runs on.
+// program is other code in the process, which calls the driver: a kernel that notes the SMs it runs on.
 type program struct {
 	kernel uintptr
 	noted  uint64 // on the device, a counter for each SM
@@ -32,8 +31,8 @@ const (
 	nanoseconds = 20_000
 )
 
-// What the simulated driver knows by its name, and what does the same on a GPU: each block adds one to
-// the count of the SM that it runs on, and stays there for so long.
+// The simulated driver knows the kernel by its name; a GPU runs the same. Each block adds one to the
+// count of the SM that it runs on, and stays there for spin_ns.
 const probe = `
 .version 6.3
 .target sm_70
@@ -75,8 +74,8 @@ func did(t *testing.T, what string, result int32) {
 	}
 }
 
-// newProgram stays in its thread, with the primary context current there, as CUDA's runtime has it, until
-// the test has ended.
+// newProgram keeps the goroutine in its thread, with the primary context current as CUDA's runtime has
+// it, until the end of the test.
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	open, err := Driver()
@@ -105,7 +104,7 @@ func newProgram(t *testing.T) *program {
 		purego.RegisterLibFunc(function, driver, name)
 	}
 	runtime.LockOSThread()
-	var primary, module uintptr // which stay as long as the process
+	var primary, module uintptr // which live as long as the process
 	did(t, "cuDevicePrimaryCtxRetain", retain(&primary, 0))
 	did(t, "cuCtxPushCurrent", push(primary))
 	did(t, "cuModuleLoadData", load(&module, probe))
@@ -137,7 +136,7 @@ func (own *program) submit(t *testing.T, stream uintptr, blocks uint32) {
 	did(t, "cuLaunchKernel", own.launch(own.kernel, blocks, 1, 1, threads, 1, 1, 0, stream, &each[0], 0))
 }
 
-// captured is a CUgraph of so many kernels, one after the other.
+// captured returns a CUgraph of several kernels, one after the other.
 func (own *program) captured(t *testing.T, stream Stream, kernels int) (graph uintptr) {
 	t.Helper()
 	native, err := stream.Native()
@@ -152,7 +151,7 @@ func (own *program) captured(t *testing.T, stream Stream, kernels int) (graph ui
 	return graph
 }
 
-// sms are those that the kernel ran on since the last time.
+// sms returns the SMs that the kernel ran on since the last call.
 func (own *program) sms(t *testing.T, stream Stream) []uint32 {
 	t.Helper()
 	if err := stream.Synchronize(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// layouts are the first 8, 16, 24 ... SMs of device 0, of which nothing is kept.
+// layouts returns the first 8, 16, 24 ... SMs of device 0, of which none has a cached context.
 func layouts(t *testing.T, count uint32) []Resource {
 	t.Helper()
 	noError(t, second(TrimCache(0)))
@@ -35,7 +35,7 @@ func TestProgressIsReported(t *testing.T) {
 	refused(t, "nothing", PrepareContexts(PrepareParams{}), raw.ErrorInvalidValue)
 }
 
-// What progress panics with comes out of the call, and unwinds none of C's frames.
+// The panic continues in the caller, and unwinds none of C's frames.
 func TestProgressPanics(t *testing.T) {
 	all := layouts(t, 6)
 	prepare := func(cancel Cancel, end func()) (value interface{}, calls int) {
@@ -50,7 +50,7 @@ func TestProgressPanics(t *testing.T) {
 	}
 	before := must[raw.CacheStats](t)(Cache()).Misses
 	made := func() uint64 { return must[raw.CacheStats](t)(Cache()).Misses - before }
-	if value, calls := prepare(0, func() { panic("of its own") }); value != "of its own" || calls != 2 || made() != 2 {
+	if value, calls := prepare(0, func() { panic("intended") }); value != "intended" || calls != 2 || made() != 2 {
 		t.Errorf("%v, %d calls, %d made", value, calls, made())
 	}
 	cancel := must[Cancel](t)(NewCancel())

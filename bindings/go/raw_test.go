@@ -33,7 +33,7 @@ func described(t *testing.T) (api description) {
 	return api
 }
 
-// structs are those that functions take, by their lower-case names.
+// structs returns the structs that functions take, by their lower-case names.
 func structs() map[string]reflect.Type {
 	found := map[string]reflect.Type{}
 	functions := reflect.TypeOf(Raw)

@@ -2,13 +2,14 @@ package gcx
 
 import "example.org/gcx/bindings/go/generated/raw"
 
-// Reservation is SMs that no other process has, as long as all take theirs in the same folder.
+// Reservation is the exclusive use of some SMs across processes that use the same folder.
 type Reservation raw.Reservation
 
-// ReservationParams says how to take a reservation. Its zero value doesn't wait, and takes no less than asked.
+// ReservationParams are the options of a reservation. The zero value doesn't wait, and accepts no
+// smaller count.
 type ReservationParams struct {
 	Name       string
-	Folder     string       // absolute; "": GCX_RESERVATION_DIR, as the process was started with, or the user's own
+	Folder     string       // absolute; "": GCX_RESERVATION_DIR at the process's start, or the user's
 	Flags      uint32       // 0 or raw.ReservationInherit
 	Family     raw.SMFamily // 0: coscheduled
 	MinSMCount uint32       // the smallest acceptable count; 0: the requested one
@@ -16,8 +17,8 @@ type ReservationParams struct {
 	Cancel     Cancel
 }
 
-// AcquireReservation takes SMs of a device, or Rest of them, from all processes, to be given back by Close.
-// While it waits other goroutines run.
+// AcquireReservation acquires SMs of a device, or Rest of them, until Close. While it waits, other
+// goroutines run.
 func AcquireReservation(device int32, smCount uint32, params ReservationParams) (Reservation, error) {
 	name, err := optionalText("gcx.AcquireReservation: the name", params.Name)
 	if err != nil {
@@ -31,27 +32,31 @@ func AcquireReservation(device int32, smCount uint32, params ReservationParams) 
 		Flags: params.Flags, Family: params.Family, MinSMCount: params.MinSMCount,
 		TimeoutMS: params.TimeoutMS, Cancel: raw.Cancel(params.Cancel), Name: name, Folder: folder,
 	})
-	reservation, err := got(func(reservation *raw.Reservation) Result { return Raw.ReservationAcquire(device, smCount, c, reservation) })
+	reservation, err := got(func(reservation *raw.Reservation) Result {
+		return Raw.ReservationAcquire(device, smCount, c, reservation)
+	})
 	return Reservation(reservation), err
 }
 
-// JoinReservation joins the reservation of another process, by its token: it lasts until all that joined have
-// closed it or ended. It opens no driver.
+// JoinReservation joins the reservation of another process by its token: it lasts until all its
+// processes have closed it or ended. It opens no driver.
 func JoinReservation(token string) (Reservation, error) {
 	text, err := cText("gcx.JoinReservation: the token", token)
 	if err != nil {
 		return 0, err
 	}
-	reservation, err := got(func(reservation *raw.Reservation) Result { return Raw.ReservationJoin(text, reservation) })
+	reservation, err := got(func(reservation *raw.Reservation) Result {
+		return Raw.ReservationJoin(text, reservation)
+	})
 	return Reservation(reservation), err
 }
 
-// Close gives the reservation back. Leases that were acquired in it keep it.
+// Close releases the reservation. Leases of it keep it.
 func (reservation Reservation) Close() error {
 	return check(func() Result { return Raw.ReservationRelease(raw.Reservation(reservation)) })
 }
 
-// Token returns what another process joins the reservation by: put it into its environment.
+// Token returns what another process joins the reservation by: pass it in its environment.
 func (reservation Reservation) Token() (string, error) {
 	token, err := got(func(room *[raw.MaxReservationToken]byte) Result {
 		return Raw.ReservationGetToken(raw.Reservation(reservation), &room[0], raw.MaxReservationToken)
@@ -59,27 +64,28 @@ func (reservation Reservation) Token() (string, error) {
 	return raw.String(token[:]), err
 }
 
-// Info returns what the reservation has. It opens no driver.
+// Info returns information about the reservation. It opens no driver.
 func (reservation Reservation) Info() (raw.ReservationInfo, error) {
-	return filled(func(info *raw.ReservationInfo) Result { return Raw.ReservationGetInfo(raw.Reservation(reservation), info) })
+	return filled(func(info *raw.ReservationInfo) Result {
+		return Raw.ReservationGetInfo(raw.Reservation(reservation), info)
+	})
 }
 
-// Resource returns the reservation's SMs in this process, to be split and to make contexts of, which don't
-// keep the reservation.
+// Resource returns the reservation's SMs, for splits and contexts, which don't keep the reservation.
 func (reservation Reservation) Resource() (Resource, error) {
 	return resourceOf(func(to *raw.Resource) Result {
 		return Raw.ReservationGetResource(raw.Reservation(reservation), to)
 	})
 }
 
-// Acquire takes a lease out of the reservation's SMs only. The lease keeps the reservation.
+// Acquire acquires a lease of the reservation's SMs, which keeps the reservation.
 func (reservation Reservation) Acquire(smCount uint32, params LeaseParams) (Lease, error) {
 	return acquire(params, func(params *raw.LeaseParams, lease *raw.Lease) Result {
 		return Raw.ReservationAcquireLease(raw.Reservation(reservation), smCount, params, lease)
 	})
 }
 
-// Reservations lists the reservations of a folder, those that have SMs and then those that wait; "" as in
+// Reservations lists the reservations of a folder, then the waiting requests; "" is as in
 // ReservationParams. It opens no driver.
 func Reservations(folder string) ([]raw.LiveReservation, error) {
 	text, err := optionalText("gcx.Reservations: the folder", folder)

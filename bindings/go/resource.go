@@ -8,7 +8,7 @@ type Resource raw.Resource
 
 func (resource *Resource) raw() *raw.Resource { return (*raw.Resource)(resource) }
 
-// resourceOf asks a function that writes a resource.
+// resourceOf returns the resource that a function writes.
 func resourceOf(ask func(*raw.Resource) Result) (Resource, error) {
 	resource, err := got(ask)
 	return Resource(resource), err
@@ -19,7 +19,7 @@ func DeviceResource(device int32, of raw.ResourceType) (Resource, error) {
 	return resourceOf(func(to *raw.Resource) Result { return Raw.DeviceGetResource(device, of, to) })
 }
 
-// Counts returns the requests for groups of so many SMs.
+// Counts returns requests for groups with these SM counts.
 func Counts(counts ...uint32) []raw.SMRequest {
 	requests := make([]raw.SMRequest, len(counts))
 	for i, count := range counts {
@@ -28,7 +28,7 @@ func Counts(counts ...uint32) []raw.SMRequest {
 	return requests
 }
 
-// Split divides the resource into a disjoint group for each request, and what is left. flags are
+// Split divides the resource into a disjoint group for each request, and a remainder. flags are
 // raw.Split...
 func (resource Resource) Split(requests []raw.SMRequest, flags uint32) ([]Resource, Resource, error) {
 	groups := make([]Resource, len(requests))
@@ -42,7 +42,7 @@ func (resource Resource) Split(requests []raw.SMRequest, flags uint32) ([]Resour
 	return groups, rest, nil
 }
 
-// Plan returns the counts of SMs that Split would give, and makes nothing.
+// Plan returns the SM counts that Split would give.
 func (resource Resource) Plan(requests []raw.SMRequest, flags uint32) ([]uint32, uint32, error) {
 	counts := make([]uint32, len(requests))
 	rest, err := got(func(rest *uint32) Result {
@@ -55,7 +55,7 @@ func (resource Resource) Plan(requests []raw.SMRequest, flags uint32) ([]uint32,
 	return counts, rest, nil
 }
 
-// Info returns what the resource is.
+// Info returns information about the resource.
 func (resource Resource) Info() (raw.ResourceInfo, error) {
 	return filled(func(info *raw.ResourceInfo) Result {
 		return Raw.ResourceGetInfo(resource.raw(), info)

@@ -62,7 +62,7 @@ func (stream Stream) KernelFit(function uintptr, params raw.KernelFitParams) (ra
 	})
 }
 
-// ProbeSMs runs a kernel that notes on which SMs it runs.
+// ProbeSMs returns the SMs that a kernel in the stream runs on.
 func (stream Stream) ProbeSMs() ([]uint32, error) {
 	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
 		return Raw.StreamProbeSMs(raw.Stream(stream), room, capacity, count)
@@ -95,8 +95,8 @@ type Verified struct {
 	Streams []raw.VerifiedStream // in the order given
 }
 
-// Verify shows which SMs streams of one device really run on, and whether that is what was promised.
-// A problem is no error: Ok is 0, and Problems has a line for each.
+// Verify probes which SMs the streams of one device run on, and whether these are the expected ones. A
+// problem is no error: Ok is 0, and Problems has a line for each.
 func Verify(streams ...Stream) (Verified, error) {
 	seen := make([]raw.VerifiedStream, len(streams))
 	found, err := filled(func(found *raw.Verification) Result {

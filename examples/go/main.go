@@ -1,5 +1,5 @@
-// Splits device 0 into 108 and 24 SMs and shows on which ones each part's kernels run. It is Go
-// alone: libgcx.so is opened by dlopen, without cgo.
+// Splits device 0 into 108 and 24 SMs and shows on which ones each part's kernels run. It opens
+// libgcx.so by dlopen, without cgo.
 //
 //	CGO_ENABLED=0 go build -o scenario . && ./scenario [LIBRARY]
 package main
@@ -19,7 +19,7 @@ type Part struct {
 	stream  gcx.Stream
 }
 
-// Close gives both back; work in the stream finishes.
+// Close destroys both; work in the stream finishes.
 func (part Part) Close() {
 	_ = part.stream.Close()
 	_ = part.context.Close()

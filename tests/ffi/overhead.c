@@ -15,7 +15,7 @@ static void must(gcx_result result) {
 
 static gcx_resource device;
 
-/* Splits, makes contexts and streams of SMs that had some before, and gives all back. */
+/* Splits, creates cached contexts and streams of the groups, and destroys them. */
 static void round_of_all(void) {
     const gcx_sm_request want[2] = {{.sm_count = 108}, {.sm_count = 24}};
     gcx_resource group[2];

@@ -1,4 +1,4 @@
-"""What a call costs from Go and Node.js, beside what their bridges cost by themselves.
+"""Compares what a call costs from Go and Node.js with what their bridges cost.
 
 python tests/ffi/overhead.py [--rounds 5] BUILD
 
@@ -49,7 +49,7 @@ def programs(build: Path, out: Path) -> dict[str, Command]:
 
 
 def measure(commands: dict[str, Command], rounds: int) -> dict[str, dict[str, float]]:
-    """The least of several runs by turns: other programs only ever add to a time."""
+    """The shortest of several runs by turns: other programs only add to a time."""
     best: dict[str, dict[str, float]] = {language: {} for language in commands}
     for _ in range(rounds):
         for language, command in commands.items():

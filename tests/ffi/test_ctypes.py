@@ -1,4 +1,4 @@
-"""bindings/ctypes: structs are laid out as C's, values and errors arrive as they are."""
+"""bindings/ctypes: layout of structs, values and errors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_values_keep_their_types(c: ctypes.CDLL) -> None:
         c.gcx_context_create(24, 1, None, None)
 
 
-def test_what_c_would_get_wrong_is_refused(c: ctypes.CDLL) -> None:
+def test_value_that_c_would_change_is_refused(c: ctypes.CDLL) -> None:
     lease = gcx.gcx_lease()
     for device, count, message in (
         (0, -1, "gcx_lease_acquire: sm_count is -1; it must be an integer from 0 to 4294967295"),

@@ -1,4 +1,4 @@
-"""bindings/lua: structs are laid out as C's, values and errors arrive as they are."""
+"""bindings/lua: layout of structs, values and errors."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ def test_values_keep_their_types(tmp_path: Path) -> None:
     run(tmp_path, TYPES)
 
 
-def test_what_c_would_get_wrong_is_refused(tmp_path: Path) -> None:
+def test_value_that_c_would_change_is_refused(tmp_path: Path) -> None:
     run(tmp_path, REFUSALS)

@@ -1,4 +1,4 @@
-"""The runner of the vectors in Go refuses files that mean nothing.
+"""The runner of the vectors in Go refuses invalid files.
 
 That it notices what differs, tests/vectors/notice.py shows.
 """

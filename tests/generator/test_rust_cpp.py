@@ -13,7 +13,7 @@ API = load()
 
 
 def infos(api: Api) -> str:
-    return rust.generate(api)[f"{rust.FOLDER}/infos.rs"]
+    return rust.files(api)[f"{rust.FOLDER}/infos.rs"]
 
 
 def with_field(**changes: object) -> Api:
@@ -58,7 +58,7 @@ def test_rust_leaves_structs_with_pointers_out() -> None:
 def test_rust_enums() -> None:
     values = (Value("GCX_NEW_ONE", 0, "the first"), Value("GCX_NEW_OTHER_ONE", 1, "the other"))
     api = dataclasses.replace(API, enums=(*API.enums, Enum("gcx_new", "", "New.", "", values)))
-    text = rust.generate(api)[f"{rust.FOLDER}/enums.rs"]
+    text = rust.files(api)[f"{rust.FOLDER}/enums.rs"]
     assert (
         "pub enum New {\n    /// The first.\n    One,\n    /// The other.\n    OtherOne,\n}" in text
     )
@@ -66,7 +66,7 @@ def test_rust_enums() -> None:
 
 
 def test_cpp_functions() -> None:
-    raw = cpp.generate(API)["include/gcx/generated/raw.hpp"]
+    raw = cpp.files(API)["include/gcx/generated/raw.hpp"]
     for expected in (
         "inline gcx_lease_info lease_get_info(gcx_lease lease) {",
         "gcx_lease_info info = GCX_LEASE_INFO_INIT;",
@@ -80,7 +80,7 @@ def test_cpp_functions() -> None:
 
 
 def test_cpp_constants() -> None:
-    text = cpp.generate(API)["include/gcx/generated/constants.hpp"]
+    text = cpp.files(API)["include/gcx/generated/constants.hpp"]
     assert "inline constexpr gcx_sm_family fine = GCX_SM_FAMILY_FINE;" in text
     assert "    private_ = GCX_CONTEXT_PRIVATE," in text
     assert "GCX_VERSION" not in text

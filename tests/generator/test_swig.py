@@ -9,7 +9,7 @@ import pytest
 from bindings.generator import java, python, swig
 from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type, load
 
-RESULT = Type("gcx_result", "enum", "gcx_result", False, False, None, None)
+RESULT = Type(type="gcx_result", kind="enum", base="gcx_result")
 
 
 def parameter(name: str, type_: str, kind: str, base: str, direction: str) -> Parameter:
@@ -18,19 +18,13 @@ def parameter(name: str, type_: str, kind: str, base: str, direction: str) -> Pa
         kind=kind,
         base=base,
         pointer=type_.endswith("*"),
-        nullable=False,
-        ownership=None,
-        lifetime=None,
         name=name,
         direction=direction,
-        elements=None,
-        written=None,
-        destroy=None,
     )
 
 
 def field(name: str, type_: str, kind: str, base: str, brief: str, size: int = 4) -> Field:
-    return Field(type_, kind, base, False, False, None, None, name, brief, 0, size, None)
+    return Field(type=type_, kind=kind, base=base, name=name, brief=brief, offset=0, size=size)
 
 
 @pytest.fixture
@@ -72,7 +66,7 @@ def api() -> Api:
 
 
 def test_a_new_function_and_struct_reach_swig(api: Api) -> None:
-    files = swig.write(api)
+    files = swig.files(api)
     assert "UNSIGNED((from)->drops)" in files["bindings/swig/generated/fields.h"]
     functions = files["bindings/swig/generated/functions.i"]
     assert "gcx_result gcx_weather_get(int32_t device, gcx_weather* weather);" in functions
@@ -80,7 +74,7 @@ def test_a_new_function_and_struct_reach_swig(api: Api) -> None:
 
 
 def test_a_new_function_and_struct_reach_python(api: Api) -> None:
-    files = python.write(api)
+    files = python.files(api)
     stub = files["bindings/python/gcx/generated/functions.pyi"]
     assert "def gcx_weather_get(device: int, /) -> _Weather:" in stub
     assert "_Weather: TypeAlias = tuple[int, int]" in stub
@@ -89,7 +83,7 @@ def test_a_new_function_and_struct_reach_python(api: Api) -> None:
 
 
 def test_a_new_function_and_struct_reach_java(api: Api) -> None:
-    files = java.write(api)
+    files = java.files(api)
     record = files["bindings/java/generated/java/gcx/Weather.java"]
     assert "@param drops how many fell" in record
     assert "    boolean rains,\n    long drops" in record

@@ -73,8 +73,8 @@ checked gcx-with-cudarc '^ok:' '^a kernel of cudarc in 108 SMs: .* no other$' \
     '^a kernel of cudarc in 24 SMs: .* no other$' '^a graph of cudarc in 108 SMs: .* no other$' \
     '^a graph of cudarc in 24 SMs: .* no other$'
 checked overhead 'ratio'
-tested leases nobody_else_has_them shared_ones sms_change_hands handed_over \
-    a_lease_that_is_dropped_ends_its_streams those_who_wait waits_are_given_up wrong_values
-tested graphs runs_where_it_is_launched parts_have_sms_of_their_own \
-    kernels_are_given_other_parameters captured_again
+tested leases lease_values_are_converted resize_moves_streams \
+    hand_over_consumes_the_lease_or_gives_it_back dropped_lease_ends_its_streams \
+    cancel_ends_present_and_later_waits timeout_is_rounded_up invalid_values_are_refused
+tested graphs graph_launch_runs_on_the_stream kernel_parameters_are_copied wrong_graph_is_refused
 exit $failed

@@ -161,8 +161,8 @@ def test_package(suite: Suite) -> None:
     bundled = ["--no-default-features", "--features", "bundled", "--test", "contexts"]
     test(suite, "bundled", cargo("test", "--locked", "-p", "gcx", *bundled), env)
     # It calls what the others leave to the linker to drop.
-    counts = ["--no-default-features", "--features", "bundled", "--test", "counts", "--no-run"]
-    suite.run("bundled links counts", cargo("test", "--locked", "-p", "gcx", *counts), env)
+    process = ["--no-default-features", "--features", "bundled", "--test", "process", "--no-run"]
+    suite.run("bundled links counts", cargo("test", "--locked", "-p", "gcx", *process), env)
     test_static(suite, env)
     test_simulator(suite, env)
 

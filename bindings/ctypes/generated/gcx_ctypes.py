@@ -18,7 +18,7 @@ from ctypes import (
 )
 from typing import Any
 
-# Ranges of integers, which ctypes would cut in silence.
+# Ranges of integers, which ctypes would truncate silently.
 RANGES = {
     c_int32: (-0x80000000, 0x7FFFFFFF),
     c_uint32: (0, 0xFFFFFFFF),
@@ -27,7 +27,7 @@ RANGES = {
 
 
 def _check(what: str, type_: Any, value: Any) -> None:
-    """Raises a ValueError unless C gets an integer or a string as it is."""
+    """Raises a ValueError unless the type can hold an integer or string."""
     least, most = RANGES.get(type_, (0, 0))
     if type_ in RANGES and isinstance(value, int) and not least <= value <= most:
         raise ValueError(f"{what} is {value}; it must be an integer from {least} to {most}")
@@ -36,7 +36,7 @@ def _check(what: str, type_: Any, value: Any) -> None:
 
 
 class _Parameter:
-    """Of a function: what ctypes asks to convert an argument."""
+    """Converts an argument for ctypes."""
 
     def __init__(self, what: str, type_: Any) -> None:
         self._what, self._type = what, type_
@@ -47,7 +47,7 @@ class _Parameter:
 
 
 class _Struct(ctypes.Structure):
-    """Refuses what a field can't hold."""
+    """Refuses values that a field can't hold."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         types: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
@@ -1006,7 +1006,7 @@ class gcx_capability_info(_Struct):
     )
 
 
-# What each returns, and what it takes.
+# The result and parameters of each.
 FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Returns the number of devices.
     "gcx_device_get_count": (gcx_result, {"count": POINTER(c_int32)}),
@@ -1531,7 +1531,7 @@ ANSWERS: dict[str, tuple[int, ...]] = {
 
 
 class GcxError(Exception):
-    """What gcx answered, in words; result is its number."""
+    """The error of a failed call; result is its number."""
 
     def __init__(self, c: ctypes.CDLL, result: int) -> None:
         name, message = c.gcx_result_name(result), c.gcx_last_error_message()
@@ -1540,10 +1540,10 @@ class GcxError(Exception):
 
 
 def open(library: str = "libgcx.so.1") -> ctypes.CDLL:
-    """Loads libgcx from a path, or by a name that the loader looks up.
+    """Loads libgcx from a path, or by a name that the loader finds.
 
-    Functions that return a gcx_result return GCX_SUCCESS or one of their ANSWERS. Others raise
-    GcxError.
+    Functions that return a gcx_result return GCX_SUCCESS or one of their ANSWERS; other results
+    raise GcxError.
     """
     c = ctypes.CDLL(library)
 
@@ -1562,5 +1562,5 @@ def open(library: str = "libgcx.so.1") -> ctypes.CDLL:
 
 
 def sized(struct: Any, **fields: Any) -> Any:
-    """A struct with struct_size, which is filled in: sized(gcx_lease_params, timeout_ms=5)."""
+    """Returns a struct with struct_size: sized(gcx_lease_params, timeout_ms=5)."""
     return struct(struct_size=ctypes.sizeof(struct), **fields)

@@ -4,7 +4,7 @@
 
 local ffi = require("ffi")
 
--- Of each function the parameters that are checked: place, name, type.
+-- The checked parameters of each function: place, name, type.
 local functions = {
     gcx_device_get_count = {},
     gcx_device_get_info = { { 1, "device", "int32_t" } },
@@ -115,7 +115,7 @@ local functions = {
     gcx_log_set_callback = { { 1, "level", "int32_t" } },
 }
 
--- The same of structs that callers fill in.
+-- The checked fields of structs that callers fill in.
 local structs = {
     gcx_sm_request = {
         sm_count = "uint32_t",
@@ -1350,14 +1350,14 @@ const char* gcx_last_error_message(void);
 gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data);
 ]=]) end
 
--- Ranges of integers, which LuaJIT would cut in silence.
+-- Ranges of integers, which LuaJIT would truncate silently.
 local ranges = {
     int32_t = { -0x80000000, 0x7fffffff },
     uint32_t = { 0, 0xffffffff },
     uint64_t = { 0, 0xffffffffffffffffULL },
 }
 
--- Raises an error unless C gets a value as it is.
+-- Raises an error unless the type can hold the value.
 local function check(what, type_, value)
     local range = ranges[type_]
     if not range then
@@ -1387,7 +1387,7 @@ end
 
 local gcx = { C = setmetatable({}, { __index = closed }) }
 
--- A function that refuses what its parameters can't hold.
+-- Returns a function that refuses arguments which its parameters can't hold.
 local function checked(name, call, parameters)
     return function(...)
         for _, parameter in ipairs(parameters) do
@@ -1398,8 +1398,8 @@ local function checked(name, call, parameters)
     end
 end
 
--- Loads libgcx from a path, or by a name that the loader looks up. What it returns has every
--- function, enum value and constant of gcx.h under its name: C.gcx_lease_acquire, C.GCX_REST.
+-- Loads libgcx from a path, or by a name that the loader finds. Returns every function, enum value and
+-- constant of gcx.h by its name: C.gcx_lease_acquire, C.GCX_REST.
 function gcx.open(library)
     library = library or "libgcx.so.1"
     local loaded = ffi.load(library)
@@ -1407,7 +1407,7 @@ function gcx.open(library)
     for name, parameters in pairs(functions) do
         local found, call = pcall(function() return loaded[name] end)
         if not found then
-            error(library .. " has no " .. name .. ": it is no libgcx of this version", 0)
+            error(library .. " has no " .. name .. ": it isn't a libgcx of this version", 0)
         end
         C[name] = checked(name, call, parameters)
     end
@@ -1415,7 +1415,7 @@ function gcx.open(library)
     return C
 end
 
--- What a failed call raises: a table with the result's number and name, and the message in words.
+-- The error of a failed call: the result's number and name, and the message.
 local Error = {}
 Error.__index = Error
 function Error:__tostring()
@@ -1433,8 +1433,8 @@ function gcx.check(result)
     end
 end
 
--- A struct of gcx.h: struct_size is filled in, fields are as given, and the others zero. A string
--- in it must live as long as the struct.
+-- Returns a struct of gcx.h with struct_size, the given fields, and zeros. A string in it must live as
+-- long as the struct.
 function gcx.new(name, fields)
     local value = ffi.new(name)
     if ffi.offsetof(name, "struct_size") then

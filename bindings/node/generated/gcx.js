@@ -4,8 +4,8 @@
 import { inspect } from "node:util";
 import koffi from "koffi";
 
-// Types have no names: koffi has one table of names for all modules of a thread, so that a second
-// copy of this file could not declare them again.
+// Types have no names: koffi has one table of names for all modules of a thread, in which a second
+// copy of this file could not declare them.
 const pointer = (type) => koffi.pointer(type);
 const out = (type) => koffi.out(koffi.pointer(type));
 const inout = (type) => koffi.inout(koffi.pointer(type));
@@ -869,7 +869,7 @@ export const gcx_capability_info = koffi.struct({
   name: "const char*",
 });
 
-// What each returns, and what it takes.
+// The result and parameters of each.
 export const FUNCTIONS = {
   // Returns the number of devices.
   gcx_device_get_count: ["int32_t", { count: out("int32_t") }],
@@ -1328,14 +1328,14 @@ export const FUNCTIONS = {
   }],
 };
 
-// What koffi would cut in silence, or take for an address.
+// Ranges of integers, which koffi would truncate silently or take for an address.
 const RANGES = {
   Int32: [-(2 ** 31), 2 ** 31 - 1],
   UInt32: [0, 2 ** 32 - 1],
   UInt64: [0, 2n ** 64n - 1n],
 };
 
-// Of a type what says why a value can't be passed, "" if it can; undefined: any may be tried.
+// Returns a function that says why a value can't be passed, or "". undefined: the type isn't checked.
 function checker(type) {
   const { primitive, ref, members } = koffi.type(type);
   if (primitive in RANGES) {
@@ -1386,7 +1386,7 @@ function checker(type) {
   };
 }
 
-// A function that refuses what its parameters can't hold.
+// Returns a function that refuses arguments which its parameters can't hold.
 function checked(name, parameters, call) {
   const checks = Object.entries(parameters).flatMap(([parameter, type], i) => {
     const check = checker(type);
@@ -1410,7 +1410,7 @@ function checked(name, parameters, call) {
   return wrapped;
 }
 
-/** Every function of gcx.h under its name; open() fills it in. */
+/** Every function of gcx.h by its name; open() fills it in. */
 export const c = {};
 for (const name of Object.keys(FUNCTIONS)) {
   c[name] = () => {
@@ -1418,7 +1418,7 @@ for (const name of Object.keys(FUNCTIONS)) {
   };
 }
 
-/** Loads libgcx from a path, or by a name that the loader looks up. Returns c. */
+/** Loads libgcx from a path, or by a name that the loader finds. Returns c. */
 export function open(library = "libgcx.so.1") {
   try {
     const loaded = koffi.load(library);
@@ -1432,7 +1432,7 @@ export function open(library = "libgcx.so.1") {
   return c;
 }
 
-/** A failed call: .code is the result's name, .result its number, .message says what was wrong. */
+/** The error of a failed call: .code is the result's name, .result its number, .message the text. */
 export class GcxError extends Error {
   constructor(result) {
     super(`${c.gcx_result_name(result)}: ${c.gcx_last_error_message()}`);
@@ -1444,13 +1444,13 @@ export class GcxError extends Error {
 
 /**
  * Throws a GcxError unless a gcx_result is GCX_SUCCESS. The message is the thread's last one: koffi
- * calls in JavaScript's own thread, but not by .async(), which loses it.
+ * calls in JavaScript's thread, except by .async(), which loses it.
  */
 export function check(result) {
   if (result !== 0) throw new GcxError(result);
 }
 
-/** A struct with struct_size, which is filled in: of(gcx.gcx_lease_params, { timeout_ms: 5 }). */
+/** Returns a struct with struct_size: sized(gcx.gcx_lease_params, { timeout_ms: 5 }). */
 export function sized(type, fields = {}) {
   return { struct_size: koffi.sizeof(type), ...fields };
 }

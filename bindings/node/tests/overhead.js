@@ -1,5 +1,4 @@
-// Measures what calls through koffi cost. tests/ffi/overhead.py runs it beside others and says what
-// follows; alone it prints nanoseconds.
+// Measures what calls through koffi cost, and prints nanoseconds. tests/ffi/overhead.py compares them.
 //
 //     GCX_DRIVER=sim:h100@13.0 node bindings/node/tests/overhead.js LIBRARY
 import koffi from "koffi";
@@ -7,7 +6,7 @@ import * as gcx from "../generated/gcx.js";
 
 const RESOURCE = koffi.sizeof(gcx.gcx_resource);
 
-/** What one call takes in the fastest of many turns, which nothing else disturbed. */
+/** Returns what one call takes in the fastest of many turns. */
 function nanoseconds(calls, call) {
   let best = Infinity;
   for (let turn = 0; turn < 50; turn++) {
@@ -19,8 +18,8 @@ function nanoseconds(calls, call) {
 }
 
 /**
- * Splits, makes contexts and streams of SMs that had some before, and gives all back: nine calls.
- * Resources are Buffers, which koffi doesn't convert.
+ * Splits, creates cached contexts and streams of the groups, and destroys them: nine calls. Resources
+ * are Buffers, which koffi doesn't convert.
  */
 function round(c, device) {
   const groups = Buffer.alloc(2 * RESOURCE);
@@ -40,8 +39,8 @@ const library = process.argv[2];
 const c = gcx.open(library);
 const libc = koffi.load("libc.so.6");
 const abs = libc.func("int abs(int)");
-// The same calls to a function that does nothing: what koffi costs by itself. C doesn't mind
-// arguments that a function doesn't read.
+// The same calls to a function that does nothing: the cost of koffi itself. C ignores arguments that
+// a function doesn't read.
 const bridge = {};
 for (const [name, [result, types]] of Object.entries(gcx.FUNCTIONS)) {
   const nothing = libc.func("abs", result, Object.values(types));

@@ -1,4 +1,4 @@
-// What koffi makes of gcx's types and errors. GCX_LIBRARY names the library.
+// Types and errors through koffi. GCX_LIBRARY names the library.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -90,7 +90,7 @@ function tests() {
     assert.throws(() => split(0), refused("GCX_ERROR_INVALID_VALUE"));
   });
 
-  test("what_c_would_get_wrong_is_refused", async () => {
+  test("value_that_c_would_change_is_refused", async () => {
     const acquire = (device, count, params = null) =>
       c.gcx_lease_acquire(device, count, params, [null]);
     const named = (name) => () => acquire(0, 8, gcx.sized(gcx.gcx_lease_params, { name }));
@@ -146,7 +146,7 @@ function tests() {
   });
 }
 
-// In a worker: how many of 200 refusals named the count that this thread asked for.
+// In a worker: counts how many of 200 messages name the SM count that this thread requested.
 function refusals() {
   gcx.open(process.env.GCX_LIBRARY);
   let right = 0;

@@ -1,11 +1,11 @@
-//! cudarc beside gcx: a kernel that cudarc loaded, and a CUDA graph of it, run in two partitions. The
-//! graph is captured once, and follows the stream that it is launched in. The kernel counts the blocks
-//! that each SM ran, so that the partitions can be checked.
+//! cudarc and gcx: a kernel that cudarc loaded, and a CUDA graph of it, run in two partitions. The graph
+//! is captured once and runs on the SMs of the stream that it is launched in. The kernel counts the
+//! blocks of each SM, so that the partitions can be checked.
 //!
 //!     cargo run --release
 //!
-//! cudarc's `CudaStream` can't be made of a stream that there is, so that the launches are those of
-//! `cudarc::driver::result`, which take any. Memory, modules and functions are cudarc's safe ones.
+//! cudarc's `CudaStream` can't wrap an existing stream, so that the launches use
+//! `cudarc::driver::result`, which takes any. Memory, modules and functions are cudarc's safe ones.
 
 use std::error::Error;
 use std::ffi::c_void;
@@ -74,13 +74,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let parts = device.partition([108, 24])?;
     println!("{}", gcx::verify(&parts)?);
 
-    let cuda = CudaContext::new(0)?; // the device's primary context, which gcx's belong to
+    let cuda = CudaContext::new(0)?; // the device's primary context
     let mut work = Work {
         kernel: cuda.load_module(Ptx::from_src(KERNEL))?.load_function("add_one")?,
         values: cuda.default_stream().alloc_zeros(VALUES as usize)?,
         blocks_of_sm: cuda.default_stream().alloc_zeros(gcx::sys::GCX_MAX_SMS as usize)?,
     };
-    cuda.synchronize()?; // the memory is there before other streams use it
+    cuda.synchronize()?; // before other streams use the memory
     let graph = captured(&work, parts[0].stream())?;
     for part in &parts {
         work.clear(&cuda)?;
@@ -151,7 +151,7 @@ fn captured(work: &Work, stream: &Stream) -> Result<Graph, Box<dyn Error>> {
     }
 }
 
-/// Every value was counted up as often as the kernel ran, on the partition's SMs alone.
+/// Checks that every value was incremented by each run of the kernel, only on the partition's SMs.
 fn check(
     cuda: &Arc<CudaContext>,
     part: &Partition,

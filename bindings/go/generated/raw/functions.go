@@ -2,7 +2,7 @@
 
 package raw
 
-// Functions is the table of all functions. It takes an array's first element,
+// Functions is the table of all functions. An array is passed by its first element,
 // a text as bytes that end in 0, callbacks and CUDA's objects by their C address.
 type Functions struct {
 	// DeviceGetCount is gcx_device_get_count.
@@ -384,7 +384,7 @@ type Functions struct {
 	// Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 	// message. Never waits.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	StreamQuery func(stream Stream) Result `c:"gcx_stream_query"`
 
 	// EventCreate is gcx_event_create.
@@ -454,7 +454,7 @@ type Functions struct {
 	// Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets
 	// no message. Never waits.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	EventQuery func(event Event) Result `c:"gcx_event_query"`
 
 	// EventGetElapsed is gcx_event_get_elapsed.
@@ -661,7 +661,7 @@ type Functions struct {
 	// Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
 	// GCX_ERROR_NOT_READY if not; the latter sets no message.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	LeaseQuery func(lease Lease) Result `c:"gcx_lease_query"`
 
 	// PublishStart is gcx_publish_start.

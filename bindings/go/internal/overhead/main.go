@@ -1,5 +1,4 @@
-// Measures what calls through purego cost. tests/ffi/overhead.py runs it beside others and says what
-// follows; alone it prints nanoseconds.
+// Measures what calls through purego cost, and prints nanoseconds. tests/ffi/overhead.py compares them.
 //
 //	GCX_DRIVER=sim:h100@13.0 overhead LIBRARY
 package main
@@ -15,7 +14,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// nanoseconds is what one call takes in the fastest of many turns, which nothing else disturbed.
+// nanoseconds returns what one call takes in the fastest of many turns.
 func nanoseconds(calls int, call func()) float64 {
 	best := time.Hour
 	for turn := 0; turn < 50; turn++ {
@@ -37,7 +36,7 @@ func must(err error) {
 	}
 }
 
-// round splits, makes contexts and streams of SMs that had some before, and gives all back.
+// round splits, creates cached contexts and streams of the groups, and destroys them.
 func round(device gcx.Resource, requests []raw.SMRequest) {
 	groups, _, err := device.Split(requests, 0)
 	must(err)
@@ -55,8 +54,8 @@ func round(device gcx.Resource, requests []raw.SMRequest) {
 	}
 }
 
-// bridged makes the calls of a round, with the same types, to a function that does nothing: what
-// purego costs by itself. C doesn't mind arguments that a function doesn't read.
+// bridged calls a function that does nothing with the types of a round: the cost of purego itself. C
+// ignores arguments that a function doesn't read.
 func bridged(libc uintptr, device *gcx.Resource, requests []raw.SMRequest) func() {
 	var split func(*gcx.Resource, *raw.SMRequest, uint32, uint32, *gcx.Resource, *gcx.Resource) int32
 	var newContext func(*gcx.Resource, uint32, *[2]uint32, *uintptr) int32

@@ -26,7 +26,7 @@ var ofLeases = map[string]operation{
 			return nil, err
 		}
 		info, err := lease.Info()
-		return told(err, info.SMCount)
+		return answer(err, info.SMCount)
 	}),
 	"resize": {2, func(world *world, in []string) ([]string, error) {
 		sizes, err := leaseSizes(world, in[0])
@@ -48,7 +48,7 @@ var ofLeases = map[string]operation{
 			}
 			now = append(now, info.SMCount)
 		}
-		return told(nil, counts(now))
+		return answer(nil, counts(now))
 	}},
 	"prepare": {1, func(world *world, in []string) ([]string, error) {
 		sizes, err := leaseSizes(world, in[0])
@@ -66,7 +66,7 @@ var ofLeases = map[string]operation{
 			return nil, err
 		}
 		info, err := to.Info()
-		return told(err, info.SMCount)
+		return answer(err, info.SMCount)
 	}),
 	"held": on(2, func(world *world, lease gcx.Lease, in []string) ([]string, error) {
 		resource, err := lease.Resource()
@@ -74,7 +74,7 @@ var ofLeases = map[string]operation{
 	}),
 	"alone": on(1, func(_ *world, lease gcx.Lease, _ []string) ([]string, error) {
 		info, err := lease.Info()
-		return told(err, info.ExclusiveSMCount)
+		return answer(err, info.ExclusiveSMCount)
 	}),
 	"leases": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
 		leases, err := gcx.Leases(device)
@@ -82,7 +82,7 @@ var ofLeases = map[string]operation{
 		for _, live := range leases {
 			items = append(items, fmt.Sprintf("%d/%d/%d", live.SMCount, live.StreamCount, live.Flags))
 		}
-		return told(err, listed(items))
+		return answer(err, listed(items))
 	}),
 }
 

@@ -1,5 +1,5 @@
-// Runs the files of tests/vectors through the package gcx: what every language has to answer alike.
-// Says what differs; a file is as tests/vectors/README.md has it.
+// Runs the files of tests/vectors, which tests/vectors/README.md describes, through the package gcx, and
+// prints what differs.
 //
 //	GCX_LIBRARY=LIBRARY vectors FILE...
 package main
@@ -15,7 +15,7 @@ import (
 	gcx "example.org/gcx/bindings/go"
 )
 
-// A vector is a name and steps. Go leaves out nothing of what they may need.
+// A vector is a name and steps.
 type vector struct {
 	name  string
 	steps []step
@@ -48,7 +48,7 @@ func read(file string) ([]vector, error) {
 	return vectors, nil
 }
 
-// run says how a step's answer differs from what it expects; "" if it doesn't.
+// run returns how the answer of a step differs from the expected one, or "".
 func (world *world) run(step step) string {
 	name, want, rest := step.fields[0], step.fields[1], step.fields[2:]
 	operation, known := operations[name]
@@ -121,7 +121,7 @@ func main() {
 		os.Exit(2)
 	}
 	if len(os.Args) > 2 {
-		os.Exit(eachAlone(os.Args[1:]))
+		os.Exit(eachInProcess(os.Args[1:]))
 	}
 	library := os.Getenv("GCX_LIBRARY")
 	if library == "" {
@@ -140,8 +140,8 @@ func main() {
 	}
 }
 
-// eachAlone runs each file in a process of its own.
-func eachAlone(files []string) int {
+// eachInProcess runs each file in a private process.
+func eachInProcess(files []string) int {
 	status := 0
 	for _, file := range files {
 		again := exec.Command(os.Args[0], file)

@@ -38,7 +38,7 @@ var ofObjects = map[string]operation{
 			return nil, err
 		}
 		info, err := stream.Info()
-		return told(err, info.Device, info.Priority, info.SMCount)
+		return answer(err, info.Device, info.Priority, info.SMCount)
 	}),
 	"event": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
 		flags, err := number(in[0], eventFlags)
@@ -51,7 +51,7 @@ var ofObjects = map[string]operation{
 	"adopt": {2, adopt},
 	"probe": on(1, func(_ *world, stream gcx.Stream, _ []string) ([]string, error) {
 		sms, err := stream.ProbeSMs()
-		return told(err, ids(sms))
+		return answer(err, ids(sms))
 	}),
 	"push": on(1, func(world *world, context gcx.Context, _ []string) ([]string, error) {
 		err := context.Push()
@@ -65,11 +65,11 @@ var ofObjects = map[string]operation{
 		if err == nil {
 			world.pushed--
 		}
-		return told(err, world.nameOf(context))
+		return answer(err, world.nameOf(context))
 	}},
 	"current": {0, func(world *world, _ []string) ([]string, error) {
 		context, err := gcx.Current()
-		return told(err, world.nameOf(context))
+		return answer(err, world.nameOf(context))
 	}},
 	"record": onTwo(2, func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
 		return nil, by.Record(event)
@@ -96,7 +96,7 @@ var ofObjects = map[string]operation{
 	}),
 }
 
-// resourcesOf finds those of a list of names.
+// resourcesOf finds the resources of a list of names.
 func resourcesOf(world *world, names string) ([]gcx.Resource, error) {
 	var resources []gcx.Resource
 	for _, name := range list(names) {
@@ -109,7 +109,7 @@ func resourcesOf(world *world, names string) ([]gcx.Resource, error) {
 	return resources, nil
 }
 
-// adopt makes a further handle of an object's native one.
+// adopt returns a further handle for the native one of an object.
 func adopt(world *world, in []string) ([]string, error) {
 	var adopted interface{}
 	var native uintptr

@@ -7,14 +7,14 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// An operation takes some inputs and gives outputs as the files write them.
+// An operation turns inputs into outputs as the files write them.
 type operation struct {
 	inputs int
 	run    func(world *world, in []string) ([]string, error)
 }
 
-// told makes outputs of values.
-func told(err error, values ...interface{}) ([]string, error) {
+// answer formats values as outputs.
+func answer(err error, values ...interface{}) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +66,13 @@ func joined(operation func(a, b gcx.Resource) (gcx.Resource, error)) operation {
 	})
 }
 
-// keepResource names a resource and tells its SMs.
+// keepResource names a resource and returns its SMs.
 func keepResource(world *world, name string, resource gcx.Resource, err error) ([]string, error) {
 	if err := world.keep(name, resource, err); err != nil {
 		return nil, err
 	}
 	info, err := resource.Info()
-	return told(err, info.SMCount)
+	return answer(err, info.SMCount)
 }
 
 var operations map[string]operation
@@ -84,24 +84,24 @@ func init() {
 		}},
 		"driver": {0, func(*world, []string) ([]string, error) {
 			info, err := gcx.Driver()
-			return told(err, info.Version, info.Simulated)
+			return answer(err, info.Version, info.Simulated)
 		}},
 		"capability": ofDevice(1, func(_ *world, number int32, _ []string) ([]string, error) {
 			info, err := gcx.Capability(raw.Capability(number))
-			return told(err, info.Available)
+			return answer(err, info.Available)
 		}),
 		"devices": {0, func(*world, []string) ([]string, error) {
 			count, err := gcx.DeviceCount()
-			return told(err, count)
+			return answer(err, count)
 		}},
 		"device": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
 			info, err := gcx.Device(device)
-			return told(err, info.ComputeCapabilityMajor, info.ComputeCapabilityMinor, info.SMCount,
+			return answer(err, info.ComputeCapabilityMajor, info.ComputeCapabilityMinor, info.SMCount,
 				info.Name)
 		}),
 		"priorities": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
 			least, greatest, err := gcx.StreamPriorities(device)
-			return told(err, least, greatest)
+			return answer(err, least, greatest)
 		}),
 		"resource": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
 			of, err := number(in[0], types)
@@ -123,7 +123,7 @@ func init() {
 		}),
 		"trim": ofDevice(1, func(_ *world, contexts int32, _ []string) ([]string, error) {
 			trimmed, err := gcx.TrimCache(uint32(contexts))
-			return told(err, trimmed.Contexts)
+			return answer(err, trimmed.Contexts)
 		}),
 		"ahead": {1, func(world *world, in []string) ([]string, error) {
 			resources, err := resourcesOf(world, in[0])
@@ -138,7 +138,7 @@ func init() {
 			if world.before != nil {
 				before = *world.before
 			}
-			return told(err, stats.InUse, stats.Kept, stats.Hits-before.Hits,
+			return answer(err, stats.InUse, stats.Kept, stats.Hits-before.Hits,
 				stats.Misses-before.Misses, stats.Evicted-before.Evicted)
 		}},
 		"live": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
@@ -148,7 +148,7 @@ func init() {
 				items = append(items, fmt.Sprintf("%d/%d/%d/%d", live.SMCount, live.HandleCount,
 					live.StreamCount, live.Flags))
 			}
-			return told(err, listed(items))
+			return answer(err, listed(items))
 		}),
 		"same": {2, same},
 	}
@@ -164,7 +164,7 @@ func same(world *world, in []string) ([]string, error) {
 	yes := map[bool]string{true: "yes", false: "no"}
 	if a, err := find[gcx.Resource](world, in[0]); err == nil {
 		b, err := find[gcx.Resource](world, in[1])
-		return told(err, yes[a == b])
+		return answer(err, yes[a == b])
 	}
 	var id [2]uint64
 	for i := range id {
@@ -178,5 +178,5 @@ func same(world *world, in []string) ([]string, error) {
 		}
 		id[i] = info.ID
 	}
-	return told(nil, yes[id[0] == id[1]])
+	return answer(nil, yes[id[0] == id[1]])
 }

@@ -14,12 +14,12 @@ var ofResources = map[string]operation{
 		if info.Flags&raw.SMRequestLocalityDomainID != 0 {
 			domain = fmt.Sprint(info.LocalityDomainID)
 		}
-		return told(err, info.Device, word(uint32(info.Family), families), info.SMCount, info.AtomCount,
+		return answer(err, info.Device, word(uint32(info.Family), families), info.SMCount, info.AtomCount,
 			info.MinPartitionSize, info.CoscheduledAlignment, info.Flags, domain)
 	}),
 	"queue": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		info, err := resource.Info()
-		return told(err, info.Device, word(uint32(info.WorkqueueScope), scopes),
+		return answer(err, info.Device, word(uint32(info.WorkqueueScope), scopes),
 			info.WorkqueueConcurrencyLimit)
 	}),
 	"split":     on(4, split),
@@ -28,11 +28,11 @@ var ofResources = map[string]operation{
 	"intersect": joined(gcx.Resource.Intersect),
 	"overlap": onTwo(2, func(_ *world, a, b gcx.Resource, _ []string) ([]string, error) {
 		shared, err := a.Overlap(b)
-		return told(err, shared)
+		return answer(err, shared)
 	}),
 	"live-overlap": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		shared, err := resource.LiveOverlap()
-		return told(err, shared)
+		return answer(err, shared)
 	}),
 	"atom": on(3, func(world *world, resource gcx.Resource, in []string) ([]string, error) {
 		index, err := parse(in[0])
@@ -44,11 +44,11 @@ var ofResources = map[string]operation{
 	}),
 	"sms": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		numbers, err := resource.SMIDs()
-		return told(err, ids(numbers))
+		return answer(err, ids(numbers))
 	}),
 	"cluster": on(1, func(_ *world, of clustered, _ []string) ([]string, error) {
 		blocks, err := of.MaxClusterSize()
-		return told(err, blocks)
+		return answer(err, blocks)
 	}),
 	"configure": on(4, func(world *world, config gcx.Resource, in []string) ([]string, error) {
 		scope, err := number(in[0], scopes)
@@ -64,7 +64,7 @@ var ofResources = map[string]operation{
 	}),
 }
 
-// split asks for the plan too: both must answer alike.
+// split also plans: both must give the same result.
 func split(world *world, resource gcx.Resource, in []string) ([]string, error) {
 	flags, err := number(in[0], splitFlags)
 	if err != nil {
@@ -99,10 +99,10 @@ func split(world *world, resource gcx.Resource, in []string) ([]string, error) {
 	if counts(planned) != given || left != over {
 		return nil, fmt.Errorf("the plan is %v and %d, the split %s and %d", planned, left, given, over)
 	}
-	return told(nil, given, over)
+	return answer(nil, given, over)
 }
 
-// alike tells whether two errors are of one result. Their messages begin with the functions' names.
+// alike returns whether two errors have one result. Their messages begin with different functions.
 func alike(plan, split error) bool {
 	a, isA := plan.(*gcx.Error)
 	b, isB := split.(*gcx.Error)

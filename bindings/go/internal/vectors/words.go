@@ -9,7 +9,7 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// The words for numbers in the files. A number itself may stand for one that has no word.
+// The words for numbers in the files; a number without a word stands for itself.
 var (
 	types = map[string]uint32{
 		"sm": uint32(gcx.SM), "workqueue-config": uint32(raw.ResourceWorkqueueConfig),
@@ -27,15 +27,15 @@ var (
 	}
 	splitFlags = map[string]uint32{
 		"-": 0, "fine": raw.SplitIgnoreSMCoscheduling, "max-cluster": raw.SplitMaxPotentialClusterSize,
-		"exact": raw.SplitExact, "exclude_leased": raw.SplitUnleased,
+		"exact": raw.SplitExact, "exclude_leased": raw.SplitExcludeLeased,
 	}
 	contextFlags = map[string]uint32{"-": 0, "private": raw.ContextPrivate}
 	leaseFlags   = map[string]uint32{"-": 0, "shared": raw.LeaseShared}
-	resizeFlags  = map[string]uint32{"-": 0, "at-once": raw.ResizeAtOnce}
+	resizeFlags  = map[string]uint32{"-": 0, "at-once": raw.ResizeDeferred}
 	eventFlags   = map[string]uint32{"-": 0, "timing": raw.EventTiming, "blocking": raw.EventBlockingSync}
 )
 
-// number takes words, several apart by +, or a number.
+// number parses words, separated by +, or a number.
 func number(text string, words map[string]uint32) (uint32, error) {
 	var all uint32
 	for _, word := range strings.Split(text, "+") {
@@ -52,7 +52,7 @@ func number(text string, words map[string]uint32) (uint32, error) {
 	return all, nil
 }
 
-// parse takes what is in range of either sign's 32 bits.
+// parse parses a signed or unsigned number of 32 bits.
 func parse(text string) (int64, error) {
 	value, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && (value < -1<<31 || value >= 1<<32) {
@@ -61,7 +61,7 @@ func parse(text string) (int64, error) {
 	return value, err
 }
 
-// word is the one for a number, or the number.
+// word returns the word for a number, or the number.
 func word(value uint32, words map[string]uint32) string {
 	for word, number := range words {
 		if number == value {
@@ -93,7 +93,7 @@ func counts(numbers []uint32) string {
 	return listed(items)
 }
 
-// ids lists ascending numbers by runs.
+// ids formats ascending numbers as runs.
 func ids(numbers []uint32) string {
 	var items []string
 	for begin := 0; begin < len(numbers); {

@@ -8,10 +8,10 @@ import (
 	"example.org/gcx/bindings/go/generated/raw"
 )
 
-// What has a handle.
+// object has a handle.
 type closer interface{ Close() error }
 
-// What orders work: contexts and streams; and what can be waited for.
+// Contexts and streams order work; more can be waited for.
 type orderer interface {
 	Record(gcx.Event) error
 	Wait(gcx.Event) error
@@ -40,14 +40,14 @@ func newWorld() *world {
 	return world
 }
 
-// countFromHere fails where no driver is open yet: the first vector opens it.
+// countFromHere fails before the first vector opens a driver.
 func (world *world) countFromHere() {
 	if stats, err := gcx.Cache(); err == nil {
 		world.before = &stats
 	}
 }
 
-// close gives back what is open, the last first, and asks that nothing stays.
+// close closes all objects, the last first, and checks that no context is left.
 func (world *world) close() error {
 	for ; world.pushed > 0; world.pushed-- {
 		if _, err := gcx.Pop(); err != nil {
@@ -68,7 +68,7 @@ func (world *world) close() error {
 	return err
 }
 
-// keep names what a step made. It is called with what the step got, also if that failed.
+// keep names what a step created. It is called with what the step returned, also if that failed.
 func (world *world) keep(name string, object interface{}, err error) error {
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (world *world) keep(name string, object interface{}, err error) error {
 	return nil
 }
 
-// find gives the object of a name, if it is of the type that the caller has to have.
+// find returns the object with a name, if it has the type.
 func find[T any](world *world, name string) (T, error) {
 	object, ok := world.objects[name].(T)
 	if !ok {

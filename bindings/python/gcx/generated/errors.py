@@ -7,7 +7,7 @@ from gcx._error import Error
 
 
 class InvalidValueError(Error, ValueError):
-    """A value that can't be: a count of no SMs, an unknown family."""
+    """A value is invalid: a count of 0 SMs, an unknown family."""
 
     code = 1
     name = "GCX_ERROR_INVALID_VALUE"
@@ -28,7 +28,7 @@ class NotInitializedError(Error):
 
 
 class DeinitializedError(Error):
-    """The driver is shutting down, since the process ends."""
+    """The driver is shutting down because the process exits."""
 
     code = 4
     name = "GCX_ERROR_DEINITIALIZED"
@@ -56,7 +56,7 @@ class InvalidContextError(Error):
 
 
 class AlreadyAcquiredError(Error):
-    """Other leases have the SMs, or wait for them; the message says whose."""
+    """Other leases have the SMs, or requests wait for them; the message names them."""
 
     code = 210
     name = "GCX_ERROR_ALREADY_ACQUIRED"
@@ -84,21 +84,21 @@ class DriverNotFoundError(Error):
 
 
 class InvalidHandleError(Error):
-    """The object is closed, or isn't what the call takes."""
+    """The object is closed, or of another type than the call takes."""
 
     code = 400
     name = "GCX_ERROR_INVALID_HANDLE"
 
 
 class NotFoundError(Error):
-    """What was asked for isn't known to gcx: a context or the SMs of a stream that others made."""
+    """gcx doesn't know the object: a context, or the SMs of a stream, that other code created."""
 
     code = 500
     name = "GCX_ERROR_NOT_FOUND"
 
 
 class NotReadyError(Error):
-    """It isn't known yet, or hasn't finished yet."""
+    """The value isn't known yet, or the work hasn't finished."""
 
     code = 600
     name = "GCX_ERROR_NOT_READY"
@@ -121,7 +121,7 @@ class LaunchError(Error):
 
 
 class LaunchTooLargeError(LaunchError):
-    """A cooperative grid is larger than the SMs hold at once; the message has the largest."""
+    """A cooperative grid is larger than what fits the SMs at once; the message has the largest."""
 
     code = 720
     name = "GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"

@@ -1,5 +1,5 @@
-//! Builds the C++ of the library, which is part of the package, into a static library, and if the
-//! feature `simulator` asks for it the simulated driver too.
+//! Builds the static library from the C++ sources in the package, and the simulated driver for the
+//! feature `simulator`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -63,7 +63,7 @@ fn simulator(compiler: &Compiler, source: &Path, out: &Path) -> PathBuf {
     library
 }
 
-/// The profiles as C++ strings, as embed_profiles.py writes them.
+/// Writes the profiles as C++ strings, as embed_profiles.py does.
 #[cfg(feature = "simulator")]
 fn profiles(folder: &Path, out: &Path) -> PathBuf {
     let files = files(folder, "profile");
@@ -87,7 +87,7 @@ fn profiles(folder: &Path, out: &Path) -> PathBuf {
     path
 }
 
-/// Files that include some sources each: most of a compiler's time goes into their headers.
+/// Writes files that include several sources each, which saves compiling their headers again.
 fn units(name: &str, sources: &[PathBuf], out: &Path) -> Vec<PathBuf> {
     let unit = |(number, sources): (usize, &[PathBuf])| {
         let path = out.join(format!("{name}{number}.cpp"));
@@ -108,7 +108,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files(folder, "cpp")
 }
 
-/// The files of a folder with an extension, sorted.
+/// Lists the files of a folder with an extension, sorted.
 fn files(folder: &Path, with: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap_or_else(|error| {
@@ -122,7 +122,7 @@ fn files(folder: &Path, with: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The folder of cuda.h, looked for where the library's own build looks for it.
+/// Finds the folder of cuda.h, in the same places as the library's build.
 fn cuda_include() -> PathBuf {
     let mut looked = Vec::new();
     for name in ["CUDA_HOME", "CUDA_PATH"] {

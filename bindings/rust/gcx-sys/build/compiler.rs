@@ -1,7 +1,7 @@
 //! Runs the C++ compiler and the archiver.
 //!
-//! By itself, not by the crate `cc`, whose releases need newer and newer versions of Rust: a package
-//! without dependencies builds on its own minimum whatever versions Cargo resolves.
+//! It doesn't use the crate `cc`, which needs newer versions of Rust: a package without
+//! dependencies builds with its own minimum, whatever versions Cargo resolves.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::thread;
 
 use crate::{fail, required, variable};
 
-/// A C++ compiler with the options that all sources of the package are compiled with.
+/// A C++ compiler with the options for all sources of the package.
 pub struct Compiler {
     words: Vec<OsString>,
     options: Vec<OsString>,
@@ -35,7 +35,7 @@ impl Compiler {
         Compiler { words: program("CXX", "c++", "g++"), options }
     }
 
-    /// Adds an option to those of the sources that are compiled from now on.
+    /// Adds an option for the sources that are compiled later.
     pub fn option(&mut self, option: impl Into<OsString>) {
         self.options.push(option.into());
     }
@@ -82,17 +82,16 @@ impl Compiler {
     }
 }
 
-/// Makes a static library of objects.
+/// Archives objects into a static library.
 pub fn archive(objects: &[PathBuf], library: &Path) {
-    let _ = std::fs::remove_file(library); // of an earlier build, with objects that are gone
+    let _ = std::fs::remove_file(library); // an earlier build may have left objects in it
     let words = program("AR", "ar", "ar");
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).arg("crs").arg(library).args(objects);
     run(&mut command);
 }
 
-/// The words of the program that a variable of the environment names; else its name on this machine,
-/// or the name of the one that makes code for another.
+/// Returns the command that an environment variable names, or the default for the target.
 fn program(name: &str, native: &str, cross: &str) -> Vec<OsString> {
     let chosen = words(&variable(name).unwrap_or_default());
     if !chosen.is_empty() {

@@ -1,4 +1,4 @@
-//! Finds the C library to link, or has it built.
+//! Links the C library that is installed, or builds it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::required;
 use crate::{fail, variable};
 
-/// Tells cargo what to link: the library in `GCX_LIB_DIR`, else the one that pkg-config knows, else
-/// the one that is built here.
+/// Links the library in `GCX_LIB_DIR`, or the one that pkg-config finds, or the one that is built
+/// here.
 pub fn library(include: &Path) {
     println!("cargo:rerun-if-env-changed=GCX_LIB_DIR");
     if let Some(folder) = env::var_os("GCX_LIB_DIR").map(PathBuf::from) {
@@ -39,8 +39,7 @@ pub fn library(include: &Path) {
     ));
 }
 
-/// Links libgcx.a in a folder, and what a static library doesn't bring: the C++ runtime and libc's
-/// parts.
+/// Links libgcx.a in a folder, the C++ runtime, and the parts of libc that it needs.
 pub fn statically(folder: &Path) {
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=gcx");
@@ -52,8 +51,8 @@ pub fn statically(folder: &Path) {
 
 #[cfg(feature = "pkg-config")]
 fn installed(tried: &mut Vec<String>) -> bool {
-    // Versions from 0.2 on have the ABI of libgcx.so.1, and newer ones declare all that older ones do.
-    // Without -dev, which pkg-config takes for more than nothing.
+    // Newer versions have the same ABI and declare all that older ones do. The number lacks "-dev",
+    // which pkg-config sorts after the release.
     let least = concat!(
         env!("CARGO_PKG_VERSION_MAJOR"),
         ".",
@@ -79,8 +78,8 @@ fn installed(tried: &mut Vec<String>) -> bool {
     }
 }
 
-/// What pkg-config says to link for a package. By itself, not by the crate `pkg-config`: see
-/// compiler.rs.
+/// Returns what pkg-config says to link for a package. compiler.rs says why this doesn't use the
+/// crate `pkg-config`.
 #[cfg(feature = "pkg-config")]
 fn asked_pkg_config(package: &str) -> Result<String, String> {
     for name in ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "PKG_CONFIG_SYSROOT_DIR"] {
@@ -89,8 +88,8 @@ fn asked_pkg_config(package: &str) -> Result<String, String> {
     let chosen = variable("PKG_CONFIG");
     let cross = required("TARGET") != required("HOST");
     if cross && chosen.is_none() && variable("PKG_CONFIG_ALLOW_CROSS").is_none() {
-        return Err("it may know this machine's libraries alone; PKG_CONFIG names one for the \
-                    target, or PKG_CONFIG_ALLOW_CROSS=1 says that it may be asked"
+        return Err("it may only know this machine's libraries; set PKG_CONFIG to one for the \
+                    target, or PKG_CONFIG_ALLOW_CROSS=1 to use it"
             .to_owned());
     }
     let program = chosen.unwrap_or_else(|| "pkg-config".to_owned());
@@ -106,7 +105,7 @@ fn asked_pkg_config(package: &str) -> Result<String, String> {
     }
 }
 
-/// The words of a line, in which a backslash keeps the next character.
+/// Splits a line into words; a backslash keeps the next character.
 #[cfg(feature = "pkg-config")]
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -137,6 +136,6 @@ fn built(include: &Path, _tried: &mut Vec<String>) -> bool {
 
 #[cfg(not(feature = "bundled"))]
 fn built(_include: &Path, tried: &mut Vec<String>) -> bool {
-    tried.push("building it: the feature `bundled` is off".to_owned());
+    tried.push("bundled: the feature `bundled` is off".to_owned());
     false
 }

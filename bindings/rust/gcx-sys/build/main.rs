@@ -1,14 +1,14 @@
-//! Builds gcx-sys: makes its Rust code, and links the C library or builds it. What is tried, and
-//! in which order, is in README.md.
+//! Builds gcx-sys: generates its Rust code, and links the C library or builds it. README.md says
+//! what is tried, and in which order.
 
-#[cfg(feature = "bindgen")]
-mod anew;
 #[cfg(feature = "bundled")]
 mod bundled;
 #[cfg(feature = "bundled")]
 mod compiler;
+mod dlopen;
+#[cfg(feature = "bindgen")]
+mod generate;
 mod link;
-mod loaded;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
@@ -22,27 +22,27 @@ fn main() {
     let include = folder().join("vendor").join("include");
     println!("cargo:include={}", include.display());
     #[cfg(feature = "bindgen")]
-    let bindings = anew::bindings(&include);
+    let bindings = generate::bindings(&include);
     #[cfg(not(feature = "bindgen"))]
     let bindings =
         fs::read_to_string(KEPT).expect("src/generated/bindings.rs is part of the package");
     write("bindings.rs", &bindings);
     if cfg!(feature = "dlopen") {
-        write("loaded.rs", &loaded::functions(&bindings));
+        write("dlopen.rs", &dlopen::functions(&bindings));
     } else if env::var_os("DOCS_RS").is_none() {
         link::library(&include);
     }
 }
 
-/// Ends the build with a message for the person who started it.
+/// Ends the build with a message.
 fn fail(message: &str) -> ! {
     eprintln!("gcx-sys: {message}");
     process::exit(1)
 }
 
-/// A variable of the build's environment, of the target or of all: `CXX_aarch64_unknown_linux_gnu`,
-/// `TARGET_CXX` (`HOST_CXX` where both are the same), `CXX`.
-#[allow(dead_code)] // With `dlopen` nothing is looked for.
+/// Returns a variable of the build's environment, for the target or for all:
+/// `CXX_aarch64_unknown_linux_gnu`, `TARGET_CXX` (`HOST_CXX` where both are the same), `CXX`.
+#[allow(dead_code)] // Unused with the feature `dlopen`.
 fn variable(name: &str) -> Option<String> {
     let target = required("TARGET");
     let kind = if target == required("HOST") { "HOST" } else { "TARGET" };
@@ -58,12 +58,12 @@ fn variable(name: &str) -> Option<String> {
     names.iter().find_map(|name| env::var(name).ok())
 }
 
-/// A variable that Cargo sets.
+/// Returns a variable that Cargo sets.
 fn required(name: &str) -> String {
     env::var(name).unwrap_or_else(|error| fail(&format!("{name}: {error}; Cargo sets it")))
 }
 
-/// The folder of the package.
+/// Returns the folder of the package.
 fn folder() -> PathBuf {
     PathBuf::from(required("CARGO_MANIFEST_DIR"))
 }

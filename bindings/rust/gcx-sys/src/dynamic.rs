@@ -1,8 +1,8 @@
 //! Opens the C library at run time, for the feature `dlopen`.
 //!
-//! The library is opened by the first function that is called, or by [`open`]. Until that has
-//! worked, functions answer `GCX_ERROR_SHARED_OBJECT_INIT_FAILED` and `gcx_last_error_message` says
-//! why; the next call tries again.
+//! The first call of a function, or [`open`], opens the library. Until that succeeds, functions
+//! return `GCX_ERROR_SHARED_OBJECT_INIT_FAILED` and `gcx_last_error_message` says why; the next
+//! call tries again.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr};
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use crate::bindings::{gcx_result, FUNCTIONS, GCX_ERROR_SHARED_OBJECT_INIT_FAILED};
 
-/// What is opened if nothing else is named, and by which name the environment names another.
+/// The default library, and the environment variable that names another.
 const DEFAULT: &str = "libgcx.so.1";
 const VARIABLE: &str = "GCX_LIBRARY";
 
@@ -31,7 +31,7 @@ extern "C" {
 
 // The library stays open for the rest of the process, so that an address stays valid.
 static ADDRESSES: [AtomicPtr<c_void>; FUNCTIONS.len()] = {
-    // It is what each element of the array starts with.
+    // It initializes each element of the array.
     #[allow(clippy::declare_interior_mutable_const)]
     const NONE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     [NONE; FUNCTIONS.len()]
@@ -40,7 +40,7 @@ static OPENED: AtomicBool = AtomicBool::new(false);
 static OPENING: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Why the library could not be opened when this thread wanted it last.
+    /// Why the library could not be opened at this thread's last call.
     static REASON: RefCell<CString> = RefCell::new(CString::default());
 }
 
@@ -56,18 +56,18 @@ impl fmt::Display for NotOpened {
 
 impl std::error::Error for NotOpened {}
 
-/// Opens the C library, unless it is open: the file that is named; else the one that the
-/// environment's `GCX_LIBRARY` names; else `libgcx.so.1`, as the system finds libraries.
+/// Opens the C library, unless it is open: the given file, or the one that `GCX_LIBRARY` of the
+/// environment names, or `libgcx.so.1`.
 ///
 /// # Safety
 ///
-/// The library that is named is gcx's: its initialization runs whatever code is in it, and its functions
-/// are called as gcx.h declares them. The one that the environment names is as trusted as the rest of
-/// what starts a process, so that the functions open it by themselves.
+/// The file is gcx's library: its initialization runs, and its functions are called as gcx.h
+/// declares them. The functions open the one that the environment names, which is trusted as the
+/// rest of what starts a process.
 ///
 /// # Errors
 ///
-/// There is no such library, or it is older than these bindings and lacks a function of theirs.
+/// There is no such library, or it is older than these bindings and lacks a function.
 pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     let _one_at_a_time = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if OPENED.load(Ordering::Acquire) {
@@ -89,7 +89,7 @@ pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     for (address, function) in found.iter_mut().zip(FUNCTIONS) {
         *address = dlsym(library, function.as_ptr().cast());
         if address.is_null() {
-            dlclose(library); // nothing of it is in use
+            dlclose(library); // nothing uses it yet
             return Err(NotOpened(format!(
                 "{} has no function {}: it is older than these bindings, of gcx {}",
                 chosen.to_string_lossy(),
@@ -109,13 +109,13 @@ fn last_error() -> String {
     // SAFETY: dlerror gives NULL or a string that is the thread's own until its next call.
     let text = unsafe { dlerror() };
     if text.is_null() {
-        return "no reason was given".to_owned();
+        return "no reason is known".to_owned();
     }
     // SAFETY: as above.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// The address of a function in the list; none, with the reason noted, if there is no library.
+/// Returns the address of a function in the list, or stores why there is none.
 #[inline]
 pub fn address(index: usize) -> Option<*mut c_void> {
     let known = ADDRESSES[index].load(Ordering::Acquire);
@@ -128,19 +128,19 @@ pub fn address(index: usize) -> Option<*mut c_void> {
 
 #[cold]
 fn address_in_opened(index: usize) -> Option<*mut c_void> {
-    // SAFETY: whoever set the environment, or installed libgcx.so.1, answers for it.
+    // SAFETY: the environment and an installed libgcx.so.1 are trusted.
     match unsafe { open(None) } {
         Ok(()) => Some(ADDRESSES[index].load(Ordering::Acquire)),
         Err(NotOpened(reason)) => {
             let reason = CString::new(reason).unwrap_or_default();
-            // While the thread ends there is nobody left to ask for the reason.
+            // It fails while the thread ends, when no code asks for the reason.
             let _ = REASON.try_with(|kept| *kept.borrow_mut() = reason);
             None
         }
     }
 }
 
-/// What a function answers while there is no library.
+/// What a function returns while there is no library.
 pub trait Missing {
     fn missing(function: &str) -> Self;
 }

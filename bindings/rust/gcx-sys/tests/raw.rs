@@ -1,4 +1,4 @@
-//! The raw functions: they reach the library, and the structs are started as it wants them.
+//! The raw functions reach the library, and the initializers set `struct_size`.
 
 use std::ffi::CStr;
 use std::{mem, ptr};
@@ -16,7 +16,7 @@ fn functions_reach_the_library() {
     let mut info = GCX_DEVICE_INFO_INIT;
     let mut sms = gcx_resource::default();
     let mut of_sms = GCX_RESOURCE_INFO_INIT;
-    // SAFETY: pointers are to live variables; the handle is given up once.
+    // SAFETY: pointers are to live variables; the handle is destroyed once.
     unsafe {
         assert_eq!(gcx_version(), GCX_VERSION);
         assert_eq!(gcx_device_get_count(&mut count), GCX_SUCCESS);
@@ -30,7 +30,7 @@ fn functions_reach_the_library() {
 }
 
 #[test]
-fn errors_are_told() {
+fn errors_have_a_message_and_a_name() {
     // SAFETY: NULL is an error; the strings are copied or live as long as the library.
     unsafe {
         assert_eq!(gcx_device_get_count(ptr::null_mut()), GCX_ERROR_INVALID_VALUE);
@@ -42,7 +42,7 @@ fn errors_are_told() {
 }
 
 #[test]
-fn structs_are_started_with_their_size() {
+fn initializers_set_struct_size() {
     let size = GCX_DEVICE_INFO_INIT.struct_size as usize;
     assert_eq!(size, mem::size_of_val(&GCX_DEVICE_INFO_INIT));
     let mut wrong = GCX_DEVICE_INFO_INIT;

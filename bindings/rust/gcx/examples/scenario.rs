@@ -1,4 +1,4 @@
-//! The scenario that docs/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
+//! The scenario that docs/languages.md shows in each language: 108 and 24 SMs, verified to be disjoint.
 //!
 //!     GCX_DRIVER=sim:h100@13.0 cargo run --example scenario
 

@@ -1,199 +1,124 @@
 //! Contexts.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{forget, ManuallyDrop};
 use std::ptr;
 
-use crate::context_builder::ContextBuilder;
-use crate::error::{check, Error, Result};
-use crate::event::Event;
-use crate::generated::ContextInfo;
-use crate::order::WaitFor;
-use crate::resource::SmResource;
+use crate::call::{check, described, filled, given_back, handle, native, written};
+use crate::device::live_contexts_of;
+use crate::error::{Error, Result};
+use crate::event::{Event, WaitFor};
+use crate::generated::{ContextInfo, LiveContext};
+use crate::resource::{SmResource, WorkqueueResource};
 use crate::stream::Stream;
 use crate::sys;
-use crate::workqueue::WorkqueueResource;
 
-/// A green context: SMs to run on, and perhaps a workqueue configuration.
-///
-/// Making one for resources that had one before takes microseconds; the first takes 1 to 3 ms and
-/// waits for running kernels. Contexts over equal resources share one green context, those of other
-/// libraries in the process too, unless they are [private](ContextBuilder::private).
-///
-/// Its streams keep it, whatever is dropped first. When the last of all is dropped, the green context
-/// is kept by gcx for the next that wants the same SMs; work in flight finishes.
-///
-/// ```
-/// let sms = gcx::Device::new(0)?.sms()?;
-/// let ([small], _) = sms.split_array([24])?;
-/// let stream = gcx::Context::new(&small)?.stream()?; // which keeps the context
-/// assert_eq!(stream.sm_count()?, 24);
-/// # Ok::<(), gcx::Error>(())
-/// ```
-pub struct Context(sys::gcx_context);
-
-// SAFETY: a handle names an object; any function may be called from any thread, also on the same
-// object. What is of a thread, being current, is taken off in that thread by `with_current`.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // It fails where the context can't be given up: in the child of a fork, or while other code
-        // has it current. Nobody is there to be told, and the handle stays.
-        // SAFETY: the handle is ours, and is given up once.
-        unsafe { sys::gcx_context_destroy(self.0) };
-    }
+handle! {
+    /// A green context: SMs to run on, and perhaps a workqueue configuration.
+    ///
+    /// The first context of some resources takes 1 to 3 ms and waits for running kernels. Later
+    /// ones take microseconds: contexts over equal resources share one green context, unless they
+    /// are [private](ContextBuilder::private), and it stays cached once all its contexts and
+    /// streams are dropped. A stream keeps its context.
+    ///
+    /// ```
+    /// let sms = gcx::Device::new(0)?.sms()?;
+    /// let ([small], _) = sms.split_array([24])?;
+    /// let stream = gcx::Context::new(&small)?.stream()?; // which keeps the context
+    /// assert_eq!(stream.sm_count()?, 24);
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    Context, gcx_context, gcx_context_destroy
 }
 
 impl Context {
-    /// A context of a resource.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidResourceConfiguration`](crate::ErrorKind) it has no SMs.
+    /// Creates a context of a resource.
     pub fn new(sms: &SmResource) -> Result<Self> {
-        Self::made_of(std::slice::from_ref(sms.as_raw()), 0)
+        Self::of(std::slice::from_ref(sms.as_raw()), 0)
     }
 
-    /// For a context of several resources, or with a workqueue, or a private one.
+    /// Returns a builder of a context of several resources, with a workqueue, or a private one.
     pub fn builder() -> ContextBuilder {
-        ContextBuilder::new()
+        ContextBuilder { resources: Vec::new(), flags: 0 }
     }
 
-    pub(crate) fn made_of(resources: &[sys::gcx_resource], flags: u32) -> Result<Self> {
+    fn of(resources: &[sys::gcx_resource], flags: u32) -> Result<Self> {
         let count = u32::try_from(resources.len()).unwrap_or(u32::MAX);
         let params = sys::gcx_context_params { flags, ..sys::GCX_CONTEXT_PARAMS_INIT };
-        let mut handle = ptr::null_mut();
-        // SAFETY: `resources` has `count` elements; a handle is written.
-        check(unsafe { sys::gcx_context_create(resources.as_ptr(), count, &params, &mut handle) })?;
-        Ok(Context(handle))
+        Context::created(|handle| {
+            // SAFETY: `resources` has `count` elements; a handle is written.
+            unsafe { sys::gcx_context_create(resources.as_ptr(), count, &params, handle) }
+        })
     }
 
-    /// A further handle for the context that gcx made behind a native one.
+    /// Returns a further object for the context that gcx created behind a `CUcontext`. Fails with
+    /// [`NotFound`](crate::ErrorKind) if other code created it.
     ///
     /// # Safety
     ///
     /// `native` is a context that was not destroyed.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind) it isn't one of gcx's.
     pub unsafe fn from_native(native: *mut sys::CUctx_st) -> Result<Self> {
-        let mut handle = ptr::null_mut();
-        check(sys::gcx_context_from_native(native, &mut handle))?;
-        Ok(Context(handle))
+        Context::created(|handle| sys::gcx_context_from_native(native, handle))
     }
 
-    /// The `CUcontext`, for any CUDA code. It stays gcx's: never destroy it. Valid as long as the
-    /// context or a stream of it is alive.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset.
+    /// The `CUcontext`, for any CUDA code, which must not destroy it. Valid while the context or a
+    /// stream of it is alive.
     pub fn native(&self) -> Result<*mut sys::CUctx_st> {
         // SAFETY: the handle is alive.
-        let native = unsafe { sys::gcx_context_native(self.0) };
-        if native.is_null() {
-            return Err(self.why_no_native());
-        }
-        Ok(native)
+        native(unsafe { sys::gcx_context_native(self.0) }, || self.info())
     }
 
     /// The `CUgreenCtx`, as [`native`](Self::native).
-    ///
-    /// # Errors
-    ///
-    /// As [`native`](Self::native).
     pub fn native_green(&self) -> Result<*mut sys::CUgreenCtx_st> {
         // SAFETY: the handle is alive.
-        let native = unsafe { sys::gcx_context_native_green(self.0) };
-        if native.is_null() {
-            return Err(self.why_no_native());
-        }
-        Ok(native)
+        native(unsafe { sys::gcx_context_native_green(self.0) }, || self.info())
     }
 
-    /// The functions that give native handles say that something is wrong, not which number that
-    /// has.
-    fn why_no_native(&self) -> Error {
-        self.info().err().unwrap_or_else(|| Error::last(sys::GCX_ERROR_UNKNOWN))
-    }
-
-    /// The C API's handle. It stays this context's.
-    #[must_use]
-    pub fn as_raw(&self) -> sys::gcx_context {
-        self.0
-    }
-
-    /// What is known of it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset.
+    /// Returns information about it. Fails with [`ContextDestroyed`](crate::ErrorKind) after a
+    /// reset of the device, as all methods.
     pub fn info(&self) -> Result<ContextInfo> {
-        let mut info = sys::GCX_CONTEXT_INFO_INIT;
-        // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_context_get_info(self.0, &mut info) })?;
-        Ok(ContextInfo::from(&info))
+        // SAFETY: the handle is alive, and C fills in the struct.
+        filled(sys::GCX_CONTEXT_INFO_INIT, |to| unsafe { sys::gcx_context_get_info(self.0, to) })
     }
 
     /// Its SMs, as one resource.
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
     pub fn sms(&self) -> Result<SmResource> {
         SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
     }
 
-    /// Its workqueue configuration.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotSupported`](crate::ErrorKind) the driver is older than CUDA 13.1.
+    /// Its workqueue configuration (CUDA 13.1).
     pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
         WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
     }
 
-    /// Its workqueue, to be shared with another context.
-    ///
-    /// # Errors
-    ///
-    /// As [`workqueue_config`](Self::workqueue_config).
+    /// Its workqueue, to be shared with another context (CUDA 13.1).
     pub fn workqueue(&self) -> Result<WorkqueueResource> {
         WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE)?)
     }
 
     fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-        let mut resource = sys::gcx_resource::default();
-        // SAFETY: the handle is alive; a value is written.
-        check(unsafe { sys::gcx_context_get_resource(self.0, kind, &mut resource) })?;
-        Ok(resource)
+        written(sys::gcx_resource::default(), |to| {
+            // SAFETY: the handle is alive; a value is written.
+            unsafe { sys::gcx_context_get_resource(self.0, kind, to) }
+        })
     }
 
-    /// A stream of this context, nobody else's while it lives. Takes microseconds.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset.
+    /// Creates a stream that no other object has. Takes microseconds.
     pub fn stream(&self) -> Result<Stream> {
         self.stream_with_priority(0)
     }
 
-    /// The same with a priority: lower is more urgent; clamped to
-    /// [what the device has](crate::Device::stream_priority_range).
-    ///
-    /// # Errors
-    ///
-    /// As [`stream`](Self::stream).
+    /// Creates a stream with a priority. Lower is more urgent; it is clamped to
+    /// [`Device::stream_priority_range`](crate::Device::stream_priority_range).
     pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
         Stream::new(self, priority)
     }
 
-    /// Calls the function with this context current in the calling thread, on top of CUDA's stack.
-    /// What was current before is so again afterwards, also after a panic.
+    /// Calls the function with this context current in the calling thread, and restores what was
+    /// current before, also after a panic.
+    ///
+    /// Fails with [`InvalidContext`](crate::ErrorKind) if the function left another context on top
+    /// of CUDA's stack.
     ///
     /// ```
     /// # let sms = gcx::Device::new(0)?.sms()?;
@@ -202,12 +127,6 @@ impl Context {
     /// assert_eq!(current.unwrap().info()?.id, context.info()?.id);
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset, and the function was
-    /// not called. [`ErrorKind::InvalidContext`](crate::ErrorKind) it was called, and left another
-    /// context on top, which hides this one.
     pub fn with_current<R>(&self, function: impl FnOnce() -> R) -> Result<R> {
         struct Pushed;
         impl Drop for Pushed {
@@ -220,49 +139,33 @@ impl Context {
         check(unsafe { sys::gcx_context_push(self.0) })?;
         let pushed = Pushed;
         let result = function();
-        std::mem::forget(pushed);
+        forget(pushed);
         // SAFETY: NULL asks for no handle.
         check(unsafe { sys::gcx_context_pop(ptr::null_mut()) })?;
         Ok(result)
     }
 
-    /// Waits until all work of the context's streams has finished. Blocks the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// Those of that work; [`ErrorKind::Capture`](crate::ErrorKind) a stream of it captures a graph.
+    /// Waits until all work of the context's streams has finished, and reports its errors.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check(unsafe { sys::gcx_context_synchronize(self.0) })
     }
 
-    /// An event that stands for the work submitted so far to all streams of the context.
-    ///
-    /// # Errors
-    ///
-    /// As [`synchronize`](Self::synchronize).
+    /// Returns an event that stands for the work submitted so far to all streams of the context.
     pub fn record(&self) -> Result<Event> {
         let event = Event::new(self.info()?.device)?;
         self.record_into(&event)?;
         Ok(event)
     }
 
-    /// The same with an event that there is.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidHandle`](crate::ErrorKind) the event is of another device.
+    /// As [`record`](Self::record), with an existing event of the same device.
     pub fn record_into(&self, event: &Event) -> Result<()> {
         // SAFETY: the handles are alive.
         check(unsafe { sys::gcx_context_record(self.0, event.as_raw()) })
     }
 
-    /// Holds all later work of the context's streams until the work of the event, stream, context or
-    /// partition that was submitted so far has finished. The calling thread doesn't wait.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Capture`](crate::ErrorKind) one takes part in a graph capture.
+    /// Makes all later work of the context's streams wait for what was submitted so far. The
+    /// calling thread doesn't wait.
     pub fn wait(&self, what: &impl WaitFor) -> Result<()> {
         what.with_event(|event| {
             // SAFETY: the handles are alive.
@@ -270,15 +173,11 @@ impl Context {
         })
     }
 
-    /// Gives this context up, as dropping it does, but says if that can't be. Its streams keep it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextInUse`](crate::ErrorKind) other code has it current in this thread; the
-    /// context is given back with the error.
+    /// Releases the context as dropping it does, but reports failures: if other code has it current
+    /// in this thread, fails with [`ContextInUse`](crate::ErrorKind) and gives it back.
     pub fn close(self) -> std::result::Result<(), NotClosed> {
         let context = ManuallyDrop::new(self);
-        // SAFETY: the handle is ours, and isn't used again if this succeeds.
+        // SAFETY: the handle is this object's, and isn't used again if this succeeds.
         check(unsafe { sys::gcx_context_destroy(context.0) })
             .map_err(|error| NotClosed { context: ManuallyDrop::into_inner(context), error })
     }
@@ -286,56 +185,79 @@ impl Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.info() {
-            Ok(info) => {
-                let ContextInfo { id, sm_count, device, .. } = info;
-                write!(out, "Context({id}: {sm_count} SMs of device {device})")
-            }
-            Err(error) => write!(out, "Context({})", error.name()),
-        }
+        let known = self
+            .info()
+            .map(|info| format!("{}: {} SMs of device {}", info.id, info.sm_count, info.device));
+        described(out, "Context", known)
     }
 }
 
-/// A context that could not be closed, and why.
-#[derive(Debug)]
-pub struct NotClosed {
-    /// The context, as it was.
-    pub context: Context,
-    /// Why it could not be closed.
-    pub error: Error,
+given_back! {
+    /// The error of [`Context::close`]. As an [`Error`] it drops the context.
+    NotClosed, context: Context
 }
 
-impl fmt::Display for NotClosed {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(out)
-    }
-}
-
-impl std::error::Error for NotClosed {}
-
-impl From<NotClosed> for Error {
-    fn from(not_closed: NotClosed) -> Self {
-        not_closed.error
-    }
-}
-
-/// The context that the calling thread made current last, if it is current.
+/// Collects what a context is made of, from [`Context::builder`].
 ///
-/// # Errors
-///
-/// None that is known.
+/// ```
+/// # let sms = gcx::Device::new(0)?.sms()?;
+/// let ([a, b], _) = sms.split_array([16, 24])?;
+/// let context = gcx::Context::builder().sms(&a).sms(&b).private().build()?;
+/// assert_eq!(context.info()?.sm_count, 40);
+/// # Ok::<(), gcx::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ContextBuilder {
+    resources: Vec<sys::gcx_resource>,
+    flags: u32,
+}
+
+impl ContextBuilder {
+    /// Adds SMs of the same device and family, disjoint from the others.
+    pub fn sms(mut self, sms: &SmResource) -> Self {
+        self.resources.push(*sms.as_raw());
+        self
+    }
+
+    /// Sets the workqueue configuration or workqueue (CUDA 13.1).
+    pub fn workqueue(mut self, workqueue: &WorkqueueResource) -> Self {
+        self.resources.push(*workqueue.as_raw());
+        self
+    }
+
+    /// Requests a green context that no other context shares while this or a stream of it is alive.
+    pub fn private(mut self) -> Self {
+        self.flags |= sys::GCX_CONTEXT_PRIVATE;
+        self
+    }
+
+    /// Creates the context. Fails with [`InvalidResourceConfiguration`](crate::ErrorKind) if the
+    /// SMs overlap, are of two devices or families, or are none, and with `InvalidResourceType` if
+    /// there are no SM resources or two workqueues.
+    pub fn build(&self) -> Result<Context> {
+        Context::of(&self.resources, self.flags)
+    }
+}
+
+/// Returns the context that the calling thread made current last, if it is current.
 pub fn current_context() -> Result<Option<Context>> {
-    let mut handle = ptr::null_mut();
     // SAFETY: a handle is written, which stays its owner's.
-    check(unsafe { sys::gcx_context_get_current(&mut handle) })?;
+    let handle = written(ptr::null_mut(), |to| unsafe { sys::gcx_context_get_current(to) })?;
     if handle.is_null() {
         return Ok(None);
     }
-    // SAFETY: the handle is alive in this thread as long as it is current.
+    // SAFETY: the handle is alive in this thread while it is current.
     let native = unsafe { sys::gcx_context_native(handle) };
     if native.is_null() {
         return Err(Error::last(sys::GCX_ERROR_CONTEXT_IS_DESTROYED));
     }
     // SAFETY: it is the native context of a live one.
     unsafe { Context::from_native(native) }.map(Some)
+}
+
+/// Lists the green contexts in use on all devices: those with a context or stream, and those of
+/// leases and graphs. [`Device::live_contexts`](crate::Device::live_contexts) lists those of one.
+pub fn live_contexts() -> Result<Vec<LiveContext>> {
+    live_contexts_of(-1)
 }

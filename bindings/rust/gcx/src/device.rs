@@ -2,16 +2,15 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::acquire::LeaseBuilder;
-use crate::error::{check, text, Error, Result};
+use crate::call::{check, filled, listed, sm_ids, text, written};
+use crate::error::{Error, Result};
 use crate::generated::{Family, LiveContext, LiveLease, MpsInfo};
-use crate::live::{leases_of, live_contexts_of};
+use crate::lease::LeaseBuilder;
 use crate::partition::{PartitionOptions, Partitions};
-use crate::request::SmRequest;
-use crate::resource::{sm_ids, SmResource};
+use crate::reservation::ReservationBuilder;
+use crate::resource::{SmResource, WorkqueueResource};
+use crate::split::SmRequest;
 use crate::sys;
-use crate::taking::ReservationBuilder;
-use crate::workqueue::WorkqueueResource;
 
 /// A GPU.
 ///
@@ -28,102 +27,78 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device of this number: CUDA's, after `CUDA_VISIBLE_DEVICES`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidDevice`](crate::ErrorKind) there is no such device; and what opening the
-    /// driver says, see [`open_driver`](crate::open_driver).
+    /// Returns the device with CUDA's ordinal, which counts those of `CUDA_VISIBLE_DEVICES`. Opens
+    /// the driver, see [`open_driver`](crate::open_driver).
     pub fn new(ordinal: u32) -> Result<Self> {
         let ordinal = ordinal_of(ordinal)?;
-        let mut info = sys::GCX_DEVICE_INFO_INIT;
-        // SAFETY: the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_device_get_info(ordinal, &mut info) })?;
+        let info = written(sys::GCX_DEVICE_INFO_INIT, |info| {
+            // SAFETY: C fills in the struct.
+            unsafe { sys::gcx_device_get_info(ordinal, info) }
+        })?;
         // SAFETY: the name ends with a zero byte.
         let name = unsafe { text(info.name.as_ptr()) };
         Ok(Device { ordinal, name, info })
     }
 
-    /// CUDA's number of it.
-    #[must_use]
+    /// CUDA's ordinal.
     pub fn ordinal(&self) -> u32 {
         self.ordinal.unsigned_abs()
     }
 
-    /// As the driver reports it; begins with "SIMULATED" on the simulated driver.
-    #[must_use]
+    /// The driver's name of it; begins with "SIMULATED" on the simulated driver.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Major and minor.
-    #[must_use]
     pub fn compute_capability(&self) -> (u32, u32) {
-        let (major, minor) =
-            (self.info.compute_capability_major, self.info.compute_capability_minor);
-        (major.unsigned_abs(), minor.unsigned_abs())
+        let info = &self.info;
+        (info.compute_capability_major.unsigned_abs(), info.compute_capability_minor.unsigned_abs())
     }
 
     /// How many SMs it has.
-    #[must_use]
     pub fn sm_count(&self) -> u32 {
         self.info.sm_count
     }
 
-    /// The least SMs that a coscheduled partition has.
-    #[must_use]
+    /// The smallest coscheduled partition, in SMs.
     pub fn min_partition_size(&self) -> u32 {
         self.info.min_partition_size
     }
 
-    /// Coscheduled partitions come in multiples of this many SMs.
-    #[must_use]
+    /// The step of the sizes of coscheduled partitions, in SMs.
     pub fn coscheduled_alignment(&self) -> u32 {
         self.info.coscheduled_alignment
     }
 
-    /// 1 where the driver doesn't tell.
-    #[must_use]
+    /// How many locality domains it has; 1 if the driver doesn't report them.
     pub fn locality_domain_count(&self) -> u32 {
         self.info.locality_domain_count
     }
 
-    /// Its 16 bytes.
-    #[must_use]
+    /// Its UUID.
     pub fn uuid(&self) -> [u8; 16] {
         self.info.uuid
     }
 
-    /// All its SMs. Makes no context.
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// All its SMs. Creates no context.
     pub fn sms(&self) -> Result<SmResource> {
         SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
     }
 
-    /// Its default workqueue configuration.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotSupported`](crate::ErrorKind) the driver is older than CUDA 13.1.
+    /// Its default workqueue configuration (CUDA 13.1).
     pub fn workqueue(&self) -> Result<WorkqueueResource> {
         WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
     }
 
     fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-        let mut resource = sys::gcx_resource::default();
-        // SAFETY: a value is written.
-        check(unsafe { sys::gcx_device_get_resource(self.ordinal, kind, &mut resource) })?;
-        Ok(resource)
+        written(sys::gcx_resource::default(), |to| {
+            // SAFETY: a value is written.
+            unsafe { sys::gcx_device_get_resource(self.ordinal, kind, to) }
+        })
     }
 
-    /// The priorities that its streams can have, the most urgent first: `-5..=0` on an H100.
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// The priorities of its streams, the most urgent first: `-5..=0` on an H100.
     pub fn stream_priority_range(&self) -> Result<RangeInclusive<i32>> {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: two numbers are written.
@@ -133,30 +108,17 @@ impl Device {
         Ok(greatest..=least)
     }
 
-    /// Reads which SMs each atom of a family holds, for [`SmResource::sm_ids`] and for overlaps
-    /// across families: once a process and family, with the cost of a few contexts.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidValue`](crate::ErrorKind) the family can't be mapped.
+    /// Reads which SMs each atom of a family has, for [`SmResource::sm_ids`] and overlaps across
+    /// families. The first call of a process and family costs a few contexts.
     pub fn map_sms(&self, family: Family) -> Result<()> {
         // SAFETY: numbers are passed.
         check(unsafe { sys::gcx_device_map_sms(self.ordinal, family.into()) })
     }
 
-    /// Finds the SMs that all partitions of this process share, ascending: on compute capability 9.x
-    /// two, as soon as a module with dynamic parallelism is loaded. Kernels of every partition also
-    /// run there.
-    ///
-    /// Returns what [`Stream::sm_ids`](crate::Stream::sm_ids) has shown; if that is nothing, makes
-    /// and probes two contexts, each with the cost of a first one, and keeps them. Once found, the
-    /// SMs stay known. Modules load lazily: while none are found, call it again after a kernel of
-    /// the module was launched.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotSupported`](crate::ErrorKind) compute capability 9.x under MPS, where the
-    /// numbers are virtual.
+    /// Finds the SMs that all partitions of this process share because a module with dynamic
+    /// parallelism is loaded (compute capability 9.x), see `docs/isolation.md`. While it finds
+    /// none, it may create and probe two contexts. Fails with [`NotSupported`](crate::ErrorKind) on
+    /// compute capability 9.x under MPS, where SM numbers are virtual.
     pub fn shared_sms(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: `ids` has `room` elements.
@@ -164,8 +126,8 @@ impl Device {
         })
     }
 
-    /// The short way: splits the device and makes a context and a stream of each group. A request is
-    /// a count, `None` for what the others leave, or a [`SmRequest`].
+    /// Splits the device, and creates a context and a stream for each group. A request is a count,
+    /// `None` for what the others leave, or a [`SmRequest`].
     ///
     /// ```
     /// let device = gcx::Device::new(0)?;
@@ -174,10 +136,6 @@ impl Device {
     /// prefill.wait(decode)?; // on the device; this thread goes on
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`SmResource::split`] and [`Context::new`](crate::Context::new).
     pub fn partition<I>(&self, requests: I) -> Result<Partitions>
     where
         I: IntoIterator,
@@ -186,11 +144,7 @@ impl Device {
         self.partition_with(requests, &PartitionOptions::new())
     }
 
-    /// The same with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`partition`](Self::partition).
+    /// As [`partition`](Self::partition), with options.
     pub fn partition_with<I>(&self, requests: I, options: &PartitionOptions) -> Result<Partitions>
     where
         I: IntoIterator,
@@ -199,20 +153,18 @@ impl Device {
         Partitions::new(&self.sms()?.split_with(requests, options.split_options())?, options)
     }
 
-    /// For a lease of its SMs, with a name, a time-out and all else;
-    /// [`Lease::acquire`](crate::Lease::acquire) is the short way.
+    /// Returns a builder of a lease. [`Lease::acquire`](crate::Lease::acquire) is the short form.
     pub fn lease<'a>(&self) -> LeaseBuilder<'a> {
         LeaseBuilder::of_device(self.ordinal)
     }
 
-    /// For a reservation of its SMs, with a name, a time-out and all else; [`Reservation::take`](crate::Reservation::take) is
-    /// the short way.
-    pub fn reservation<'a>(&self) -> ReservationBuilder<'a> {
+    /// Returns a builder of a reservation.
+    /// [`Reservation::acquire`](crate::Reservation::acquire) is the short form.
+    pub fn reserve<'a>(&self) -> ReservationBuilder<'a> {
         ReservationBuilder::new(self.ordinal)
     }
 
-    /// Whether contexts of this process on the device are shared by way of MPS, as the driver tells it.
-    /// Makes none.
+    /// Returns whether MPS shares the device between processes. Creates no context.
     ///
     /// ```
     /// if gcx::Device::new(0)?.mps()?.state != gcx::MpsState::On {
@@ -220,31 +172,19 @@ impl Device {
     /// }
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
     pub fn mps(&self) -> Result<MpsInfo> {
-        let mut info = sys::GCX_MPS_INFO_INIT;
-        // SAFETY: the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_mps_get_info(self.ordinal, &mut info) })?;
-        Ok(MpsInfo::from(&info))
+        filled(sys::GCX_MPS_INFO_INIT, |info| {
+            // SAFETY: C fills in the struct.
+            unsafe { sys::gcx_mps_get_info(self.ordinal, info) }
+        })
     }
 
-    /// The leases of it, see [`leases`](crate::leases).
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// Lists its leases, see [`leases`](crate::leases).
     pub fn leases(&self) -> Result<Vec<LiveLease>> {
         leases_of(self.ordinal)
     }
 
-    /// The contexts in use on it, whoever in this process made them by gcx.
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// Lists its green contexts in use, see [`live_contexts`](crate::live_contexts).
     pub fn live_contexts(&self) -> Result<Vec<LiveContext>> {
         live_contexts_of(self.ordinal)
     }
@@ -258,7 +198,23 @@ pub(crate) fn ordinal_of(ordinal: u32) -> Result<i32> {
     })
 }
 
-/// The devices, in CUDA's order.
+pub(crate) fn live_contexts_of(device: i32) -> Result<Vec<LiveContext>> {
+    let found = listed(|list, room, count| {
+        // SAFETY: `list` has room for `room` elements.
+        unsafe { sys::gcx_context_list(device, list, room, count) }
+    })?;
+    found.iter().map(LiveContext::try_from).collect()
+}
+
+pub(crate) fn leases_of(device: i32) -> Result<Vec<LiveLease>> {
+    let found = listed(|list, room, count| {
+        // SAFETY: `list` has room for `room` elements.
+        unsafe { sys::gcx_lease_list(device, list, room, count) }
+    })?;
+    found.iter().map(LiveLease::try_from).collect()
+}
+
+/// Returns the devices in CUDA's order. Opens the driver, see [`open_driver`](crate::open_driver).
 ///
 /// ```
 /// for device in gcx::devices()? {
@@ -267,18 +223,13 @@ pub(crate) fn ordinal_of(ordinal: u32) -> Result<i32> {
 /// }
 /// # Ok::<(), gcx::Error>(())
 /// ```
-///
-/// # Errors
-///
-/// What opening the driver says, see [`open_driver`](crate::open_driver).
 pub fn devices() -> Result<Devices> {
-    let mut count = 0;
     // SAFETY: a number is written.
-    check(unsafe { sys::gcx_device_get_count(&mut count) })?;
+    let count = written(0, |count| unsafe { sys::gcx_device_get_count(count) })?;
     Ok(Devices(0..count.unsigned_abs()))
 }
 
-/// What [`devices`] gives.
+/// The iterator of [`devices`].
 #[derive(Clone, Debug)]
 pub struct Devices(Range<u32>);
 

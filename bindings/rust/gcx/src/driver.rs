@@ -1,19 +1,20 @@
-//! The driver, and the versions of the library.
+//! The driver, what it has, and what is set before it starts.
 
-use std::ffi::CString;
-
+use crate::call::{c_text, check, filled, text, written};
 use crate::convert::version;
-use crate::error::{check, text, Error, Result};
-use crate::generated::{Capability, DriverInfo};
+use crate::error::{Error, Result};
+use crate::generated::{Capability, DriverInfo, QueueInfo};
 use crate::sys;
 
-/// Chooses the driver library, before anything opened another, and opens it:
+/// Chooses the driver library and opens it, before any other call does:
 ///
-/// - `""`: the one that is open; else what the environment's `GCX_DRIVER` names; else the system's;
+/// - `""`: the one that is open; else the one that `GCX_DRIVER` names; else the system's;
 /// - `"sim:h100@13.0"` and the like: the simulated driver, which needs no GPU;
-/// - anything else: a path or name of a library.
+/// - anything else: the path or name of a library.
 ///
-/// Calling it is optional: the first function that needs the driver opens it as with `""`.
+/// Optional: the first function that needs the driver opens it as with `""`. Fails with
+/// [`AlreadyAcquired`](crate::ErrorKind) if another driver is open, `DriverNotFound` or
+/// `FileNotFound` if there is none, `NotSupported` if it is older than CUDA 12.4.
 ///
 /// ```
 /// // SAFETY: the simulated driver is part of gcx.
@@ -23,38 +24,22 @@ use crate::sys;
 ///
 /// # Safety
 ///
-/// What is opened is a CUDA driver. As for `Library::new` of the crate `libloading`, no type can tell:
-/// the library's initialization runs whatever code is in it, and its functions are called as cuda.h
-/// declares them. The safe functions open what the environment names, which is as trusted as the rest
-/// of what starts a process.
-///
-/// # Errors
-///
-/// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) another driver is open, for the rest of the
-/// process; `DriverNotFound` there is no driver library; `FileNotFound` the simulated one isn't
-/// there; `NotSupported` the driver is older than CUDA 12.4; `NoDevice` it has no device.
+/// The library is a CUDA driver: its initialization runs, and its functions are called as cuda.h
+/// declares them. The safe functions open the one that the environment names, which is trusted as
+/// the rest of what starts a process.
 pub unsafe fn open_driver(driver: &str) -> Result<()> {
-    let driver = CString::new(driver).map_err(|_| {
-        let message = "the driver's name has a zero byte in it";
-        Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
-    })?;
+    let driver = c_text(driver, "the driver's name")?;
     check(sys::gcx_driver_open(driver.as_ptr()))
 }
 
-/// The open driver.
-///
-/// # Errors
-///
-/// As [`open_driver`].
+/// Returns information about the open driver.
 pub fn driver_info() -> Result<DriverInfo> {
-    let mut info = sys::GCX_DRIVER_INFO_INIT;
-    // SAFETY: the struct is filled in as far as its struct_size says.
-    check(unsafe { sys::gcx_driver_get_info(&mut info) })?;
-    Ok(DriverInfo::from(&info))
+    // SAFETY: C fills in the struct.
+    filled(sys::GCX_DRIVER_INFO_INIT, |info| unsafe { sys::gcx_driver_get_info(info) })
 }
 
 impl Capability {
-    /// Whether the open driver has it, and from which version on one does.
+    /// Returns whether the open driver has it, and the first version that does.
     ///
     /// ```
     /// use gcx::Capability;
@@ -63,14 +48,11 @@ impl Capability {
     /// assert_eq!(info.required_version, (13, 1));
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`open_driver`].
     pub fn info(self) -> Result<CapabilityInfo> {
-        let mut info = sys::GCX_CAPABILITY_INFO_INIT;
-        // SAFETY: the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_capability_get_info(self.into(), &mut info) })?;
+        let info = written(sys::GCX_CAPABILITY_INFO_INIT, |info| {
+            // SAFETY: C fills in the struct.
+            unsafe { sys::gcx_capability_get_info(self.into(), info) }
+        })?;
         Ok(CapabilityInfo {
             available: info.available != 0,
             required_version: version(info.required_version),
@@ -80,27 +62,22 @@ impl Capability {
     }
 }
 
-/// What is known of a [`Capability`].
+/// Information about a [`Capability`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CapabilityInfo {
     /// Whether the open driver has it.
     pub available: bool,
-    /// The version that has it, major and minor.
+    /// The first version that has it, major and minor.
     pub required_version: (u32, u32),
     /// In words.
     pub name: String,
 }
 
-/// The path of the simulated driver that `"sim:"` opens, for programs that start others on it. Opens
-/// no driver.
-///
-/// # Errors
-///
-/// [`ErrorKind::FileNotFound`](crate::ErrorKind) it isn't installed; the message says where it was
-/// looked for.
+/// Returns the path of the simulated driver that `"sim:"` opens. Opens no driver; fails with
+/// [`FileNotFound`](crate::ErrorKind) if it isn't installed.
 pub fn simulator_path() -> Result<String> {
-    // SAFETY: the string is the thread's until its next call, and is copied at once.
+    // SAFETY: the string is the thread's until its next call, and is copied below.
     let path = unsafe { sys::gcx_simulator_path() };
     if path.is_null() {
         return Err(Error::last(sys::GCX_ERROR_FILE_NOT_FOUND));
@@ -109,10 +86,67 @@ pub fn simulator_path() -> Result<String> {
     Ok(unsafe { text(path) })
 }
 
-/// The version of the C library that runs: major, minor and patch. Opens no driver.
-#[must_use]
+/// Returns the version of the C library: major, minor and patch. Opens no driver.
 pub fn library_version() -> (u32, u32, u32) {
     // SAFETY: it takes nothing.
     let number = unsafe { sys::gcx_version() };
     (number / 10000, number / 100 % 100, number % 100)
+}
+
+/// Returns how many of the hardware's queues the partitions of this process share. Opens no driver.
+///
+/// ```
+/// let info = gcx::queue_info()?;
+/// if info.too_few {
+///     eprintln!("all partitions wait as soon as one stream does");
+/// }
+/// # Ok::<(), gcx::Error>(())
+/// ```
+pub fn queue_info() -> Result<QueueInfo> {
+    // SAFETY: C fills in the struct.
+    filled(sys::GCX_QUEUE_INFO_INIT, |info| unsafe { sys::gcx_queue_get_info(info) })
+}
+
+/// Sets `CUDA_DEVICE_MAX_CONNECTIONS` in the environment, unless it is as large already: 1 to 32,
+/// before CUDA starts. Opens no driver; fails with [`NotPermitted`](crate::ErrorKind) if CUDA has
+/// started with fewer.
+///
+/// ```
+/// // SAFETY: first in `main`: there is no other thread yet.
+/// unsafe { gcx::request_connections(32) }?;
+/// assert_eq!(gcx::queue_info()?.connections, Some(32));
+/// # Ok::<(), gcx::Error>(())
+/// ```
+///
+/// # Safety
+///
+/// No other thread reads or writes the environment during the call, as for `std::env::set_var`.
+pub unsafe fn request_connections(connections: u32) -> Result<()> {
+    check(sys::gcx_queue_request_connections(connections))
+}
+
+/// Makes libraries of this process that ask CUDA for the SM count see that of the green context
+/// that is current in their thread, see `docs/counts.md`.
+///
+/// Call it first in `main`: it fails with [`NotPermitted`](crate::ErrorKind) once `libcuda.so.1` is
+/// loaded, and with `FileNotFound` without the libgcx-counts.so of an installed gcx.
+///
+/// ```no_run
+/// gcx::report_partition_counts()?; // first in main
+/// let parts = gcx::Device::new(0)?.partition([32])?;
+/// parts[0].context().with_current(|| {
+///     // A handle of cuBLAS 13.10 that is created here plans for 32 SMs permanently.
+/// })?;
+/// # Ok::<(), gcx::Error>(())
+/// ```
+pub fn report_partition_counts() -> Result<()> {
+    // SAFETY: it takes nothing.
+    check(unsafe { sys::gcx_driver_report_partition_counts() })
+}
+
+/// Returns whether [`report_partition_counts`] has succeeded in this process. Opens no driver.
+pub fn reports_partition_counts() -> Result<bool> {
+    // SAFETY: a number is written.
+    let reports = written(0, |out| unsafe { sys::gcx_driver_reports_partition_counts(out) })?;
+    Ok(reports != 0)
 }

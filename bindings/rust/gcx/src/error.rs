@@ -4,14 +4,15 @@ use std::ffi::CStr;
 use std::fmt;
 use std::os::raw::c_char;
 
+use crate::call::text;
 use crate::generated::ErrorKind;
 use crate::sys;
 
 /// What this crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a function of gcx answered: a `CUresult`'s number and name, and a message with what was
-/// wrong, the values, and what would work.
+/// The error of a call: the number and name of a `CUresult`, and a message with what is wrong, the
+/// values, and what to do.
 ///
 /// ```
 /// let sms = gcx::Device::new(0)?.sms()?;
@@ -30,46 +31,41 @@ pub struct Error {
 
 impl Error {
     /// The number, a `CUresult`'s.
-    #[must_use]
     pub fn result(&self) -> u32 {
         self.result.0
     }
 
     /// The number's name in `gcx.h`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         // SAFETY: the string lives as long as the library, for any number.
         unsafe { static_text(sys::gcx_result_name(self.result)) }
     }
 
     /// What the number means in general, in one sentence.
-    #[must_use]
     pub fn meaning(&self) -> &'static str {
         // SAFETY: as above.
         unsafe { static_text(sys::gcx_result_string(self.result)) }
     }
 
-    /// What was wrong, the values, and what would work.
-    #[must_use]
+    /// What is wrong, the values, and what to do.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What a program may want to tell apart.
-    #[must_use]
+    /// What a program may want to distinguish.
     pub fn kind(&self) -> ErrorKind {
         self.result.into()
     }
 
-    /// The error that the calling thread's last call ended with.
+    /// The error of the calling thread's last call.
     #[cold]
     pub(crate) fn last(result: sys::gcx_result) -> Self {
-        // SAFETY: the string is the thread's until its next failing call, and is copied at once.
+        // SAFETY: the string is the thread's until its next failing call, and is copied here.
         let message = unsafe { text(sys::gcx_last_error_message()) };
         Error { result, message: message.into() }
     }
 
-    /// What this crate refuses by itself.
+    /// An error that this crate reports without calling C.
     #[cold]
     pub(crate) fn of(result: sys::gcx_result, message: &str) -> Self {
         Error { result, message: message.into() }
@@ -91,40 +87,9 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The result of a call as Rust's.
-#[inline]
-pub(crate) fn check(result: sys::gcx_result) -> Result<()> {
-    if result == sys::GCX_SUCCESS {
-        Ok(())
-    } else {
-        Err(Error::last(result))
-    }
-}
-
-/// The answer of a query: not ready is no error, and sets no message.
-pub(crate) fn finished(result: sys::gcx_result) -> Result<bool> {
-    if result == sys::GCX_ERROR_NOT_READY {
-        Ok(false)
-    } else {
-        check(result).map(|()| true)
-    }
-}
-
-/// A copy of C's text; what isn't UTF-8 in it is replaced.
-///
 /// # Safety
 ///
-/// It is NULL, or ends with a zero byte.
-pub(crate) unsafe fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    CStr::from_ptr(text).to_string_lossy().into_owned()
-}
-
-/// # Safety
-///
-/// It is NULL, or ends with a zero byte, and lives as long as the process.
+/// `text` is NULL, or ends with a zero byte and lives as long as the process.
 unsafe fn static_text(text: *const c_char) -> &'static str {
     if text.is_null() {
         return "";

@@ -1,150 +1,134 @@
-//! Leases: SMs that are somebody's, and what they are changed to.
+//! Leases: acquiring, changing and releasing SMs within a process.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::time::Duration;
 
-use crate::acquire::Sms;
-use crate::device::Device;
-use crate::error::{check, finished, Error, Result};
-use crate::generated::LeaseInfo;
+use crate::call::{
+    address_of, c_text, check, counted, described, filled, finished, given_back, handle,
+};
+use crate::device::{leases_of, Device};
+use crate::error::{Error, Result};
+use crate::generated::{Family, LeaseInfo, LiveLease};
+use crate::reservation::Reservation;
 use crate::resource::SmResource;
 use crate::stream::Stream;
 use crate::sys;
 
-/// SMs that nobody else has, from [`Lease::acquire`], [`Device::lease`] or
-/// [`Reservation::lease`](crate::Reservation::lease).
-///
-/// No two leases of a process have an SM in common unless both are
-/// [shared](crate::LeaseBuilder::shared), whoever made them, in whatever language. They grow, shrink and
-/// change hands while their streams work. Plain contexts are not asked:
-/// [`SplitOptions::exclude_leased`](crate::SplitOptions::exclude_leased) keeps clear of leases.
-///
-/// ```
-/// use gcx::{Lease, Resize, Sms};
-///
-/// let device = gcx::Device::new(0)?;
-/// let decode = Lease::acquire(&device, 32)?;
-/// let prefill = Lease::acquire(&device, Sms::Rest)?;
-/// let stream = decode.stream()?;
-///
-/// // One grows by what the other gives, in one operation; the host waits for nobody.
-/// gcx::resize(&[(&decode, Sms::Count(64)), (&prefill, Sms::Rest)], Resize::default())?;
-/// assert_eq!(stream.sm_count()?, 64);
-/// let native = stream.native()?; // a CUstream of the 64 SMs: taken anew for each step
-/// # let _ = native;
-/// # Ok::<(), gcx::Error>(())
-/// ```
-///
-/// **Streams follow.** A [`Stream`] of a lease stands for the lease: [`Stream::native`], and every
-/// function that takes the stream, uses a `CUstream` of the SMs that the lease has at that call,
-/// behind all work of the `CUstream` before. A `CUstream` that was taken before a change still is a
-/// live stream of the SMs which the lease had then, until its work is done: so take it anew for each
-/// step, and submit nothing to it while another thread changes the lease. A stream that captures a
-/// graph moves once the capture has ended; the graph stays on the SMs of its capture.
-///
-/// **SMs that change hands.** Their new holder's work waits on the device for the work that the
-/// streams of gcx were given before the change and that runs on them, so that leases are disjoint in
-/// time too. No host thread waits.
-///
-/// **Dropping it** gives its SMs up at once, and never waits: its work finishes, and the work of who
-/// has them next waits for that. Its streams end with it, for they stand for it and don't keep it:
-/// they answer [`ErrorKind::ContextDestroyed`](crate::ErrorKind) from then on.
-///
-/// Tested on the simulated driver and on an H200.
-pub struct Lease(sys::gcx_lease);
+/// How many SMs a lease or reservation is to have. A number is a count, and `None` is the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Sms {
+    /// This many, at least 1, rounded up to what the device can give.
+    Count(u32),
+    /// What all others leave. In [`resize`] several share it as evenly as the device allows.
+    Rest,
+}
 
-// SAFETY: a handle names an object; any function may be called from any thread, also on the same
-// object.
-unsafe impl Send for Lease {}
-// SAFETY: as above.
-unsafe impl Sync for Lease {}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // SAFETY: the handle is ours, and is given up once.
-        unsafe { sys::gcx_lease_release(self.0) };
+impl Sms {
+    /// The number as C takes it. A count must not become the rest.
+    pub(crate) fn raw(self) -> Result<u32> {
+        let message = match self {
+            Sms::Rest => return Ok(sys::GCX_REST),
+            Sms::Count(0) => {
+                "0 SMs were requested; Sms::Rest takes what the others leave, and dropping a lease \
+                 or reservation releases all"
+            }
+            Sms::Count(sys::GCX_REST) => {
+                "4294967295 is no count of SMs; Sms::Rest takes what the others leave"
+            }
+            Sms::Count(count) => return Ok(count),
+        };
+        Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message))
     }
 }
 
+impl From<u32> for Sms {
+    fn from(count: u32) -> Self {
+        Sms::Count(count)
+    }
+}
+
+impl From<Option<u32>> for Sms {
+    fn from(count: Option<u32>) -> Self {
+        count.map_or(Sms::Rest, Sms::Count)
+    }
+}
+
+handle! {
+    /// Exclusive use of some SMs within this process, from [`Lease::acquire`], [`Device::lease`] or
+    /// [`Reservation::lease`].
+    ///
+    /// No two leases of a process have an SM in common, unless both are
+    /// [shared](LeaseBuilder::shared). Plain contexts don't respect leases;
+    /// [`SplitOptions::exclude_leased`](crate::SplitOptions::exclude_leased) keeps clear of them.
+    ///
+    /// ```
+    /// use gcx::{Lease, Resize, Sms};
+    ///
+    /// let device = gcx::Device::new(0)?;
+    /// let decode = Lease::acquire(&device, 32)?;
+    /// let prefill = Lease::acquire(&device, Sms::Rest)?;
+    /// let stream = decode.stream()?;
+    ///
+    /// // In one operation one lease grows by what the other gives; the host doesn't wait.
+    /// gcx::resize(&[(&decode, Sms::Count(64)), (&prefill, Sms::Rest)], Resize::default())?;
+    /// assert_eq!(stream.sm_count()?, 64);
+    /// let native = stream.native()?; // a CUstream of the 64 SMs: ask again for each step
+    /// # let _ = native;
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    ///
+    /// **Streams follow the lease**: [`Stream::native`], and every function that takes the stream,
+    /// uses a `CUstream` of the SMs that the lease has at that call, ordered after all earlier
+    /// work. Submit nothing to an earlier `CUstream` while another thread changes the lease.
+    ///
+    /// **Exclusive in time too**: after a change, work on SMs that a lease gained waits on the
+    /// device for the earlier work of gcx streams there.
+    ///
+    /// **Dropping** a lease never waits. Its SMs are free at once, its work finishes, and its
+    /// streams fail with [`ContextDestroyed`](crate::ErrorKind).
+    Lease, gcx_lease, gcx_lease_release
+}
+
 impl Lease {
-    /// Acquires this many SMs of the device, or [`Sms::Rest`], without waiting for them. Counts are
-    /// rounded up to what the device can give: [`info`](Self::info) tells what it got.
-    /// [`Device::lease`] has a name for it, a time-out and all else.
-    ///
-    /// # Errors
-    ///
-    /// As [`LeaseBuilder::acquire`](crate::LeaseBuilder::acquire).
+    /// Acquires SMs of the device without waiting. Counts are rounded up: [`info`](Self::info)
+    /// returns what it has. [`Device::lease`] has all options.
     pub fn acquire(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
         device.lease().sm_count(sms).acquire()
     }
 
-    pub(crate) fn with(make: impl FnOnce(*mut sys::gcx_lease) -> sys::gcx_result) -> Result<Self> {
-        let mut handle = ptr::null_mut();
-        check(make(&mut handle))?;
-        Ok(Lease(handle))
-    }
-
-    /// The C API's handle. It stays this lease's.
-    #[must_use]
-    pub fn as_raw(&self) -> sys::gcx_lease {
-        self.0
-    }
-
-    /// What it has now.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset.
+    /// Returns what it has now. Fails with [`ContextDestroyed`](crate::ErrorKind) after a reset of
+    /// the device, as all methods.
     pub fn info(&self) -> Result<LeaseInfo> {
-        let mut info = sys::GCX_LEASE_INFO_INIT;
-        // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_lease_get_info(self.0, &mut info) })?;
-        Ok(LeaseInfo::from(&info))
+        // SAFETY: the handle is alive, and C fills in the struct.
+        filled(sys::GCX_LEASE_INFO_INIT, |info| unsafe { sys::gcx_lease_get_info(self.0, info) })
     }
 
     /// How many SMs it has now.
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
     pub fn sm_count(&self) -> Result<u32> {
         Ok(self.info()?.sm_count)
     }
 
-    /// Which SMs it has now: a value, which doesn't change with the lease.
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
+    /// The SMs that it has now: a value, which doesn't change with the lease.
     pub fn sms(&self) -> Result<SmResource> {
-        let mut resource = sys::gcx_resource::default();
         // SAFETY: the handle is alive; a value is written.
-        check(unsafe { sys::gcx_lease_get_resource(self.0, &mut resource) })?;
-        SmResource::from_raw(resource)
+        SmResource::written(|to| unsafe { sys::gcx_lease_get_resource(self.0, to) })
     }
 
-    /// A stream of it, of priority 0, that follows it.
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
+    /// Creates a stream of priority 0 that follows the lease.
     pub fn stream(&self) -> Result<Stream> {
         self.stream_with_priority(0)
     }
 
-    /// The same with a priority. Lower is more urgent; it is clamped to
+    /// Creates a stream with a priority. Lower is more urgent; it is clamped to
     /// [`Device::stream_priority_range`].
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
     pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
         Stream::of_lease(self, priority)
     }
 
-    /// Gives it another size. Work in flight finishes where it runs; later work of its streams runs
-    /// on the new SMs. Several leases at once: [`resize`].
+    /// Changes how many SMs it has, see [`resize`].
     ///
     /// ```
     /// let lease = gcx::Lease::acquire(&gcx::Device::new(0)?, 24)?;
@@ -153,24 +137,17 @@ impl Lease {
     /// assert_eq!(stream.sm_count()?, 64);
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`resize`].
     pub fn resize(&self, sms: impl Into<Sms>) -> Result<()> {
         self.resize_with(sms, Resize::new())
     }
 
-    /// The same with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`resize`].
+    /// As [`resize`](Self::resize), with options.
     pub fn resize_with(&self, sms: impl Into<Sms>, how: Resize) -> Result<()> {
         resize(&[(self, sms.into())], how)
     }
 
-    /// Gives this lease up and all its SMs to another, past those who wait.
+    /// Releases this lease and gives all its SMs to another, before requests that wait. If it
+    /// fails, as [`resize`] does, the error gives the lease back.
     ///
     /// ```
     /// let device = gcx::Device::new(0)?;
@@ -179,43 +156,26 @@ impl Lease {
     /// assert_eq!(new.sm_count()?, 56);
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of [`resize`]; the lease is given back with the error, as it was. A `?` that turns that
-    /// into an [`Error`] drops the lease.
     pub fn hand_over(self, to: &Lease) -> std::result::Result<(), NotHandedOver> {
         self.hand_over_with(to, Resize::new())
     }
 
-    /// The same with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`hand_over`](Self::hand_over).
+    /// As [`hand_over`](Self::hand_over), with options.
     pub fn hand_over_with(self, to: &Lease, how: Resize) -> std::result::Result<(), NotHandedOver> {
         let from = ManuallyDrop::new(self);
-        // SAFETY: the handles are alive; the one that is ours isn't used again if this succeeds.
+        // SAFETY: the handles are alive; this object's isn't used again if this succeeds.
         check(unsafe { sys::gcx_lease_hand_over(from.0, to.0, how.flags) })
             .map_err(|error| NotHandedOver { lease: ManuallyDrop::into_inner(from), error })
     }
 
-    /// Waits until the work of its streams has finished, on whatever SMs it was submitted. Blocks the
-    /// calling thread. A stream that captures a graph is not waited for.
-    ///
-    /// # Errors
-    ///
-    /// Those of that work.
+    /// Waits until the work of its streams has finished, also on earlier SMs. Doesn't wait for a
+    /// stream that captures a graph.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check(unsafe { sys::gcx_lease_synchronize(self.0) })
     }
 
-    /// Whether that work has finished. Never waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`synchronize`](Self::synchronize).
+    /// Returns whether that work has finished. Never waits.
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is alive.
         finished(unsafe { sys::gcx_lease_query(self.0) })
@@ -224,36 +184,230 @@ impl Lease {
 
 impl fmt::Debug for Lease {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.info() {
-            Ok(info) => {
-                let LeaseInfo { id, name, sm_count, device, .. } = info;
-                write!(out, "Lease({id} {name:?}: {sm_count} SMs of device {device})")
-            }
-            Err(error) => write!(out, "Lease({})", error.name()),
+        let known = self.info().map(|info| {
+            let LeaseInfo { id, name, sm_count, device, .. } = info;
+            format!("{id} {name:?}: {sm_count} SMs of device {device}")
+        });
+        described(out, "Lease", known)
+    }
+}
+
+given_back! {
+    /// The error of [`Lease::hand_over`]. As an [`Error`] it drops the lease.
+    NotHandedOver, lease: Lease
+}
+
+/// Collects what a lease is to be, from [`Device::lease`] or [`Reservation::lease`]. By default it
+/// acquires the rest without waiting.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let device = gcx::Device::new(0)?;
+/// let decode = device
+///     .lease()
+///     .sm_count(32)
+///     .name("decode") // in messages and lists
+///     .min_sm_count(16) // is acceptable if 32 aren't free
+///     .timeout(Duration::from_millis(50))
+///     .acquire()?;
+/// assert_eq!(decode.sm_count()?, 32);
+/// # Ok::<(), gcx::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LeaseBuilder<'a> {
+    source: Source<'a>,
+    sms: Sms,
+    name: Option<String>,
+    min_sm_count: Option<u32>,
+    exclusive_sm_count: u32,
+    family: Option<Family>,
+    flags: u32,
+    timeout_ms: u32,
+    cancel: Option<&'a Cancel>,
+}
+
+/// What a lease has some SMs of.
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Device(i32),
+    Reservation(&'a Reservation),
+}
+
+impl<'a> LeaseBuilder<'a> {
+    pub(crate) fn of_device(device: i32) -> Self {
+        Self::new(Source::Device(device))
+    }
+
+    pub(crate) fn of_reservation(reservation: &'a Reservation) -> Self {
+        Self::new(Source::Reservation(reservation))
+    }
+
+    fn new(source: Source<'a>) -> Self {
+        LeaseBuilder {
+            source,
+            sms: Sms::Rest,
+            name: None,
+            min_sm_count: None,
+            exclusive_sm_count: 0,
+            family: None,
+            flags: 0,
+            timeout_ms: 0,
+            cancel: None,
         }
     }
-}
 
-/// A lease that could not be handed over, and why.
-#[derive(Debug)]
-pub struct NotHandedOver {
-    /// The lease, as it was.
-    pub lease: Lease,
-    /// Why it could not be handed over.
-    pub error: Error,
-}
+    /// Sets how many SMs: a count, or [`Sms::Rest`].
+    pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
+        self.sms = sms.into();
+        self
+    }
 
-impl fmt::Display for NotHandedOver {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(out)
+    /// Sets the smallest acceptable count. By default it is the requested one, and of the rest any.
+    pub fn min_sm_count(mut self, sm_count: u32) -> Self {
+        self.min_sm_count = Some(sm_count);
+        self
+    }
+
+    /// Sets a name for messages and lists, of at most 63 bytes.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the family: [`Family::Fine`] or [`Family::MaxCluster`] instead of
+    /// [`Family::Coscheduled`].
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// Allows other shared leases to have its SMs too.
+    pub fn shared(mut self) -> Self {
+        self.flags |= sys::GCX_LEASE_SHARED;
+        self
+    }
+
+    /// Requires exclusive queues (CUDA 13.1), see [`queue_info`](crate::queue_info).
+    pub fn require_workqueues(mut self) -> Self {
+        self.flags |= sys::GCX_LEASE_REQUIRE_WORKQUEUES;
+        self
+    }
+
+    /// Sets how many SMs a [shared](Self::shared) lease has exclusively.
+    pub fn exclusive_sm_count(mut self, sm_count: u32) -> Self {
+        self.exclusive_sm_count = sm_count;
+        self
+    }
+
+    /// Sets how long to wait for the SMs, in whole milliseconds, rounded up. Requests are served in
+    /// order of arrival. [`Duration::MAX`], and all beyond 49 days, never times out.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout_ms = milliseconds(timeout);
+        self
+    }
+
+    /// Sets what cancels the wait from another thread.
+    pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Acquires the SMs; [`Lease::info`] returns what the lease has. The first lease over a set of
+    /// SMs creates its context; later ones take microseconds.
+    ///
+    /// # Errors
+    ///
+    /// - [`AlreadyAcquired`](crate::ErrorKind): other leases have the SMs, or requests wait for
+    ///   them, also after the timeout. The message names them.
+    /// - `NotPermitted`: the wait was [cancelled](Cancel::signal).
+    /// - `InvalidResourceConfiguration`: the device or reservation has fewer SMs than requested.
+    /// - `NotReady`: there are leases of another family; call
+    ///   [`Device::map_sms`](crate::Device::map_sms) for both.
+    /// - `NotSupported`: the driver lacks [`require_workqueues`](Self::require_workqueues).
+    /// - `InvalidValue`: a count, name or family is invalid.
+    pub fn acquire(&self) -> Result<Lease> {
+        let name = self.name.as_deref().map(|name| c_text(name, "the lease's name")).transpose()?;
+        let params = sys::gcx_lease_params {
+            flags: self.flags,
+            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
+            min_sm_count: min_sm_count(self.min_sm_count)?,
+            exclusive_sm_count: self.exclusive_sm_count,
+            timeout_ms: self.timeout_ms,
+            cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
+            name: address_of(name.as_ref()),
+            ..sys::GCX_LEASE_PARAMS_INIT
+        };
+        let sm_count = self.sms.raw()?;
+        Lease::created(|handle| match self.source {
+            // SAFETY: what the struct points to is alive; a handle is written.
+            Source::Device(device) => unsafe {
+                sys::gcx_lease_acquire(device, sm_count, &params, handle)
+            },
+            // SAFETY: as above; the reservation is alive.
+            Source::Reservation(reservation) => unsafe {
+                sys::gcx_reservation_acquire_lease(reservation.as_raw(), sm_count, &params, handle)
+            },
+        })
     }
 }
 
-impl std::error::Error for NotHandedOver {}
+/// The smallest acceptable count as C takes it, where 0 is the default.
+pub(crate) fn min_sm_count(sm_count: Option<u32>) -> Result<u32> {
+    if sm_count == Some(0) {
+        let message = "min_sm_count is 0; it is at least 1";
+        return Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message));
+    }
+    Ok(sm_count.unwrap_or(0))
+}
 
-impl From<NotHandedOver> for Error {
-    fn from(not_handed_over: NotHandedOver) -> Self {
-        not_handed_over.error
+/// A timeout as C takes it.
+pub(crate) fn milliseconds(timeout: Duration) -> u32 {
+    let milliseconds = (timeout.as_nanos() + 999_999) / 1_000_000;
+    u32::try_from(milliseconds).unwrap_or(sys::GCX_FOREVER)
+}
+
+handle! {
+    /// Cancels waits and [preparation](crate::cache::prepare_with), any number of them, from any
+    /// thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let device = gcx::Device::new(0)?;
+    /// let all = gcx::Lease::acquire(&device, None)?;
+    /// let cancel = gcx::Cancel::new()?;
+    /// let builder = device.lease().timeout(Duration::MAX).cancel(&cancel);
+    /// let ended = std::thread::scope(|scope| {
+    ///     let waits = scope.spawn(|| builder.acquire());
+    ///     cancel.signal()?;
+    ///     Ok::<_, gcx::Error>(waits.join().unwrap())
+    /// })?;
+    /// assert_eq!(ended.unwrap_err().kind(), gcx::ErrorKind::NotPermitted);
+    /// # drop(all);
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    Cancel, gcx_cancel, gcx_cancel_destroy
+}
+
+impl Cancel {
+    /// Creates one that isn't signalled.
+    pub fn new() -> Result<Self> {
+        // SAFETY: a handle is written.
+        Cancel::created(|handle| unsafe { sys::gcx_cancel_create(handle) })
+    }
+
+    /// Ends all waits with it, present and later ones, with [`NotPermitted`](crate::ErrorKind).
+    pub fn signal(&self) -> Result<()> {
+        // SAFETY: the handle is alive.
+        check(unsafe { sys::gcx_cancel_signal(self.0) })
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Cancel")
     }
 }
 
@@ -265,43 +419,41 @@ pub struct Resize {
 }
 
 impl Resize {
-    /// Later work waits on the device for the former holders' on SMs that are new.
+    /// Later work on gained SMs waits on the device for the earlier work there.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-    /// all new ones are free, and move when they are used after that. A lease that loses SMs moves
-    /// now, as without this.
+    /// Keeps a lease whose new SMs contain its old ones on the old ones until all new ones are
+    /// free. A lease that loses SMs moves at once.
     pub fn deferred(mut self) -> Self {
         self.flags |= sys::GCX_RESIZE_DEFERRED;
         self
     }
 }
 
-/// Gives leases other sizes, all in one operation or none: one can grow by what another gives.
+/// Changes the SM counts of leases, all in one operation or none. Work in flight finishes where it
+/// runs; later work of their streams runs on the new SMs.
 ///
-/// Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
-/// what was before in its stream. Takes microseconds where contexts of the new sets are kept, see
-/// [`prepare`], and else the time to make them, which holds up no other lease.
+/// Takes microseconds if the contexts are cached, see [`prepare`]; otherwise creates them, which
+/// delays no other lease.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) the SMs that the leases have and those that are
-/// free don't suffice, or others wait for them: the message says who. `InvalidResourceConfiguration`
-/// the leases are of two devices, families or reservations, the device or reservation has not so many SMs, or it is less than a
-/// shared lease's [`exclusive_sm_count`](crate::LeaseBuilder::exclusive_sm_count). `InvalidValue` there are
-/// none, a lease is there twice, or a count is 0. `ContextDestroyed` the device was reset.
+/// - [`AlreadyAcquired`](crate::ErrorKind): the SMs of these leases and the free ones don't
+///   suffice, or requests wait for them. The message names them.
+/// - `InvalidResourceConfiguration`: the leases are of two devices, families or reservations, the
+///   device or reservation has fewer SMs, or a count is below an
+///   [`exclusive_sm_count`](LeaseBuilder::exclusive_sm_count).
+/// - `InvalidValue`: there are none, one is listed twice, or a count is 0.
 pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {
     let (sizes, count) = raw_sizes(sizes)?;
     // SAFETY: the handles are alive; the array has `count` elements.
     check(unsafe { sys::gcx_lease_resize(sizes.as_ptr(), count, how.flags) })
 }
 
-/// Makes the contexts that [`resize`] with these sizes would need, and changes nothing: for a thread
-/// that makes ahead of time what is to be changed in microseconds later, one call for each layout.
-/// Before there are
-/// leases it is [`cache::prepare_with`](crate::cache::prepare_with).
+/// Creates the contexts that [`resize`] with these sizes needs, so that it takes microseconds
+/// later. [`cache::prepare_with`](crate::cache::prepare_with) does so before there are leases.
 ///
 /// ```
 /// use gcx::{Lease, Resize, Sms};
@@ -315,18 +467,13 @@ pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {
 /// assert_eq!(gcx::cache_stats()?.misses, made);
 /// # Ok::<(), gcx::Error>(())
 /// ```
-///
-/// # Errors
-///
-/// As [`resize`]; [`ErrorKind::InvalidValue`](crate::ErrorKind) also that the limits are too small to
-/// keep them, see [`cache::prepare`](crate::cache::prepare()).
 pub fn prepare(sizes: &[(&Lease, Sms)]) -> Result<()> {
     let (sizes, count) = raw_sizes(sizes)?;
     // SAFETY: the handles are alive; the array has `count` elements.
     check(unsafe { sys::gcx_lease_prepare(sizes.as_ptr(), count) })
 }
 
-/// The sizes as C takes them, and how many they are.
+/// The sizes as C takes them, and their number.
 fn raw_sizes(sizes: &[(&Lease, Sms)]) -> Result<(Vec<sys::gcx_lease_size>, u32)> {
     let raw = sizes
         .iter()
@@ -334,7 +481,21 @@ fn raw_sizes(sizes: &[(&Lease, Sms)]) -> Result<(Vec<sys::gcx_lease_size>, u32)>
             Ok(sys::gcx_lease_size { lease: lease.0, sm_count: sms.raw()?, reserved: 0 })
         })
         .collect::<Result<Vec<_>>>()?;
-    let count = u32::try_from(raw.len())
-        .map_err(|_| Error::of(sys::GCX_ERROR_INVALID_VALUE, "more leases than a u32 counts"))?;
+    let count = counted(raw.len())?;
     Ok((raw, count))
+}
+
+/// Lists the leases of all devices in the order in which they were acquired, then the waiting
+/// requests in order of arrival. [`Device::leases`] lists those of one.
+///
+/// ```
+/// let decode = gcx::Device::new(0)?.lease().sm_count(32).name("decode").acquire()?;
+/// for lease in gcx::leases()? {
+///     println!("{}: {:?} SMs", lease.name, lease.sm_count);
+/// }
+/// # assert_eq!(gcx::leases()?[0].sms, decode.sms()?);
+/// # Ok::<(), gcx::Error>(())
+/// ```
+pub fn leases() -> Result<Vec<LiveLease>> {
+    leases_of(-1)
 }

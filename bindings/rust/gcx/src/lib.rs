@@ -1,6 +1,5 @@
-//! SM partitioning for NVIDIA GPUs: divides the streaming multiprocessors (SMs) of a GPU into
-//! partitions and hands out streams whose kernels run on one partition's SMs alone, by CUDA's green
-//! contexts.
+//! SM partitioning for NVIDIA GPUs: streams whose kernels run on some of the streaming
+//! multiprocessors (SMs) of a GPU only, by CUDA's green contexts.
 //!
 //! ```
 //! let device = gcx::Device::new(0)?;
@@ -9,109 +8,89 @@
 //!
 //! let stream = decode.stream().native()?; // a CUstream, for cudarc or any other CUDA code
 //! # let _ = stream;
-//! prefill.wait(decode)?; // what prefill gets from now on waits for decode's work so far
+//! prefill.wait(decode)?; // later work of prefill waits for decode's work so far
 //!
-//! println!("{}", gcx::verify(&parts)?); // which SMs each really uses
+//! println!("{}", gcx::verify(&parts)?); // which SMs each uses
 //! # Ok::<(), gcx::Error>(())
 //! ```
 //!
-//! The long way has a value for everything: a device's [`SmResource`] is [split](SmResource::split),
-//! joined and taken apart as sets are, a [`Context`] is made of a part, a [`Stream`] of the context.
+//! | to | use |
+//! | --- | --- |
+//! | divide a device | [`Device::partition`]; [`SmResource`], [`Context`], [`Stream`], [`Event`] |
+//! | give parts of a program exclusive SMs, and move them | [`Lease`] |
+//! | give processes exclusive SMs | [`Reservation`] |
+//! | launch a captured graph on any SMs | [`Graph`] |
+//! | create contexts ahead of time | [`cache::prepare`], [`prepare`](prepare()) |
+//! | see what runs where | [`verify`](verify()), [`leases`], [`publish`], [`log`] |
 //!
-//! A [`Lease`] has SMs that nobody else in the process has, and is given other sizes while its streams
-//! work, which follow it.
+//! **Without a GPU** use the simulated driver: `GCX_DRIVER=sim:h100@13.0` in the environment, or
+//! [`open_driver`]`("sim:h100@13.0")` first. An installed gcx has it; a library that the crate
+//! builds has it with the feature `simulator`. The examples of this documentation are tested on it.
 //!
-//! A [`Graph`] that was captured once runs on the SMs of any stream. What takes long is made ahead of
-//! time: [`cache::prepare`]. Other processes of the user see leases that are [published](publish); a
-//! [`Reservation`] has SMs that none of them has.
+//! **Threads.** Everything but [`cache::PrepareOptions`] is [`Send`] and [`Sync`]: any thread may
+//! use any object at any time. The current context is a thread's, see [`Context::with_current`].
 //!
-//! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
-//! first of all [`open_driver`]`("sim:h100@13.0")`. An installed gcx has it; the library that the crate
-//! builds has it with the feature `simulator`. The examples of this documentation are tested on
-//! it.
+//! **Lifetimes.** Objects may be dropped in any order, also while kernels run: submitted work
+//! finishes. A stream keeps its context; a stream of a lease ends with it. Native handles are raw
+//! pointers, valid as long as the object that they come from.
 //!
-//! **Threads.** Everything but [`cache::PrepareOptions`] is [`Send`] and [`Sync`], and may be used from
-//! any thread at any time, also the same object. Which context is current is of a thread:
-//! [`Context::with_current`].
+//! **Errors.** Every call that can fail returns an [`Error`] with the number and name of a
+//! `CUresult`, and a message with the values and what to do. All can fail with what opening the
+//! driver does, see [`open_driver`], and with [`ErrorKind::NotInitialized`] in the child of a fork;
+//! the functions name the other kinds that a program may want to handle.
 //!
-//! **Lifetimes.** A stream keeps its context, by the library's own counting; a stream of a lease ends
-//! with that. Things may be dropped in any order, also while kernels run: work that was submitted
-//! finishes. Native handles are raw pointers, valid as long as what they came from.
-//!
-//! **Errors.** Every call that can fail gives an [`Error`] with a `CUresult`'s number and name, and a
-//! message with the values and what would work.
-//!
-//! How the C library is found, linked, built or loaded, and from which Rust on all this works, is in
-//! the README of `gcx-sys`, which is here as [`sys`].
+//! The README of `gcx-sys`, which is here as [`sys`], says how the C library is found, linked,
+//! built or loaded. The pages in `docs` of the repository explain each subject.
 
 #![warn(missing_docs)]
+// Functions name the kinds of errors in their text; most values are only worth asking for.
+#![allow(clippy::missing_errors_doc, clippy::must_use_candidate)]
 
-mod acquire;
-mod atoms;
 pub mod cache;
+mod call;
 mod context;
-mod context_builder;
 mod convert;
-mod counts;
 mod device;
 mod driver;
 mod error;
 mod event;
-mod fit;
 #[rustfmt::skip]
 mod generated;
 mod graph;
-mod graph_node;
-mod reservation;
 mod lease;
-mod live;
 pub mod log;
-mod order;
 mod partition;
-mod prepare;
 pub mod publish;
-mod queue;
-mod request;
+mod reservation;
 mod resource;
 mod split;
 mod stream;
-mod taking;
 mod verify;
-mod workqueue;
 
 pub use gcx_sys as sys;
 
-pub use acquire::{Cancel, LeaseBuilder, Sms};
-pub use atoms::Atoms;
 #[doc(no_inline)]
 pub use cache::{set_limit as set_cache_limit, stats as cache_stats};
-pub use context::{current_context, Context, NotClosed};
-pub use context_builder::ContextBuilder;
-pub use counts::{report_partition_counts, reports_partition_counts};
+pub use context::{current_context, live_contexts, Context, ContextBuilder, NotClosed};
 pub use device::{devices, Device, Devices};
-pub use driver::{driver_info, library_version, open_driver, simulator_path, CapabilityInfo};
+pub use driver::{
+    driver_info, library_version, open_driver, queue_info, report_partition_counts,
+    reports_partition_counts, request_connections, simulator_path, CapabilityInfo,
+};
 pub use error::{Error, Result};
-pub use event::{Event, EventOptions};
-pub use fit::KernelShape;
+pub use event::{Event, EventOptions, WaitFor};
 pub use generated::*;
-pub use graph::{Graph, GraphOptions};
-pub use graph_node::{GraphNode, KernelNode, KernelParams};
-pub use reservation::Reservation;
-pub use lease::{prepare, resize, Lease, NotHandedOver, Resize};
-pub use live::{reservations, leases, live_contexts};
-pub use order::WaitFor;
+pub use graph::{Graph, GraphNode, GraphOptions, KernelNode, KernelParams};
+pub use lease::{leases, prepare, resize, Cancel, Lease, LeaseBuilder, NotHandedOver, Resize, Sms};
 pub use partition::{Partition, PartitionOptions, Partitions};
-pub use queue::{queue_info, request_connections};
-pub use request::{LocalityDomain, SmRequest, SplitOptions};
-pub use resource::SmResource;
-pub use split::{Plan, Split};
-pub use stream::Stream;
-pub use taking::ReservationBuilder;
+pub use reservation::{reservations, Reservation, ReservationBuilder};
+pub use resource::{Atoms, SmResource, WorkqueueResource};
+pub use split::{LocalityDomain, Plan, SmRequest, Split, SplitOptions};
+pub use stream::{KernelShape, Stream};
 pub use verify::{verify, Verification, VerifiedGroup};
-pub use workqueue::WorkqueueResource;
 
-/// Tests that what runs another library's code, or destroys what it may name, is unsafe to call. Each
-/// has the same line in `unsafe` beside it, so that nothing else keeps the first from compiling.
+/// Tests that calling what runs code of another library, or destroys what one may name, is unsafe.
+/// Each unsafe call compiles, so that only the missing `unsafe` keeps the other from compiling.
 ///
 /// ```compile_fail,E0133
 /// let _ = gcx::open_driver("/any/library.so");

@@ -1,4 +1,4 @@
-//! Diagnostics: lost memory, made contexts, failed calls.
+//! Diagnostics: lost memory, created contexts, failed calls.
 //!
 //! ```
 //! use gcx::log::Level;
@@ -16,7 +16,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{check, text, Error, Result};
+use crate::call::{check, text};
+use crate::error::{Error, Result};
 use crate::sys;
 
 #[doc(no_inline)]
@@ -24,30 +25,25 @@ pub use crate::generated::LogLevel as Level;
 
 type Callback = Box<dyn Fn(Level, &str) + Send + Sync>;
 
-/// The callback that C has; a box of a box, since C takes one word.
+/// The callback that C has: a box of a box, since C takes one word.
 static CURRENT: Mutex<Option<Box<Callback>>> = Mutex::new(None);
 
 thread_local! {
-    /// Whether this thread is in a callback.
+    /// Whether this thread runs a callback.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sends diagnostics up to a level to a function. It is called in the thread that has something to
-/// say, so from several at once, and must not call gcx. When this returns, the function before is no
-/// longer running and is dropped: call this with no lock held that it takes.
+/// Sets the function that receives diagnostics up to a level. It is called in the threads that log,
+/// also concurrently, and must not call gcx. A panic in it ends its message only.
 ///
-/// # Errors
-///
-/// [`ErrorKind::NotPermitted`](crate::ErrorKind) it was called from such a function.
+/// When this returns, the previous function no longer runs and is dropped: don't call this with a
+/// lock that the function takes. Fails with [`NotPermitted`](crate::ErrorKind) inside such a
+/// function.
 pub fn set(level: Level, callback: impl Fn(Level, &str) + Send + Sync + 'static) -> Result<()> {
     change(level.into(), Some(Box::new(Box::new(callback))))
 }
 
-/// Goes back to what the environment's `GCX_LOG` says: to print on standard error, or nothing.
-///
-/// # Errors
-///
-/// As [`set`].
+/// Restores the default: `GCX_LOG` of the environment selects what is printed to standard error.
 pub fn reset() -> Result<()> {
     change(sys::GCX_LOG_NONE, None)
 }
@@ -55,7 +51,7 @@ pub fn reset() -> Result<()> {
 fn change(level: sys::gcx_log_level, callback: Option<Box<Callback>>) -> Result<()> {
     if INSIDE.with(Cell::get) {
         // Another thread may hold the lock and wait for the end of this callback.
-        let message = "a log callback can't set another, whose place it would have to leave first";
+        let message = "a log callback can't set the log callback; set it outside of one";
         return Err(Error::of(sys::GCX_ERROR_NOT_PERMITTED, message));
     }
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,27 +59,27 @@ fn change(level: sys::gcx_log_level, callback: Option<Box<Callback>>) -> Result<
         Some(boxed) => (Some(call), ptr::addr_of!(**boxed) as *mut c_void),
         None => (None, ptr::null_mut()),
     };
-    // SAFETY: `data` is what `call` takes, and is kept until C has given it up.
+    // SAFETY: `data` is what `call` takes, and is kept until C has dropped it.
     check(unsafe { sys::gcx_log_set_callback(level, function, data) })?;
-    // C no longer runs the one before, and won't call it again.
+    // C has stopped calling the previous one.
     let before = mem::replace(&mut *current, callback);
     drop(current);
-    // What it holds may call this in its own drop.
+    // Without the lock: what the callback owns may call this in its drop.
     drop(before);
     Ok(())
 }
 
-/// What C calls. A panic has been printed by its hook, and ends here: it can't go on through C.
+/// The callback of C. A panic can't unwind through C: its hook has printed it, and it ends here.
 unsafe extern "C" fn call(level: sys::gcx_log_level, message: *const c_char, data: *mut c_void) {
     if INSIDE.with(Cell::get) {
-        // The callback called gcx, against the rule. To tell it of that would have no end.
+        // The callback called gcx, against the rule; reporting that to it would not end.
         return;
     }
     let callback = &*data.cast::<Callback>();
     INSIDE.with(|inside| inside.set(true));
     let message = text(message);
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(Level::from(level), &message))) {
-        // What it carries may panic too as it is dropped; such a thing is left alone.
+        // Its payload may panic too while it is dropped, and is leaked then.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             mem::forget(again);
         }

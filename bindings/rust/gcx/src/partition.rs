@@ -1,18 +1,16 @@
-//! The short way: SMs with a context and a stream.
+//! Partitions: SMs with a context and a stream.
 
 use std::ops::Deref;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::event::WaitFor;
 use crate::generated::Family;
-use crate::order::WaitFor;
-use crate::request::SplitOptions;
-use crate::resource::SmResource;
-use crate::split::Split;
+use crate::resource::{SmResource, WorkqueueResource};
+use crate::split::{Split, SplitOptions};
 use crate::stream::Stream;
-use crate::workqueue::WorkqueueResource;
 
-/// SMs with a context and a stream, from [`Device::partition`](crate::Device::partition) or of a
+/// SMs with a context and a stream, from [`Device::partition`](crate::Device::partition) or for a
 /// resource.
 #[derive(Debug)]
 pub struct Partition {
@@ -22,20 +20,12 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// A partition of these SMs.
-    ///
-    /// # Errors
-    ///
-    /// As [`Context::new`].
+    /// Creates a partition of these SMs.
     pub fn new(sms: &SmResource) -> Result<Self> {
         Self::with(sms, &PartitionOptions::new())
     }
 
-    /// The same with options, of which those for splits say nothing here.
-    ///
-    /// # Errors
-    ///
-    /// As [`ContextBuilder::build`](crate::ContextBuilder::build).
+    /// As [`new`](Self::new), with options; those for splits have no effect.
     pub fn with(sms: &SmResource, options: &PartitionOptions) -> Result<Self> {
         let mut builder = Context::builder().sms(sms);
         if let Some(workqueue) = &options.workqueue {
@@ -49,44 +39,32 @@ impl Partition {
         Ok(Partition { sms: *sms, context, stream })
     }
 
-    /// Which SMs.
-    #[must_use]
+    /// Its SMs.
     pub fn sms(&self) -> &SmResource {
         &self.sms
     }
 
     /// How many SMs it has.
-    #[must_use]
     pub fn sm_count(&self) -> u32 {
         self.sms.sm_count()
     }
 
     /// The context over them, for further streams.
-    #[must_use]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// A stream, made with it.
-    #[must_use]
+    /// Its stream.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Holds all later work of the stream, see [`Stream::wait`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Stream::wait`].
+    /// Makes all later work of the stream wait, see [`Stream::wait`].
     pub fn wait(&self, what: &impl WaitFor) -> Result<()> {
         self.stream.wait(what)
     }
 
     /// Waits until the stream's work has finished, see [`Stream::synchronize`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Stream::synchronize`].
     pub fn synchronize(&self) -> Result<()> {
         self.stream.synchronize()
     }
@@ -98,7 +76,7 @@ impl AsRef<Stream> for Partition {
     }
 }
 
-/// How partitions are to be made.
+/// How partitions are created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct PartitionOptions {
@@ -109,7 +87,7 @@ pub struct PartitionOptions {
 }
 
 impl PartitionOptions {
-    /// Counts rounded up, streams of priority 0, contexts that may be shared.
+    /// Rounds counts up; streams have priority 0, contexts may be shared.
     pub fn new() -> Self {
         Self::default()
     }
@@ -161,7 +139,7 @@ impl PartitionOptions {
     }
 }
 
-/// The partitions of a device, as a slice of [`Partition`], and the SMs in none.
+/// The partitions of a device, as a slice of [`Partition`], and the remainder.
 #[derive(Debug)]
 pub struct Partitions {
     partitions: Vec<Partition>,
@@ -176,7 +154,6 @@ impl Partitions {
     }
 
     /// The SMs in no partition.
-    #[must_use]
     pub fn remainder(&self) -> &SmResource {
         &self.remainder
     }

@@ -1,9 +1,8 @@
-//! Leases that the user's other processes see, as `gcx top` shows them.
+//! Published leases, which other processes of the same user can list, as `gcx top` does.
 //!
-//! A process that was told to, by [`start`] or by `GCX_PUBLISH` in the environment, publishes its
-//! leases for other processes of the same user: nobody else can see them, and no process can change
-//! what another has. A process that ends, however it ends, is seen no more. Reading opens no driver and
-//! needs no GPU.
+//! A process publishes its leases after [`start`], or if `GCX_PUBLISH` is in its environment, until
+//! it ends. Reading opens no driver and needs no GPU. Names are [`OsString`](std::ffi::OsString)s,
+//! since other processes can write any bytes; `{:?}` escapes them.
 //!
 //! ```no_run
 //! gcx::publish::start(Some("serving"))?;
@@ -14,55 +13,32 @@
 //! gcx::publish::stop()?;
 //! # Ok::<(), gcx::Error>(())
 //! ```
-//!
-//! Names of other processes are any bytes, and may be made to spoil a terminal: so they are
-//! [`OsString`](std::ffi::OsString)s, and `{:?}` escapes them.
 
-use std::ffi::CString;
-use std::ptr;
-
-use crate::error::{check, Error, Result};
-use crate::live::listed;
+use crate::call::{address_of, c_text, check, listed};
+use crate::error::Result;
 use crate::sys;
 
 #[doc(no_inline)]
 pub use crate::generated::{PublishedLease, PublishedProcess};
 
-/// From now on this process's leases are published, those that there are and those to come, up to 512
-/// at a time, under a name of at most 63 bytes, or with `None` the program's. Of a process that
-/// publishes already it changes the name. Opens the driver.
+/// Publishes this process's present and later leases, up to 512 at a time, under a name of at most
+/// 63 bytes; `None` is the program's. Changes the name if it publishes already. Opens the driver.
 ///
-/// # Errors
-///
-/// [`ErrorKind::NotPermitted`](crate::ErrorKind) the folder is another user's, or others may enter it.
-/// `OperatingSystem` the file can't be made: the disk is full, the folder read-only. `InvalidValue` the
-/// name is too long, or has a zero byte.
+/// Fails with [`NotPermitted`](crate::ErrorKind) if the folder is another user's or open to others,
+/// and with `OperatingSystem` if the file can't be written.
 pub fn start(name: Option<&str>) -> Result<()> {
-    let name = name.map(CString::new).transpose().map_err(|_| {
-        let message = "the process's name has a zero byte in it";
-        Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
-    })?;
-    let name = name.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+    let name = name.map(|name| c_text(name, "the process's name")).transpose()?;
     // SAFETY: the name is NULL or ends with a zero byte, and is copied.
-    check(unsafe { sys::gcx_publish_start(name) })
+    check(unsafe { sys::gcx_publish_start(address_of(name.as_ref())) })
 }
 
-/// No longer. Nothing happens where nothing is published. Opens no driver.
-///
-/// # Errors
-///
-/// None that is known.
+/// Stops publishing, if this process does. Opens no driver.
 pub fn stop() -> Result<()> {
     // SAFETY: it takes nothing.
     check(unsafe { sys::gcx_publish_stop() })
 }
 
-/// The processes that publish, this one among them if it does. Opens no driver.
-///
-/// # Errors
-///
-/// [`ErrorKind::NotPermitted`](crate::ErrorKind) and `OperatingSystem` as of [`start`]; but a folder
-/// that isn't there has no processes.
+/// Lists the processes that publish, also this one. If the folder is missing, the list is empty.
 pub fn processes() -> Result<Vec<PublishedProcess>> {
     let found = listed(|list, room, count| {
         // SAFETY: `list` has room for `room` elements.
@@ -71,12 +47,8 @@ pub fn processes() -> Result<Vec<PublishedProcess>> {
     Ok(found.iter().map(PublishedProcess::from).collect())
 }
 
-/// The leases of the processes that publish: of each process those that hold SMs in the order in which
-/// they were acquired, then those that wait, the first first. Opens no driver.
-///
-/// # Errors
-///
-/// As [`processes`].
+/// Lists the leases of these processes: of each in the order in which they were acquired, then the
+/// waiting requests in order of arrival.
 pub fn leases() -> Result<Vec<PublishedLease>> {
     let found = listed(|list, room, count| {
         // SAFETY: `list` has room for `room` elements.

@@ -1,166 +1,101 @@
-//! Reservations: SMs that no other process has.
+//! Reservations: exclusive use of SMs across the processes of a host.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
-use crate::acquire::{LeaseBuilder, Sms};
+use crate::call::{address_of, c_text, described, filled, handle, listed, written};
 use crate::convert::bytes;
 use crate::device::Device;
-use crate::error::{check, Error, Result};
-use crate::generated::ReservationInfo;
+use crate::error::Result;
+use crate::generated::{Family, LiveReservation, ReservationInfo};
+use crate::lease::{milliseconds, min_sm_count, Cancel, LeaseBuilder, Sms};
 use crate::resource::SmResource;
 use crate::sys;
 
-/// SMs of a device that no other process has, from [`Reservation::take`], [`Device::reserve`] or [`Reservation::join`].
-///
-/// A [`Lease`](crate::Lease) is a process's own; a reservation is agreed on by the processes of a host. No two
-/// live reservations of a device have an SM in common, as long as all take theirs in the same folder; programs
-/// that take none are not bound by it. There is no daemon.
-///
-/// ```no_run
-/// use std::process::Command;
-///
-/// let held = gcx::Reservation::take(&gcx::Device::new(0)?, 24)?;
-/// let lease = held.lease().name("decode").acquire()?; // of its SMs alone
-///
-/// // Another process joins it: `gcx::Reservation::join(std::env::var_os("HELD").unwrap())`.
-/// let worker = Command::new("worker").env("HELD", held.token()?).spawn();
-/// # let _ = (lease, worker);
-/// # Ok::<(), gcx::Error>(())
-/// ```
-///
-/// **What it isolates.** Under MPS the same atoms in two processes are the same SMs, and partitions of
-/// two processes run side by side. Without MPS processes take turns on the whole device, and partitions
-/// between them change nothing: a reservation is given all the same, [`Device::mps`] and the lists tell of it,
-/// and the log has a warning.
-///
-/// **How long it lasts.** Until its last process has dropped it or has ended, however it ended. A lease
-/// keeps it, a context of its [`sms`](Self::sms) doesn't: drop those first. A forked child has no part
-/// in it, and what it starts neither, unless that [joins](Self::join) or
-/// [`inherit`](crate::ReservationBuilder::inherit) was said.
-///
-/// **Where.** In the folder that was named, or else `GCX_RESERVATION_DIR` of the environment, or else the
-/// user's own folder, `/dev/shm/gcx-UID`. One that was named, either way, is the user's own, of mode
-/// 700, or a group's: of mode 2770 or 3770, and the process is in its group. It is never made. Reservations in
-/// two folders know nothing of each other.
-///
-/// Tested on the simulated driver alone so far.
-pub struct Reservation(sys::gcx_reservation);
-
-// SAFETY: a handle names an object; any function may be called from any thread, also on the same
-// object.
-unsafe impl Send for Reservation {}
-// SAFETY: as above.
-unsafe impl Sync for Reservation {}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // SAFETY: the handle is ours, and is given up once.
-        unsafe { sys::gcx_reservation_release(self.0) };
-    }
+handle! {
+    /// Exclusive use of some SMs across processes, from [`Reservation::acquire`],
+    /// [`Device::reserve`] or [`Reservation::join`]; `docs/reservations.md` has the rules.
+    ///
+    /// No two live reservations of a device have an SM in common, if all processes use the same
+    /// folder. They isolate only under MPS: without it, processes take turns on the whole device,
+    /// see [`Device::mps`].
+    ///
+    /// ```no_run
+    /// use std::process::Command;
+    ///
+    /// let reservation = gcx::Reservation::acquire(&gcx::Device::new(0)?, 24)?;
+    /// let lease = reservation.lease().name("decode").acquire()?; // some of its SMs
+    ///
+    /// // The worker joins it: `gcx::Reservation::join(std::env::var_os("TOKEN").unwrap())`.
+    /// let worker = Command::new("worker").env("TOKEN", reservation.token()?).spawn();
+    /// # let _ = (lease, worker);
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    ///
+    /// It lasts until its last process drops it or ends. A lease keeps it; a context of its
+    /// [`sms`](Self::sms) doesn't: drop that first. Forked children and their programs have no part
+    /// in it, unless they [join](Self::join) it or it was acquired with
+    /// [`inherit`](ReservationBuilder::inherit).
+    ///
+    /// Tested on the simulated driver only so far.
+    Reservation, gcx_reservation, gcx_reservation_release
 }
 
 impl Reservation {
-    /// Takes this many SMs of the device, or [`Sms::Rest`], without waiting for them. Counts are
-    /// rounded up to what the device can give: [`info`](Self::info) tells what it got.
-    /// [`Device::reserve`] has a name for it, a time-out and all else.
-    ///
-    /// # Errors
-    ///
-    /// As [`ReservationBuilder::take`](crate::ReservationBuilder::take).
-    pub fn take(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
-        device.reserve().sm_count(sms).take()
+    /// Acquires SMs of the device without waiting. Counts are rounded up: [`info`](Self::info)
+    /// returns what it has. [`Device::reserve`] has all options.
+    pub fn acquire(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
+        device.reserve().sm_count(sms).acquire()
     }
 
-    /// Joins a reservation that another process, or this one, has, by its [`token`](Self::token): it lasts
-    /// until all who joined have dropped it or ended. Opens no driver, and works in a forked child too.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind) the reservation has ended, or was never there. `InvalidValue`
-    /// it is no token. `NotPermitted` and `OperatingSystem` as of
-    /// [`ReservationBuilder::take`](crate::ReservationBuilder::take).
+    /// Joins a reservation by its [`token`](Self::token), also in a forked child. Opens no driver.
+    /// Fails with [`NotFound`](crate::ErrorKind) if it has ended.
     pub fn join(token: impl AsRef<OsStr>) -> Result<Self> {
-        let token = CString::new(token.as_ref().as_bytes()).map_err(|_| {
-            let message = "the token of a reservation has a zero byte in it";
-            Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
-        })?;
+        let token = c_text(token.as_ref().as_bytes(), "the token of a reservation")?;
         // SAFETY: the token ends with a zero byte; a handle is written.
-        Reservation::with(|handle| unsafe { sys::gcx_reservation_join(token.as_ptr(), handle) })
+        Reservation::created(|handle| unsafe { sys::gcx_reservation_join(token.as_ptr(), handle) })
     }
 
-    pub(crate) fn with(make: impl FnOnce(*mut sys::gcx_reservation) -> sys::gcx_result) -> Result<Self> {
-        let mut handle = ptr::null_mut();
-        check(make(&mut handle))?;
-        Ok(Reservation(handle))
-    }
-
-    /// The C API's handle. It stays this reservation's.
-    #[must_use]
-    pub fn as_raw(&self) -> sys::gcx_reservation {
-        self.0
-    }
-
-    /// What another process [joins](Self::join) it by, to be given to it in its environment or on its
-    /// command line. It is the path of the reservation's file, so that it works where that path leads to the
-    /// same folder.
-    ///
-    /// # Errors
-    ///
-    /// None that is known, but in a forked child, which has no part in the reservation.
+    /// Returns what another process [joins](Self::join) it by: the path of its file. Pass it in the
+    /// environment or on the command line.
     pub fn token(&self) -> Result<OsString> {
-        let mut token: [c_char; sys::GCX_MAX_RESERVATION_TOKEN as usize] =
-            [0; sys::GCX_MAX_RESERVATION_TOKEN as usize];
-        // SAFETY: the handle is alive; the text has room for so many bytes.
-        check(unsafe {
-            sys::gcx_reservation_get_token(self.0, token.as_mut_ptr(), sys::GCX_MAX_RESERVATION_TOKEN)
+        const ROOM: u32 = sys::GCX_MAX_RESERVATION_TOKEN;
+        let start: [c_char; ROOM as usize] = [0; ROOM as usize];
+        let token = written(start, |token| {
+            // SAFETY: the handle is alive; the text has room for so many bytes.
+            unsafe { sys::gcx_reservation_get_token(self.0, token.as_mut_ptr(), ROOM) }
         })?;
         Ok(bytes(&token))
     }
 
-    /// What it has. Opens no driver.
-    ///
-    /// # Errors
-    ///
-    /// As [`token`](Self::token).
+    /// Returns what it has. Opens no driver. Fails in a forked child, as all methods.
     pub fn info(&self) -> Result<ReservationInfo> {
-        let mut info = sys::GCX_RESERVATION_INFO_INIT;
-        // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_reservation_get_info(self.0, &mut info) })?;
-        Ok(ReservationInfo::from(&info))
+        filled(sys::GCX_RESERVATION_INFO_INIT, |info| {
+            // SAFETY: the handle is alive, and C fills in the struct.
+            unsafe { sys::gcx_reservation_get_info(self.0, info) }
+        })
     }
 
     /// How many SMs it has.
-    ///
-    /// # Errors
-    ///
-    /// As [`token`](Self::token).
     pub fn sm_count(&self) -> Result<u32> {
         Ok(self.info()?.sm_count)
     }
 
-    /// Its SMs, to be split and to make contexts of. They don't keep the reservation. Opens the driver.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NoDevice`](crate::ErrorKind) no device of this process has the reservation's UUID.
-    /// `InvalidResourceConfiguration` this process sees other atoms than the one that took the reservation.
+    /// Its SMs, for splits and contexts, which don't keep the reservation. Opens the driver. Fails
+    /// with [`NoDevice`](crate::ErrorKind) if this process doesn't see the device.
     pub fn sms(&self) -> Result<SmResource> {
-        let mut resource = sys::gcx_resource::default();
         // SAFETY: the handle is alive; a value is written.
-        check(unsafe { sys::gcx_reservation_get_resource(self.0, &mut resource) })?;
-        SmResource::from_raw(resource)
+        SmResource::written(|to| unsafe { sys::gcx_reservation_get_resource(self.0, to) })
     }
 
-    /// A builder of a [`Lease`](crate::Lease) out of the reservation's SMs alone, as
-    /// [`Device::lease`] is of the device's: the rest of them, if nothing else is said.
-    ///
-    /// The lease's later changes are of those SMs too, together with leases of the same reservation alone. The
-    /// lease keeps the reservation, which may be dropped before it. A lease that was acquired without a reservation
-    /// may have the same SMs as a reservation, but never as another lease.
+    /// Returns a builder of a [`Lease`](crate::Lease) of the reservation's SMs, which keeps the
+    /// reservation. It can be resized within those SMs, together with other leases of the
+    /// reservation.
     pub fn lease(&self) -> LeaseBuilder<'_> {
         LeaseBuilder::of_reservation(self)
     }
@@ -168,12 +103,171 @@ impl Reservation {
 
 impl fmt::Debug for Reservation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.info() {
-            Ok(info) => {
-                let ReservationInfo { id, name, sm_count, device_sm_count, .. } = info;
-                write!(out, "Reservation({id:016x} {name:?}: {sm_count} of {device_sm_count} SMs)")
-            }
-            Err(error) => write!(out, "Reservation({})", error.name()),
+        let known = self.info().map(|info| {
+            let ReservationInfo { id, name, sm_count, device_sm_count, .. } = info;
+            format!("{id:016x} {name:?}: {sm_count} of {device_sm_count} SMs")
+        });
+        described(out, "Reservation", known)
+    }
+}
+
+/// Collects what a reservation is to be, from [`Device::reserve`]. By default it acquires the rest
+/// without waiting.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// let decode = gcx::Device::new(0)?
+///     .reserve()
+///     .sm_count(24)
+///     .name("decode") // in messages and lists, also of other processes
+///     .min_sm_count(16) // is acceptable if 24 aren't free
+///     .timeout(Duration::from_secs(60))
+///     .acquire()?;
+/// # Ok::<(), gcx::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ReservationBuilder<'a> {
+    device: i32,
+    sms: Sms,
+    name: Option<String>,
+    min_sm_count: Option<u32>,
+    family: Option<Family>,
+    flags: u32,
+    timeout_ms: u32,
+    cancel: Option<&'a Cancel>,
+    folder: Option<PathBuf>,
+}
+
+impl<'a> ReservationBuilder<'a> {
+    pub(crate) fn new(device: i32) -> Self {
+        ReservationBuilder {
+            device,
+            sms: Sms::Rest,
+            name: None,
+            min_sm_count: None,
+            family: None,
+            flags: 0,
+            timeout_ms: 0,
+            cancel: None,
+            folder: None,
         }
     }
+
+    /// Sets how many SMs: a count, or [`Sms::Rest`].
+    pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
+        self.sms = sms.into();
+        self
+    }
+
+    /// Sets the smallest acceptable count. By default it is the requested one, and of the rest the
+    /// smallest that the device can give.
+    pub fn min_sm_count(mut self, sm_count: u32) -> Self {
+        self.min_sm_count = Some(sm_count);
+        self
+    }
+
+    /// Sets a name for messages and lists, of at most 63 bytes.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the family: [`Family::Fine`] or [`Family::MaxCluster`] instead of
+    /// [`Family::Coscheduled`].
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// Makes forked children and the programs that this process starts or becomes keep the
+    /// reservation without joining it, until they end or close its descriptor: for launchers.
+    pub fn inherit(mut self) -> Self {
+        self.flags |= sys::GCX_RESERVATION_INHERIT;
+        self
+    }
+
+    /// Sets how long to wait for the SMs, as [`LeaseBuilder::timeout`]. Requests of all processes
+    /// are served in order of arrival.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout_ms = milliseconds(timeout);
+        self
+    }
+
+    /// Sets what cancels the wait from another thread.
+    pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Sets the folder in which the processes agree, an absolute path of an existing folder. By
+    /// default it is `GCX_RESERVATION_DIR` of the environment, or the user's private
+    /// `/dev/shm/gcx-UID`.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Acquires the SMs from all processes that use the same folder; [`Reservation::info`] returns
+    /// what the reservation has. Creates no context.
+    ///
+    /// # Errors
+    ///
+    /// - [`AlreadyAcquired`](crate::ErrorKind): other reservations have the SMs, or requests wait
+    ///   for them, also after the timeout. The message names them.
+    /// - `NotPermitted`: the wait was [cancelled](Cancel::signal), or the folder is another user's
+    ///   or open to too many.
+    /// - `OperatingSystem`: the folder is missing or can't be written, a file in it is corrupt, or
+    ///   a process stopped in the middle of a change.
+    /// - `InvalidResourceConfiguration`: the device has fewer SMs than requested.
+    /// - `NotSupported`: the device has no max-cluster family.
+    /// - `InvalidValue`: a count, name, path or family is invalid.
+    pub fn acquire(&self) -> Result<Reservation> {
+        let name =
+            self.name.as_deref().map(|name| c_text(name, "the reservation's name")).transpose()?;
+        let folder = self.folder.as_deref().map(folder_path).transpose()?;
+        let params = sys::gcx_reservation_params {
+            flags: self.flags,
+            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
+            min_sm_count: min_sm_count(self.min_sm_count)?,
+            timeout_ms: self.timeout_ms,
+            cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
+            name: address_of(name.as_ref()),
+            folder: address_of(folder.as_ref()),
+            ..sys::GCX_RESERVATION_PARAMS_INIT
+        };
+        let sm_count = self.sms.raw()?;
+        Reservation::created(|handle| {
+            // SAFETY: what the struct points to is alive; a handle is written.
+            unsafe { sys::gcx_reservation_acquire(self.device, sm_count, &params, handle) }
+        })
+    }
+}
+
+fn folder_path(folder: &Path) -> Result<CString> {
+    c_text(folder.as_os_str().as_bytes(), "the path of the folder of reservations")
+}
+
+/// Lists the reservations of all processes in a folder by device: in the order in which they were
+/// acquired, then the waiting requests in order of arrival. `None` is the default folder, see
+/// [`ReservationBuilder::folder`]. Opens no driver and needs no GPU.
+///
+/// Leaves corrupt files out, with a warning in the log, and removes those of dead processes. Names
+/// are [`OsString`]s, since other processes can write any bytes; `{:?}` escapes them.
+///
+/// ```no_run
+/// for reservation in gcx::reservations(None)? {
+///     let (name, process) = (reservation.name, reservation.process_name);
+///     println!("{name:?} of {process:?}: {:?} SMs", reservation.sm_count);
+/// }
+/// # Ok::<(), gcx::Error>(())
+/// ```
+pub fn reservations(folder: Option<&Path>) -> Result<Vec<LiveReservation>> {
+    let folder = folder.map(folder_path).transpose()?;
+    let found = listed(|list: *mut sys::gcx_live_reservation, room, count| {
+        // SAFETY: the path is NULL or ends with a zero byte; `list` has room for `room` elements.
+        unsafe { sys::gcx_reservation_list(address_of(folder.as_ref()), list, room, count) }
+    })?;
+    Ok(found.iter().map(LiveReservation::from).collect())
 }

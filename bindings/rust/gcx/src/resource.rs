@@ -1,18 +1,15 @@
-//! Resources of SMs, as values.
+//! Resources: sets of SMs, and workqueues, as values.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ptr;
 
-use crate::atoms::Atoms;
-use crate::error::{check, Error, Result};
-use crate::generated::Family;
-use crate::request::{raw_requests, LocalityDomain, SmRequest, SplitOptions};
-use crate::split::{Plan, Split};
+use crate::call::{sm_ids, written};
+use crate::error::{Error, Result};
+use crate::generated::{Family, WorkqueueScope};
+use crate::split::{raw_requests, LocalityDomain, Plan, SmRequest, Split, SplitOptions};
 use crate::sys;
 
-/// A set of SMs of one device: a value that is copied and thrown away at will. It is valid in the
-/// process that made it.
+/// A set of SMs of one device: a value, valid in the process that made it.
 ///
 /// ```
 /// let sms = gcx::Device::new(0)?.sms()?;
@@ -30,12 +27,8 @@ pub struct SmResource {
 }
 
 impl SmResource {
-    /// Of what the C API calls a resource; it refuses what isn't one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidResourceType`](crate::ErrorKind) it isn't a resource of SMs;
-    /// `InvalidResourceConfiguration` it was changed.
+    /// Converts the C API's value. Fails with [`InvalidResourceType`](crate::ErrorKind) if it isn't
+    /// a resource of SMs, and with `InvalidResourceConfiguration` if it was changed.
     #[inline]
     pub fn from_raw(value: sys::gcx_resource) -> Result<Self> {
         let info = info_of(&value)?;
@@ -45,63 +38,59 @@ impl SmResource {
         Ok(SmResource { value, info })
     }
 
+    /// Returns the resource that a function writes.
+    pub(crate) fn written(
+        write: impl FnOnce(&mut sys::gcx_resource) -> sys::gcx_result,
+    ) -> Result<Self> {
+        Self::from_raw(written(sys::gcx_resource::default(), write)?)
+    }
+
     /// The C API's value.
-    #[must_use]
     pub fn as_raw(&self) -> &sys::gcx_resource {
         &self.value
     }
 
     /// How many SMs it has.
-    #[must_use]
     pub fn sm_count(&self) -> u32 {
         self.info.sm_count
     }
 
     /// Whether it has no SMs.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.info.sm_count == 0
     }
 
     /// The ordinal of its device.
-    #[must_use]
     pub fn device(&self) -> u32 {
         self.info.device.unsigned_abs()
     }
 
-    /// How its SMs were split off.
-    #[must_use]
+    /// How its SMs were split.
     pub fn family(&self) -> Family {
-        // A family that a newer library has is nothing that this crate can split.
         self.info.family.into()
     }
 
-    /// How many atoms it is made of, the smallest groups into which the driver splits the device.
-    #[must_use]
+    /// How many atoms it has, the smallest groups into which the driver splits the device.
     pub fn atom_count(&self) -> u32 {
         self.info.atom_count
     }
 
-    /// The least SMs that splitting this can give; all of it, where it can't be split.
-    #[must_use]
+    /// The smallest group of a split of it, in SMs; all of it if it can't be split.
     pub fn min_partition_size(&self) -> u32 {
         self.info.min_partition_size
     }
 
-    /// The step of the sizes that splitting this can give, in SMs.
-    #[must_use]
+    /// The step of the sizes of its groups, in SMs.
     pub fn coscheduled_alignment(&self) -> u32 {
         self.info.coscheduled_alignment
     }
 
-    /// Of a structured group: its `GCX_SM_REQUEST_` flags; else 0.
-    #[must_use]
+    /// The `GCX_SM_REQUEST_` flags of a structured group; 0 of others.
     pub fn flags(&self) -> u32 {
         self.info.flags
     }
 
-    /// Of a structured group that was asked from one: its locality domain.
-    #[must_use]
+    /// The locality domain that a structured group was requested from.
     pub fn locality_domain(&self) -> Option<LocalityDomain> {
         if self.info.flags & sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_ID == 0 {
             return None;
@@ -112,10 +101,9 @@ impl SmResource {
         })
     }
 
-    /// Divides it into a group for each request, disjoint, and what is left over. Counts are rounded
-    /// up to what the device can give. Nothing is made on the device.
-    ///
-    /// A request is a count, `None` for what the others leave, or a [`SmRequest`].
+    /// Divides it into a disjoint group for each request, and a remainder. A request is a count,
+    /// which is rounded up to what the device can give, `None` for what the others leave, or a
+    /// [`SmRequest`].
     ///
     /// ```
     /// let sms = gcx::Device::new(0)?.sms()?;
@@ -125,11 +113,6 @@ impl SmResource {
     /// assert!(split.remainder().is_empty());
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// The groups don't fit: [`ErrorKind::InvalidResourceConfiguration`](crate::ErrorKind). No
-    /// requests, or a count of 0: `InvalidValue`. The driver lacks what was asked: `NotSupported`.
     pub fn split<I>(&self, requests: I) -> Result<Split>
     where
         I: IntoIterator,
@@ -138,41 +121,25 @@ impl SmResource {
         self.split_with(requests, &SplitOptions::new())
     }
 
-    /// The same with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`split`](Self::split); with [`SplitOptions::exact`] also a count that can't be met.
+    /// As [`split`](Self::split), with options.
     pub fn split_with<I>(&self, requests: I, options: &SplitOptions) -> Result<Split>
     where
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
         let (requests, count) = raw_requests(requests)?;
-        let flags = options.flags(self.family())?;
+        let (asked, flags) = (requests.as_ptr(), options.flags(self.family())?);
         let mut groups = vec![sys::gcx_resource::default(); requests.len()];
-        let mut rest = sys::gcx_resource::default();
-        // SAFETY: the arrays have `count` elements each.
-        check(unsafe {
-            sys::gcx_sm_split(
-                &self.value,
-                requests.as_ptr(),
-                count,
-                flags,
-                groups.as_mut_ptr(),
-                &mut rest,
-            )
+        let rest = SmResource::written(|rest| {
+            let to = groups.as_mut_ptr();
+            // SAFETY: the arrays have `count` elements each.
+            unsafe { sys::gcx_sm_split(&self.value, asked, count, flags, to, rest) }
         })?;
         let groups = groups.into_iter().map(SmResource::from_raw).collect::<Result<_>>()?;
-        Ok(Split::new(groups, SmResource::from_raw(rest)?))
+        Ok(Split::new(groups, rest))
     }
 
-    /// The same for a number of groups that is known, to be taken apart by a pattern; the second is
-    /// what is left over.
-    ///
-    /// # Errors
-    ///
-    /// As [`split`](Self::split).
+    /// As [`split`](Self::split), for a constant number of groups; the second is the remainder.
     pub fn split_array<R: Into<SmRequest>, const N: usize>(
         &self,
         requests: [R; N],
@@ -186,7 +153,7 @@ impl SmResource {
         Ok((*groups, rest))
     }
 
-    /// What [`split`](Self::split) would give, in SMs. Makes nothing.
+    /// Returns the SM counts that [`split`](Self::split) would give.
     ///
     /// ```
     /// let sms = gcx::Device::new(0)?.sms()?;
@@ -194,10 +161,6 @@ impl SmResource {
     /// assert_eq!((plan.sm_counts(), plan.remainder()), (&[12, 120][..], 0));
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`split`](Self::split).
     pub fn plan<I>(&self, requests: I) -> Result<Plan>
     where
         I: IntoIterator,
@@ -206,131 +169,83 @@ impl SmResource {
         self.plan_with(requests, &SplitOptions::new())
     }
 
-    /// The same with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`split_with`](Self::split_with).
+    /// As [`plan`](Self::plan), with options.
     pub fn plan_with<I>(&self, requests: I, options: &SplitOptions) -> Result<Plan>
     where
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
         let (requests, count) = raw_requests(requests)?;
-        let flags = options.flags(self.family())?;
+        let (asked, flags) = (requests.as_ptr(), options.flags(self.family())?);
         let mut counts = vec![0; requests.len()];
-        let mut rest = 0;
-        // SAFETY: the arrays have `count` elements each.
-        check(unsafe {
-            sys::gcx_sm_plan(
-                &self.value,
-                requests.as_ptr(),
-                count,
-                flags,
-                counts.as_mut_ptr(),
-                &mut rest,
-            )
+        let rest = written(0, |rest| {
+            let to = counts.as_mut_ptr();
+            // SAFETY: the arrays have `count` elements each.
+            unsafe { sys::gcx_sm_plan(&self.value, asked, count, flags, to, rest) }
         })?;
         Ok(Plan::new(counts, rest))
     }
 
-    /// The SMs of both together.
-    ///
-    /// # Errors
-    ///
-    /// They are of two devices or families.
+    /// The SMs of either. Fails if they are of two devices or families, as the other operations.
     pub fn union(&self, other: &SmResource) -> Result<SmResource> {
         self.combined(other, sys::gcx_resource_union)
     }
 
-    /// The SMs of this without those of the other.
-    ///
-    /// # Errors
-    ///
-    /// They are of two devices or families.
+    /// The SMs of this that aren't the other's.
     pub fn difference(&self, other: &SmResource) -> Result<SmResource> {
         self.combined(other, sys::gcx_resource_subtract)
     }
 
-    /// The SMs that are in both.
-    ///
-    /// # Errors
-    ///
-    /// They are of two devices or families.
+    /// The SMs of both.
     pub fn intersection(&self, other: &SmResource) -> Result<SmResource> {
         self.combined(other, sys::gcx_resource_intersect)
     }
 
     fn combined(&self, other: &SmResource, combine: Combine) -> Result<SmResource> {
-        let mut result = sys::gcx_resource::default();
         // SAFETY: `combine` is one of the three functions that read two values and write one.
-        check(unsafe { combine(&self.value, &other.value, &mut result) })?;
-        SmResource::from_raw(result)
+        SmResource::written(|to| unsafe { combine(&self.value, &other.value, to) })
     }
 
-    /// How many SMs they share: 0 for two devices.
-    ///
-    /// # Errors
-    ///
-    /// Across families it is known once [`Device::map_sms`](crate::Device::map_sms) was called for
-    /// both: [`ErrorKind::NotReady`](crate::ErrorKind) before; `NotSupported` of a structured one.
+    /// Returns how many SMs they share: 0 on two devices. Fails across families with
+    /// [`NotReady`](crate::ErrorKind) until [`Device::map_sms`](crate::Device::map_sms) was called
+    /// for both.
     pub fn overlap(&self, other: &SmResource) -> Result<u32> {
-        let mut sm_count = 0;
-        // SAFETY: two values are read, and a number is written.
-        check(unsafe { sys::gcx_resource_get_overlap(&self.value, &other.value, &mut sm_count) })?;
-        Ok(sm_count)
+        written(0, |count| {
+            // SAFETY: two values are read, and a number is written.
+            unsafe { sys::gcx_resource_get_overlap(&self.value, &other.value, count) }
+        })
     }
 
-    /// Whether they share no SM.
-    ///
-    /// # Errors
-    ///
-    /// As [`overlap`](Self::overlap).
+    /// Whether they share no SM, by [`overlap`](Self::overlap).
     pub fn is_disjoint(&self, other: &SmResource) -> Result<bool> {
         Ok(self.overlap(other)? == 0)
     }
 
-    /// Whether all SMs of this are the other's.
-    ///
-    /// # Errors
-    ///
-    /// As [`overlap`](Self::overlap).
+    /// Whether the other has all SMs of this, by [`overlap`](Self::overlap).
     pub fn is_subset(&self, other: &SmResource) -> Result<bool> {
         Ok(self.overlap(other)? == self.sm_count())
     }
 
-    /// How many of its SMs are held by contexts in use, those that
-    /// [`live_contexts`](crate::live_contexts) lists.
-    ///
-    /// # Errors
-    ///
-    /// As [`overlap`](Self::overlap), beside contexts of other families.
+    /// Returns how many of its SMs contexts in use have, see
+    /// [`live_contexts`](crate::live_contexts).
     pub fn live_overlap(&self) -> Result<u32> {
-        let mut sm_count = 0;
-        // SAFETY: a value is read, and a number is written.
-        check(unsafe { sys::gcx_resource_get_live_overlap(&self.value, &mut sm_count) })?;
-        Ok(sm_count)
+        written(0, |count| {
+            // SAFETY: a value is read, and a number is written.
+            unsafe { sys::gcx_resource_get_live_overlap(&self.value, count) }
+        })
     }
 
-    /// The most blocks that a thread block cluster of a kernel on these SMs can have; 1 on a device
-    /// without clusters. The first call makes a context of them, and keeps it.
-    ///
-    /// # Errors
-    ///
-    /// As making a context.
+    /// Returns the most blocks of a thread block cluster on these SMs; 1 on a device without
+    /// clusters. The first call creates a context of them, which stays cached.
     pub fn max_cluster_size(&self) -> Result<u32> {
-        let mut blocks = 0;
-        // SAFETY: a value is read, and a number is written.
-        check(unsafe { sys::gcx_resource_get_max_cluster_size(&self.value, &mut blocks) })?;
-        Ok(blocks)
+        written(0, |blocks| {
+            // SAFETY: a value is read, and a number is written.
+            unsafe { sys::gcx_resource_get_max_cluster_size(&self.value, blocks) }
+        })
     }
 
-    /// The numbers of its SMs, ascending, as [`Device::map_sms`](crate::Device::map_sms) found them.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotReady`](crate::ErrorKind) the family isn't mapped; `NotSupported` it is of a
-    /// structured split: ask a stream of it.
+    /// Returns the numbers of its SMs, ascending. Fails with [`NotReady`](crate::ErrorKind) before
+    /// [`Device::map_sms`](crate::Device::map_sms), and with `NotSupported` on a structured group.
     pub fn sm_ids(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: `ids` has `room` elements.
@@ -338,14 +253,13 @@ impl SmResource {
         })
     }
 
-    /// Its atoms, each as a resource of its own.
-    #[must_use]
+    /// Its atoms, each as a resource.
     pub fn atoms(&self) -> Atoms<'_> {
-        Atoms::new(self)
+        Atoms { resource: self, next: 0 }
     }
 }
 
-/// What combines two values to one in the C API.
+/// A function of the C API that combines two values.
 type Combine = unsafe extern "C" fn(
     *const sys::gcx_resource,
     *const sys::gcx_resource,
@@ -373,28 +287,105 @@ impl fmt::Debug for SmResource {
     }
 }
 
-/// What C tells of a value.
 #[inline]
-pub(crate) fn info_of(value: &sys::gcx_resource) -> Result<sys::gcx_resource_info> {
-    let mut info = sys::GCX_RESOURCE_INFO_INIT;
-    // SAFETY: a value is read, and the struct is filled in as far as its struct_size says.
-    check(unsafe { sys::gcx_resource_get_info(value, &mut info) })?;
-    Ok(info)
+fn info_of(value: &sys::gcx_resource) -> Result<sys::gcx_resource_info> {
+    // SAFETY: a value is read, and C fills in the struct.
+    written(sys::GCX_RESOURCE_INFO_INIT, |info| unsafe { sys::gcx_resource_get_info(value, info) })
 }
 
-/// The error for a resource of another kind than one of these.
-pub(crate) fn wrong_type(wanted: &str) -> Error {
-    let message = format!("the resource isn't one of {wanted}");
+fn wrong_type(expected: &str) -> Error {
+    let message = format!("the resource isn't one of {expected}");
     Error::of(sys::GCX_ERROR_INVALID_RESOURCE_TYPE, &message)
 }
 
-/// The SM numbers that a function of the C API writes.
-pub(crate) fn sm_ids(
-    read: impl FnOnce(*mut u32, u32, *mut u32) -> sys::gcx_result,
-) -> Result<Vec<u32>> {
-    let mut ids = vec![0; sys::GCX_MAX_SMS as usize];
-    let mut count = 0;
-    check(read(ids.as_mut_ptr(), sys::GCX_MAX_SMS, ptr::addr_of_mut!(count)))?;
-    ids.truncate(count as usize);
-    Ok(ids)
+/// The iterator of [`SmResource::atoms`].
+#[derive(Clone, Debug)]
+pub struct Atoms<'a> {
+    resource: &'a SmResource,
+    next: u32,
+}
+
+impl Iterator for Atoms<'_> {
+    type Item = Result<SmResource>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.resource.atom_count() {
+            return None;
+        }
+        let atom = SmResource::written(|to| {
+            // SAFETY: a value is read, and one is written.
+            unsafe { sys::gcx_resource_get_atom(self.resource.as_raw(), self.next, to) }
+        });
+        self.next += 1;
+        Some(atom)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.resource.atom_count() - self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Atoms<'_> {}
+
+/// A workqueue configuration, or a context's workqueue: a value (CUDA 13.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WorkqueueResource(sys::gcx_resource);
+
+impl WorkqueueResource {
+    /// Converts the C API's value, as [`SmResource::from_raw`] does.
+    pub fn from_raw(value: sys::gcx_resource) -> Result<Self> {
+        match info_of(&value)?.type_ {
+            sys::GCX_RESOURCE_WORKQUEUE_CONFIG | sys::GCX_RESOURCE_WORKQUEUE => Ok(Self(value)),
+            _ => Err(wrong_type("a workqueue")),
+        }
+    }
+
+    /// The C API's value.
+    pub fn as_raw(&self) -> &sys::gcx_resource {
+        &self.0
+    }
+
+    /// The ordinal of its device.
+    pub fn device(&self) -> Result<u32> {
+        Ok(info_of(&self.0)?.device.unsigned_abs())
+    }
+
+    /// How its contexts share queues; `None` of a context's workqueue.
+    pub fn scope(&self) -> Result<Option<WorkqueueScope>> {
+        let info = info_of(&self.0)?;
+        Ok(match (info.type_, info.workqueue_scope) {
+            (sys::GCX_RESOURCE_WORKQUEUE, _) => None,
+            (_, scope) => Some(scope.into()),
+        })
+    }
+
+    /// How many workloads are expected at once.
+    pub fn concurrency_limit(&self) -> Result<u32> {
+        Ok(info_of(&self.0)?.workqueue_concurrency_limit)
+    }
+
+    /// Returns the configuration with another scope, and with another limit unless that is `None`.
+    /// Fails with [`InvalidResourceType`](crate::ErrorKind) on a context's workqueue.
+    pub fn configured(&self, scope: WorkqueueScope, limit: Option<u32>) -> Result<Self> {
+        if limit == Some(0) {
+            let message = "a concurrency limit is at least 1; None keeps the present one";
+            return Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message));
+        }
+        let (scope, limit) = (scope.into(), limit.unwrap_or(0));
+        written(sys::gcx_resource::default(), |to| {
+            // SAFETY: a value is read, and one is written.
+            unsafe { sys::gcx_workqueue_configure(&self.0, scope, limit, to) }
+        })
+        .map(Self)
+    }
+}
+
+impl fmt::Debug for WorkqueueResource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.scope(), self.concurrency_limit()) {
+            (Ok(Some(scope)), Ok(limit)) => write!(out, "WorkqueueResource({scope:?}, {limit})"),
+            _ => write!(out, "WorkqueueResource"),
+        }
+    }
 }

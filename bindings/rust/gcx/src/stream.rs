@@ -1,223 +1,133 @@
-//! Streams.
+//! Streams, and what of a kernel fits their SMs.
 
 use std::fmt;
-use std::ptr;
 
+use crate::call::{check, described, filled, finished, handle, native, sm_ids, written};
 use crate::context::Context;
-use crate::error::{check, finished, Error, Result};
-use crate::event::Event;
-use crate::generated::StreamInfo;
+use crate::error::Result;
+use crate::event::{Event, WaitFor};
+use crate::generated::{KernelFit, StreamInfo};
 use crate::lease::Lease;
-use crate::order::WaitFor;
-use crate::resource::{sm_ids, SmResource};
+use crate::resource::{SmResource, WorkqueueResource};
 use crate::sys;
-use crate::workqueue::WorkqueueResource;
 
-/// A CUDA stream whose kernels run on a partition's SMs alone, from
-/// [`Context::stream`](crate::Context::stream) or [`Lease::stream`](crate::Lease::stream).
-///
-/// It keeps its context. One of a lease follows that instead, and ends with it: what that means is
-/// told at [`Lease`](crate::Lease). Dropping a stream lets its work finish; keep it as long as work
-/// is submitted to its [native stream](Self::native).
-pub struct Stream(sys::gcx_stream);
-
-// SAFETY: a handle names an object; any function may be called from any thread, also on the same
-// object.
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: the handle is ours, and is given up once.
-        unsafe { sys::gcx_stream_destroy(self.0) };
-    }
+handle! {
+    /// A CUDA stream whose kernels run on one partition's SMs, from [`Context::stream`] or
+    /// [`Lease::stream`](crate::Lease::stream).
+    ///
+    /// A stream of a context keeps it; one of a lease follows the lease, and ends with it. Keep the
+    /// stream while work is submitted to its [`CUstream`](Self::native); dropping it lets its work
+    /// finish.
+    Stream, gcx_stream, gcx_stream_destroy
 }
 
 impl Stream {
     pub(crate) fn new(context: &Context, priority: i32) -> Result<Self> {
-        Self::made(priority, |params, handle| {
+        let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
+        Stream::created(|handle| {
             // SAFETY: the context is alive; a handle is written.
-            unsafe { sys::gcx_stream_create(context.as_raw(), params, handle) }
+            unsafe { sys::gcx_stream_create(context.as_raw(), &params, handle) }
         })
     }
 
     pub(crate) fn of_lease(lease: &Lease, priority: i32) -> Result<Self> {
-        Self::made(priority, |params, handle| {
+        let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
+        Stream::created(|handle| {
             // SAFETY: the lease is alive; a handle is written.
-            unsafe { sys::gcx_lease_stream_create(lease.as_raw(), params, handle) }
+            unsafe { sys::gcx_lease_stream_create(lease.as_raw(), &params, handle) }
         })
     }
 
-    fn made(
-        priority: i32,
-        make: impl FnOnce(&sys::gcx_stream_params, &mut sys::gcx_stream) -> sys::gcx_result,
-    ) -> Result<Self> {
-        let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
-        let mut handle = ptr::null_mut();
-        check(make(&params, &mut handle))?;
-        Ok(Stream(handle))
-    }
-
-    /// A stream that someone else made, to ask for its SMs and to wait for it.
+    /// Returns an object for a stream that other code created, to ask for its SMs and to wait for
+    /// it. Fails with [`InvalidValue`](crate::ErrorKind) for CUDA's default streams, NULL, 1 and 2,
+    /// which are other streams in each context.
     ///
     /// # Safety
     ///
-    /// `native` is a stream that outlives what this gives.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidValue`](crate::ErrorKind) it is NULL, 1 or 2, CUDA's default streams,
-    /// which are other streams in each context.
+    /// `native` is a stream that outlives the object.
     pub unsafe fn from_native(native: *mut sys::CUstream_st) -> Result<Self> {
-        let mut handle = ptr::null_mut();
-        check(sys::gcx_stream_from_native(native, &mut handle))?;
-        Ok(Stream(handle))
+        Stream::created(|handle| sys::gcx_stream_from_native(native, handle))
     }
 
-    /// The `CUstream`, which is a `cudaStream_t` too, for any CUDA code. It stays gcx's: never
-    /// destroy it. Valid as long as this is alive. Of a lease's stream it is another after a change:
-    /// take it anew for each step, see [`Lease`](crate::Lease).
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset, or the lease is gone.
+    /// The `CUstream`, which is a `cudaStream_t` too, for any CUDA code, which must not destroy it.
+    /// Valid while this is alive. After a change of the lease it is another: ask again for each
+    /// step.
     pub fn native(&self) -> Result<*mut sys::CUstream_st> {
         // SAFETY: the handle is alive.
-        let native = unsafe { sys::gcx_stream_native(self.0) };
-        if native.is_null() {
-            // The function says that something is wrong, not which number that has.
-            let error = self.info().err();
-            return Err(error.unwrap_or_else(|| Error::last(sys::GCX_ERROR_UNKNOWN)));
-        }
-        Ok(native)
+        native(unsafe { sys::gcx_stream_native(self.0) }, || self.info())
     }
 
-    /// The C API's handle. It stays this stream's.
-    #[must_use]
-    pub fn as_raw(&self) -> sys::gcx_stream {
-        self.0
-    }
-
-    /// What is known of it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset, or the lease is gone;
-    /// [`ErrorKind::Capture`](crate::ErrorKind) someone else's stream captures a graph.
+    /// Returns information about it. Fails with [`ContextDestroyed`](crate::ErrorKind) if its lease
+    /// was released or the device was reset, as all methods.
     pub fn info(&self) -> Result<StreamInfo> {
-        let mut info = sys::GCX_STREAM_INFO_INIT;
-        // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_stream_get_info(self.0, &mut info) })?;
-        Ok(StreamInfo::from(&info))
+        // SAFETY: the handle is alive, and C fills in the struct.
+        filled(sys::GCX_STREAM_INFO_INIT, |to| unsafe { sys::gcx_stream_get_info(self.0, to) })
     }
 
     /// How many SMs its kernels can run on.
-    ///
-    /// # Errors
-    ///
-    /// As [`info`](Self::info).
     pub fn sm_count(&self) -> Result<u32> {
         Ok(self.info()?.sm_count)
     }
 
-    /// The SMs of its context.
-    ///
-    /// # Errors
-    ///
-    /// Of someone else's stream [`ErrorKind::NotSupported`](crate::ErrorKind): its context has a part
-    /// of the device, and the driver is older than CUDA 13.1.
+    /// The SMs of its context. Fails with [`NotSupported`](crate::ErrorKind) on a partial context
+    /// of other code before CUDA 13.1.
     pub fn sms(&self) -> Result<SmResource> {
         SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
     }
 
-    /// The workqueue configuration of its context.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotSupported`](crate::ErrorKind) the driver is older than CUDA 13.1;
-    /// [`ErrorKind::NotFound`](crate::ErrorKind) someone else made the stream.
+    /// The workqueue configuration of its context (CUDA 13.1).
     pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
         WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
     }
 
-    /// The workqueue of its context, to be shared with another context.
-    ///
-    /// # Errors
-    ///
-    /// As [`workqueue_config`](Self::workqueue_config).
+    /// The workqueue of its context, to be shared with another context (CUDA 13.1).
     pub fn workqueue(&self) -> Result<WorkqueueResource> {
         WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE)?)
     }
 
     fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-        let mut resource = sys::gcx_resource::default();
-        // SAFETY: the handle is alive; a value is written.
-        check(unsafe { sys::gcx_stream_get_resource(self.0, kind, &mut resource) })?;
-        Ok(resource)
+        written(sys::gcx_resource::default(), |to| {
+            // SAFETY: the handle is alive; a value is written.
+            unsafe { sys::gcx_stream_get_resource(self.0, kind, to) }
+        })
     }
 
-    /// The most blocks that a thread block cluster of its kernels can have, see
-    /// [`SmResource::max_cluster_size`].
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// The most blocks of a thread block cluster, see [`SmResource::max_cluster_size`].
     pub fn max_cluster_size(&self) -> Result<u32> {
-        let mut blocks = 0;
-        // SAFETY: the handle is alive; a number is written.
-        check(unsafe { sys::gcx_stream_get_max_cluster_size(self.0, &mut blocks) })?;
-        Ok(blocks)
+        written(0, |blocks| {
+            // SAFETY: the handle is alive; a number is written.
+            unsafe { sys::gcx_stream_get_max_cluster_size(self.0, blocks) }
+        })
     }
 
-    /// Waits until its work has finished. Blocks the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// Those of that work; [`ErrorKind::Capture`](crate::ErrorKind) it captures a graph.
+    /// Waits until its work has finished, and reports its errors. Fails with
+    /// [`Capture`](crate::ErrorKind) while it captures a graph.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check(unsafe { sys::gcx_stream_synchronize(self.0) })
     }
 
-    /// Whether its work has finished. Never waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`synchronize`](Self::synchronize).
+    /// Returns whether its work has finished. Never waits.
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is alive.
         finished(unsafe { sys::gcx_stream_query(self.0) })
     }
 
-    /// An event that stands for the work submitted so far.
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
+    /// Returns an event that stands for the work submitted so far.
     pub fn record(&self) -> Result<Event> {
         let event = Event::new(self.info()?.device)?;
         self.record_into(&event)?;
         Ok(event)
     }
 
-    /// The same with an event that there is; it forgets what it stood for before.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidHandle`](crate::ErrorKind) the event is of another device.
+    /// As [`record`](Self::record), with an existing event of the same device.
     pub fn record_into(&self, event: &Event) -> Result<()> {
         // SAFETY: the handles are alive.
         check(unsafe { sys::gcx_stream_record(self.0, event.as_raw()) })
     }
 
-    /// Holds all later work of this stream until the work of the event, stream, context or partition
-    /// that was submitted so far has finished. The calling thread doesn't wait.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Capture`](crate::ErrorKind) one takes part in a graph capture that the other
-    /// doesn't.
+    /// Makes all later work of this stream wait for what was submitted so far. The calling thread
+    /// doesn't wait.
     pub fn wait(&self, what: &impl WaitFor) -> Result<()> {
         what.with_event(|event| {
             // SAFETY: the handles are alive.
@@ -225,16 +135,31 @@ impl Stream {
         })
     }
 
-    /// The numbers of the SMs that its kernels really run on, ascending, from the hardware: a probe
-    /// kernel of well under a millisecond notes them. Waits for the stream.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Capture`](crate::ErrorKind) it captures a graph.
+    /// Returns the numbers of the SMs that its kernels run on, ascending, as a probe kernel of well
+    /// under a millisecond notes them. Waits for the stream.
     pub fn sm_ids(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: the handle is alive; `ids` has `room` elements.
             unsafe { sys::gcx_stream_probe_sms(self.0, ids, room, count) }
+        })
+    }
+
+    /// Returns how much of a kernel fits the stream's SMs at once, for kernels whose grid is sized
+    /// by them: one with its own grid-wide barrier hangs if the grid doesn't fit.
+    ///
+    /// `function` is a `CUfunction`, or a `CUkernel` cast to one. A stream of a lease answers for
+    /// the present SMs of the lease. Tested on the simulated driver only so far.
+    ///
+    /// # Safety
+    ///
+    /// `function` is a kernel of a module or library that is loaded.
+    pub unsafe fn kernel_fit(
+        &self,
+        function: *mut sys::CUfunc_st,
+        shape: KernelShape,
+    ) -> Result<KernelFit> {
+        filled(sys::GCX_KERNEL_FIT_INIT, |fit| {
+            sys::gcx_stream_get_kernel_fit(self.0, function, &shape.0, fit)
         })
     }
 }
@@ -247,12 +172,39 @@ impl AsRef<Stream> for Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.info() {
-            Ok(info) => {
-                let StreamInfo { sm_count, device, priority, .. } = info;
-                write!(out, "Stream({sm_count} SMs of device {device}, priority {priority})")
-            }
-            Err(error) => write!(out, "Stream({})", error.name()),
-        }
+        let known = self.info().map(|info| {
+            let StreamInfo { sm_count, device, priority, .. } = info;
+            format!("{sm_count} SMs of device {device}, priority {priority}")
+        });
+        described(out, "Stream", known)
+    }
+}
+
+/// The part of a kernel's launch that decides how much of it fits.
+///
+/// ```
+/// let shape = gcx::KernelShape::new(256).dynamic_shared_bytes(16 << 10).cluster_blocks(2);
+/// # let _ = shape;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct KernelShape(sys::gcx_kernel_fit_params);
+
+impl KernelShape {
+    /// Blocks of 1 to 1024 threads, without dynamic shared memory and clusters.
+    pub fn new(block_threads: u32) -> Self {
+        KernelShape(sys::gcx_kernel_fit_params { block_threads, ..sys::GCX_KERNEL_FIT_PARAMS_INIT })
+    }
+
+    /// Dynamic shared memory of a block.
+    pub fn dynamic_shared_bytes(mut self, bytes: u32) -> Self {
+        self.0.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Blocks of a cluster, also if the kernel was compiled with clusters; 0 is without.
+    pub fn cluster_blocks(mut self, blocks: u32) -> Self {
+        self.0.cluster_blocks = blocks;
+        self
     }
 }

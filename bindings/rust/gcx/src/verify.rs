@@ -1,16 +1,16 @@
-//! Proof: which SMs do streams really run on?
+//! Verification: which SMs streams run on.
 
 use std::fmt;
 
-use crate::convert::counted;
+use crate::call::{check, counted};
 use crate::driver::driver_info;
-use crate::error::{check, Result};
+use crate::error::Result;
 use crate::generated::{Verification as Found, VerifiedStream};
 use crate::stream::Stream;
 use crate::sys;
 
-/// Shows on the hardware which SMs partitions or streams use, of one device: a kernel that fills
-/// each stream's SMs notes their numbers.
+/// Probes which SMs the partitions or streams of one device use: a kernel that fills the SMs of
+/// each stream notes their numbers.
 ///
 /// ```
 /// let parts = gcx::Device::new(0)?.partition([108, 24])?;
@@ -19,11 +19,6 @@ use crate::sys;
 /// assert!(proof.overlap().is_empty());
 /// # Ok::<(), gcx::Error>(())
 /// ```
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidValue`](crate::ErrorKind) there is none, or they are of two devices; and those
-/// of [`Stream::sm_ids`].
 pub fn verify<'a, I, S>(streams: I) -> Result<Verification>
 where
     I: IntoIterator<Item = &'a S>,
@@ -43,37 +38,33 @@ where
     })
 }
 
-/// What one stream showed.
+/// What the probe of one stream found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VerifiedGroup(VerifiedStream);
 
 impl VerifiedGroup {
-    /// The SMs that were promised.
-    #[must_use]
+    /// How many SMs the stream has.
     pub fn sm_count(&self) -> u32 {
         self.0.sm_count
     }
 
     /// The numbers of the SMs that its kernels ran on, ascending.
-    #[must_use]
     pub fn seen(&self) -> &[u32] {
         &self.0.seen
     }
 
-    /// Whether none of the problems is of this stream.
-    #[must_use]
+    /// Whether this stream has none of the problems.
     pub fn is_ok(&self) -> bool {
         self.0.ok
     }
 
-    /// Whether the stream follows a shared lease, whose SMs other shared leases may have.
-    #[must_use]
+    /// Whether the stream follows a shared lease, whose SMs other shared leases may have too.
     pub fn is_shared(&self) -> bool {
         self.0.shared_lease
     }
 }
 
-/// What [`verify`] found. Printed it is a report.
+/// What [`verify`] found; it displays as a report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Verification {
     found: Found,
@@ -82,54 +73,46 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Whether each stream ran on as many SMs as promised, and no SM is in two groups, unless both
-    /// are shared leases'.
-    #[must_use]
+    /// Whether each stream ran on as many SMs as it has, and no SM is in two groups, unless both
+    /// are of shared leases.
     pub fn is_ok(&self) -> bool {
         self.found.ok
     }
 
     /// The ordinal of the device.
-    #[must_use]
     pub fn device(&self) -> u32 {
         self.found.device
     }
 
     /// Whether the driver is the simulated one, which proves nothing.
-    #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// Whether processes share the device by way of MPS: numbers of SMs then tell how many a group
-    /// has, not which.
-    #[must_use]
+    /// Whether the SM numbers are virtual, as under MPS: they then show how many SMs a group has,
+    /// not which.
     pub fn has_virtual_sm_numbers(&self) -> bool {
         self.found.virtual_sm_numbers
     }
 
-    /// What each stream showed, in the order given.
-    #[must_use]
+    /// What was found of each stream, in the order given.
     pub fn groups(&self) -> &[VerifiedGroup] {
         &self.groups
     }
 
-    /// The numbers of the SMs that were seen in more than one group; virtual ones show none.
-    #[must_use]
+    /// The numbers of the SMs that were seen in more than one group; empty if numbers are virtual.
     pub fn overlap(&self) -> Vec<u32> {
         self.found.overlap.clone()
     }
 
     /// The numbers of the SMs that all partitions of this process share because a module with
-    /// dynamic parallelism is loaded; empty if that showed nowhere.
-    #[must_use]
+    /// dynamic parallelism is loaded, see [`Device::shared_sms`](crate::Device::shared_sms).
     pub fn shared_by_all(&self) -> &[u32] {
         &self.found.shared_by_all
     }
 
-    /// What isn't as it should be, in words; empty if all is well. The groups are called A, B, and
-    /// so on. If there is no room for all, the last says how many more there are.
-    #[must_use]
+    /// What is wrong, in words, with the groups named A, B and so on. If there is no room for all,
+    /// the last says how many more there are.
     pub fn problems(&self) -> Vec<String> {
         self.found.problems.lines().map(ToOwned::to_owned).collect()
     }
@@ -173,7 +156,7 @@ fn ranges(numbers: &[u32]) -> String {
     let words: Vec<String> = runs
         .iter()
         .map(
-            |&(first, last)| {
+            |(first, last)| {
                 if first == last {
                     first.to_string()
                 } else {

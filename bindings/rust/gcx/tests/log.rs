@@ -1,4 +1,4 @@
-//! Diagnostics by a function. One test, since there is one callback in a process.
+//! The log callback. One test, since a process has one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ fn fails() {
     assert!(Device::new(77).is_err());
 }
 
-/// Notes that it was dropped.
+/// Reports that it was dropped.
 struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
@@ -34,19 +34,19 @@ fn callbacks() -> Result<()> {
     assert!(lines.iter().any(|(level, text)| *level == Level::Debug && text.contains("77")));
     assert!(Level::Error < Level::Debug);
 
-    // Another takes its place, and the one before is given up.
+    // Another replaces it, and the previous one is dropped.
     assert!(!gone.load(Ordering::SeqCst));
-    set(Level::Error, |level, message| panic!("{level:?} {message}: nothing was lost"))?;
+    set(Level::Error, |level, message| panic!("{level:?} {message}: nothing is an error"))?;
     assert!(gone.load(Ordering::SeqCst));
     fails();
     assert_eq!(seen.lock().unwrap().len(), lines.len());
 
-    // One that panics ends its own message alone.
-    set(Level::Debug, |_, _| panic!("as meant"))?;
+    // A panic ends its message only.
+    set(Level::Debug, |_, _| panic!("intended"))?;
     fails();
     fails();
 
-    // One that calls gcx isn't told of that.
+    // A callback that calls gcx gets no messages of that call.
     let calls = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&calls);
     set(Level::Debug, move |_, _| {
@@ -56,7 +56,7 @@ fn callbacks() -> Result<()> {
     fails();
     assert_eq!(*calls.lock().unwrap(), 1);
 
-    // One that asks for another is refused, also while other threads do.
+    // A callback can't set another, also while other threads try.
     let answers = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&answers);
     set(Level::Debug, move |_, _| {
@@ -71,7 +71,7 @@ fn callbacks() -> Result<()> {
     let answers = answers.lock().unwrap().clone();
     assert_eq!(answers, vec![ErrorKind::NotPermitted; 400]);
 
-    // Changed while others log.
+    // It can be replaced while other threads log.
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| (0..200).for_each(|_| fails()));

@@ -1,31 +1,18 @@
-//! Reservations: SMs that no other process has. Every test starts a process of its own, with a folder of its
-//! own.
+//! Reservations: values, owners, waits and errors. Each test starts a process with a private
+//! folder.
 
 mod common;
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use gcx::{
-    reservations, Cancel, Device, ErrorKind, Family, Reservation, ReservationBuilder, Lease, LiveReservation, Resize, Sms,
-};
+use common::{holds_in_a_child, with_folder};
+use gcx::{reservations, Cancel, Device, ErrorKind, Family, Reservation, ReservationBuilder, Sms};
 
-/// The folder that the environment names.
 fn folder() -> PathBuf {
     env::var_os("GCX_RESERVATION_DIR").unwrap().into()
-}
-
-fn with_folder(test: &str, body: impl FnOnce()) {
-    common::with_folder("GCX_RESERVATION_DIR", &[], test, || {
-        body();
-        assert_eq!(reservations(None).unwrap(), []);
-        assert_eq!(fs::read_dir(folder()).unwrap().count(), 0);
-    });
 }
 
 fn device() -> Device {
@@ -36,46 +23,29 @@ fn reserve(sms: impl Into<Sms>) -> ReservationBuilder<'static> {
     device().reserve().sm_count(sms)
 }
 
-/// The kind of the error that it ends with.
 fn kind<T: std::fmt::Debug>(of: gcx::Result<T>) -> ErrorKind {
     of.unwrap_err().kind()
 }
 
-/// How many SMs the reservations of the test's folder have, ascending.
-fn held_counts() -> Vec<Option<u32>> {
-    let mut counts: Vec<_> = reservations(None).unwrap().iter().map(|live| live.sm_count).collect();
-    counts.sort_unstable();
-    counts
-}
-
 #[test]
-fn nobody_else_has_them() {
-    with_folder("nobody_else_has_them", || {
+fn reservation_values_are_converted() {
+    with_folder("reservation_values_are_converted", || {
         assert_eq!(reservations(None).unwrap(), []); // before there is a driver
-        let one = reserve(24).name("one\u{1b}[2J").take().unwrap();
+        let name = "one\u{1b}[2J"; // which would clear a terminal
+        let one = reserve(24).name(name).acquire().unwrap();
         let info = one.info().unwrap();
         assert_eq!((info.sm_count, info.device_sm_count, info.atoms.len()), (24, 132, 3));
-        assert_eq!(
-            (info.joined, info.lost, info.inherit, info.simulated),
-            (false, false, false, true)
-        );
+        assert_eq!((info.joined, info.lost, info.inherit), (false, false, false));
         assert_eq!((info.family, info.device_uuid), (Family::Coscheduled, device().uuid()));
-        assert_eq!(info.name, OsStr::new("one\u{1b}[2J"));
+        assert_eq!((info.simulated, info.name.as_os_str()), (true, OsStr::new(name)));
         let debug = format!("{one:?}");
         assert!(debug.ends_with(" \"one\\u{1b}[2J\": 24 of 132 SMs)"), "{debug}");
-
-        let two = Reservation::take(&device(), Sms::Rest).unwrap();
-        assert_eq!(two.sm_count().unwrap(), 108);
-        assert!(one.sms().unwrap().is_disjoint(&two.sms().unwrap()).unwrap());
-        let refused = reserve(8).take().unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
-        assert!(refused.message().contains("of process "), "{refused}");
-        assert_eq!(kind(reserve(140).take()), ErrorKind::InvalidResourceConfiguration);
+        assert_eq!(one.sms().unwrap().sm_count(), 24);
 
         let live = reservations(None).unwrap();
         assert_eq!(live, reservations(Some(&folder())).unwrap());
-        let first = live.iter().find(|live| live.id == info.id).unwrap();
-        assert_eq!((first.since, &first.atoms), (info.since, &info.atoms));
+        let first = &live[0];
+        assert_eq!((first.id, first.since, &first.atoms), (info.id, info.since, &info.atoms));
         assert_eq!((first.pid, first.waiting, first.simulated), (std::process::id(), false, true));
         assert_eq!((first.sm_count, first.until, first.family), (Some(24), None, info.family));
         assert_eq!((first.atom_count, first.atom_sm_count, first.last_atom_sm_count), (16, 8, 12));
@@ -84,186 +54,94 @@ fn nobody_else_has_them() {
         assert!(!first.process_name.is_empty());
         assert_eq!(first.parent, None);
         assert!(SystemTime::now().duration_since(first.since).unwrap() < Duration::from_secs(600));
-        assert_eq!(held_counts(), [Some(24), Some(108)]);
 
+        let refused = reserve(132).acquire().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
+        assert!(refused.message().contains("of process "), "{refused}");
         drop(one);
-        assert_eq!(held_counts(), [Some(108)]);
-        assert_eq!(reserve(48).min_sm_count(16).take().unwrap().sm_count().unwrap(), 24);
-        let fine = reserve(6).family(Family::Fine);
-        drop(two);
-        assert_eq!(fine.take().unwrap().info().unwrap().family, Family::Fine);
+        let fine = reserve(6).family(Family::Fine).min_sm_count(2).inherit().folder(folder());
+        let two = fine.acquire().unwrap().info().unwrap();
+        assert_eq!((two.family, two.inherit), (Family::Fine, true));
     });
 }
 
 #[test]
-fn those_that_wait() {
-    with_folder("those_that_wait", || {
-        let all = Reservation::take(&device(), None).unwrap();
-        let start = Instant::now();
-        let late = reserve(8).timeout(Duration::from_millis(30)).take().unwrap_err();
-        assert_eq!(late.kind(), ErrorKind::AlreadyAcquired);
-        assert!(late.message().contains("timed out after 30 ms"), "{late}");
-        assert!(start.elapsed() >= Duration::from_millis(30));
-        let cancel = Cancel::new().unwrap();
-        std::thread::scope(|scope| {
-            let waits = reserve(Sms::Rest).name("waits").timeout(Duration::MAX).cancel(&cancel);
-            let given_up = scope.spawn(move || waits.take());
-            while reservations(None).unwrap().len() != 2 {
-                std::thread::yield_now();
-            }
-            // Later, and not served before it; it says when it gives up.
-            let next = scope.spawn(|| reserve(24).timeout(Duration::from_secs(60)).take());
-            while reservations(None).unwrap().len() != 3 {
-                std::thread::yield_now();
-            }
-            let live = reservations(None).unwrap();
-            let waiting = &live[1];
-            assert_eq!((waiting.waiting, waiting.sm_count, waiting.until), (true, None, None));
-            assert_eq!((&*waiting.name, &waiting.atoms), (OsStr::new("waits"), &vec![]));
-            assert_eq!((live[2].waiting, live[2].sm_count), (true, Some(24)));
-            assert!(live[2].until.unwrap() > SystemTime::now() + Duration::from_secs(30));
-            cancel.signal().unwrap();
-            assert_eq!(kind(given_up.join().unwrap()), ErrorKind::NotPermitted);
-            drop(all);
-            assert_eq!(next.join().unwrap().unwrap().sm_count().unwrap(), 24);
-        });
-        assert_eq!(kind(reserve(8).cancel(&cancel).take()), ErrorKind::NotPermitted);
-    });
-}
-
-/// This test once more in another process, which joins the reservation. Its output, once it has.
-fn joining(token: OsString) -> (Child, String) {
-    let mut child = Command::new(env::current_exe().unwrap())
-        .args(["another_process_joins", "--exact", "--nocapture"])
-        .env("HELD", token)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
-    let said = lines.map(Result::unwrap).find(|line| line.contains("joined")).unwrap();
-    (child, said)
-}
-
-#[test]
-fn another_process_joins() {
-    with_folder("another_process_joins", || {
-        if let Some(token) = env::var_os("HELD") {
-            let held = Reservation::join(token).unwrap();
-            let info = held.info().unwrap();
-            assert!(info.joined && !info.inherit);
-            let lease = held.lease().acquire().unwrap();
-            println!("\njoined {:016x} {} {:?}", info.id, lease.sm_count().unwrap(), info.name);
-            std::thread::sleep(Duration::from_secs(60)); // it is killed meanwhile
-            std::process::abort();
-        }
-        let held = reserve(24).name("shared").take().unwrap();
-        let token = held.token().unwrap();
+fn reservation_lasts_until_its_last_owner_drops_it() {
+    with_folder("reservation_lasts_until_its_last_owner_drops_it", || {
+        let count = || reservations(None).unwrap().len();
+        let first = Reservation::acquire(&device(), 24).unwrap();
+        let token = first.token().unwrap();
         assert!(PathBuf::from(&token).starts_with(folder()));
-        let (mut child, said) = joining(token.clone());
-        let id = held.info().unwrap().id;
-        assert_eq!(said, format!("joined {id:016x} 24 \"shared\""));
-        drop(held);
-        assert_eq!(held_counts(), [Some(24)]); // the other one keeps it
-        let again = Reservation::join(&token).unwrap();
-        assert_eq!((again.info().unwrap().id, again.sm_count().unwrap()), (id, 24));
-        assert_eq!(kind(reserve(120).take()), ErrorKind::AlreadyAcquired);
-        drop(again);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(reserve(Sms::Rest).take().unwrap().sm_count().unwrap(), 132);
+        let joined = Reservation::join(&token).unwrap();
+        assert_eq!(joined.info().unwrap().id, first.info().unwrap().id);
+        assert!(holds_in_a_child(|| {
+            let again = Reservation::join(&token).unwrap();
+            first.info().is_err() && again.info().unwrap().joined
+        }));
+        let lease = first.lease().sm_count(16).acquire().unwrap();
+        assert!(lease.sms().unwrap().is_subset(&first.sms().unwrap()).unwrap());
+        drop(first);
+        drop(joined);
+        assert_eq!(count(), 1); // the lease keeps it
+        lease.resize(Sms::Rest).unwrap();
+        assert_eq!(lease.sm_count().unwrap(), 24);
+        drop(lease);
+        assert_eq!(count(), 0);
         assert_eq!(kind(Reservation::join(&token)), ErrorKind::NotFound);
     });
 }
 
-/// What `gcx exec` tells its command about the SMs of this reservation.
-fn plan_around(outer: &LiveReservation, token: &OsStr) -> String {
-    let uuid: Vec<_> = outer.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let atoms: Vec<_> = outer.atoms.iter().map(u32::to_string).collect();
-    format!(
-        "gcx-exec-1 driver=/x shim=/x device={} family=coscheduled sms={} of={} atoms={} token={}",
-        uuid.concat(),
-        outer.sm_count.unwrap(),
-        outer.atom_count,
-        atoms.join(","),
-        token.to_str().unwrap(),
-    )
-}
-
-/// In the process that `plan_around` is for.
-fn take_a_part() {
-    // By this path, as a process in a partition opens the driver that is behind its stub.
-    let driver = format!("/./.{}", gcx::simulator_path().unwrap());
-    // SAFETY: it is the simulated driver.
-    unsafe { gcx::open_driver(&driver) }.unwrap();
-    let part = reserve(16).name("part").take().unwrap();
-    let live = reservations(None).unwrap();
-    let outer = live.iter().find(|live| live.name == OsStr::new("around")).unwrap();
-    let inner = live.iter().find(|live| live.name == OsStr::new("part")).unwrap();
-    assert_eq!((outer.parent, inner.parent), (None, Some(outer.id)));
-    assert_eq!(inner.id, part.info().unwrap().id);
-    assert!(inner.atoms.iter().all(|atom| outer.atoms.contains(atom)));
-}
-
 #[test]
-fn reservation_inside_another_has_a_parent() {
-    if env::var_os("GCX_EXEC_PLAN").is_some() {
-        return take_a_part();
-    }
-    with_folder("reservation_inside_another_has_a_parent", || {
-        let outer = reserve(24).name("around").take().unwrap();
-        let plan = plan_around(&reservations(None).unwrap()[0], &outer.token().unwrap());
-        let machine = env::var("GCX_DRIVER").unwrap();
-        let done = Command::new(env::current_exe().unwrap())
-            .args(["reservation_inside_another_has_a_parent", "--exact", "--nocapture"])
-            .env("GCX_EXEC_PLAN", plan)
-            .env("GCX_SIM", machine.strip_prefix("sim:").unwrap())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success() && said.contains("1 passed"), "{said}");
-        assert_eq!(held_counts(), [Some(24)]);
+fn cancel_and_timeout_end_a_wait() {
+    with_folder("cancel_and_timeout_end_a_wait", || {
+        let _all = Reservation::acquire(&device(), None).unwrap();
+        let late = reserve(8).timeout(Duration::from_micros(1)).acquire().unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::AlreadyAcquired);
+        assert!(late.message().contains("timed out after 1 ms"), "{late}");
+        let cancel = Cancel::new().unwrap();
+        std::thread::scope(|scope| {
+            let waits = reserve(Sms::Rest).name("waits").timeout(Duration::MAX).cancel(&cancel);
+            let waits = scope.spawn(move || waits.acquire());
+            while reservations(None).unwrap().len() != 2 {
+                std::thread::yield_now();
+            }
+            let later = reserve(24).timeout(Duration::from_secs(60)).cancel(&cancel);
+            let later = scope.spawn(move || later.acquire());
+            while reservations(None).unwrap().len() != 3 {
+                std::thread::yield_now();
+            }
+            let live = reservations(None).unwrap();
+            let (first, second) = (&live[1], &live[2]);
+            assert_eq!((first.waiting, first.sm_count, first.until), (true, None, None));
+            assert_eq!((&*first.name, first.atoms.len()), (OsStr::new("waits"), 0));
+            assert_eq!((second.waiting, second.sm_count), (true, Some(24)));
+            assert!(second.until.unwrap() > SystemTime::now() + Duration::from_secs(30));
+            cancel.signal().unwrap();
+            for waiting in [waits, later] {
+                assert_eq!(kind(waiting.join().unwrap()), ErrorKind::NotPermitted);
+            }
+        });
+        assert_eq!(kind(reserve(8).cancel(&cancel).acquire()), ErrorKind::NotPermitted);
     });
 }
 
 #[test]
-fn leases_of_a_reservation() {
-    with_folder("leases_of_a_reservation", || {
-        let held = reserve(32).take().unwrap();
-        let lease = held.lease().sm_count(16).name("of it").acquire().unwrap();
-        assert!(lease.sms().unwrap().is_subset(&held.sms().unwrap()).unwrap());
-        let rest = held.lease().acquire().unwrap();
-        assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (16, 16));
-        gcx::resize(&[(&lease, Sms::Rest), (&rest, Sms::Count(8))], Resize::new()).unwrap();
-        assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (24, 8));
-
-        drop((held, rest));
-        assert_eq!(held_by(&lease), 24); // the lease keeps it
-        lease.resize(32).unwrap();
-        assert_eq!(held_by(&lease), 32);
-        drop(lease);
-        assert_eq!(held_counts(), []);
-    });
-}
-
-/// How many SMs the lease has, of the only reservation that there is.
-fn held_by(lease: &Lease) -> u32 {
-    assert_eq!(held_counts(), [Some(32)]);
-    assert_eq!(lease.stream().unwrap().sm_ids().unwrap().len(), lease.sm_count().unwrap() as usize);
-    lease.sm_count().unwrap()
-}
-
-#[test]
-fn wrong_words() {
-    with_folder("wrong_words", || {
-        let builders = [reserve(0), reserve(u32::MAX), reserve(8).name("a\0b"), reserve(8).folder("/a\0b")];
-        for wrong in builders {
-            assert_eq!(kind(wrong.take()), ErrorKind::InvalidValue, "{wrong:?}");
+fn invalid_values_are_refused() {
+    with_folder("invalid_values_are_refused", || {
+        let named = reserve(8).name("a\0b");
+        let in_folder = reserve(8).folder("/a\0b");
+        for wrong in [reserve(0), reserve(u32::MAX), reserve(8).min_sm_count(0), named, in_folder] {
+            assert_eq!(kind(wrong.acquire()), ErrorKind::InvalidValue, "{wrong:?}");
         }
         for token in ["x", "a\0b"] {
             assert_eq!(kind(Reservation::join(token)), ErrorKind::InvalidValue, "{token:?}");
         }
         for path in ["tmp", "/a\0b"] {
-            assert_eq!(kind(reservations(Some(path.as_ref()))), ErrorKind::InvalidValue, "{path:?}");
+            assert_eq!(
+                kind(reservations(Some(path.as_ref()))),
+                ErrorKind::InvalidValue,
+                "{path:?}"
+            );
         }
     });
 }

@@ -78,7 +78,7 @@ fn raw_overlap(a: &sys::gcx_resource, b: &sys::gcx_resource) -> u32 {
 
 fn raw_round(sms: &SmResource) -> u32 {
     let (mut context, mut stream) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: one value is read; the handles are given up once.
+    // SAFETY: one value is read; the handles are destroyed once.
     unsafe {
         let made = sys::gcx_context_create(sms.as_raw(), 1, ptr::null(), &mut context);
         assert_eq!(made, sys::GCX_SUCCESS);

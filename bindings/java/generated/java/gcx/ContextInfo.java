@@ -4,7 +4,7 @@ package gcx;
 /**
  * What {@code Context.info} returns.
  *
- * @param device the device's number
+ * @param device the device's ordinal
  * @param smCount its SMs
  * @param streamCount live gcx streams of the green context, also of its other handles
  * @param id equal for two handles exactly if they share a green context; never reused in a

@@ -13,7 +13,7 @@ import java.util.UUID;
  * @param coscheduledAlignment SMs: coscheduled partitions come in multiples of this
  * @param localityDomainCount 1 if the driver does not report it
  * @param name begins with "SIMULATED" on the simulated driver
- * @param uuid the same of a device in all processes
+ * @param uuid the UUID, the same in all processes
  */
 public record DeviceInfo(
     int computeCapabilityMajor,

@@ -66,7 +66,7 @@ public class GcxException extends Refused {
     };
   }
 
-  /** A value that can't be: a count of no SMs, an unknown family. */
+  /** A value is invalid: a count of 0 SMs, an unknown family. */
   public static final class InvalidValue extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -144,7 +144,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** Other leases have the SMs, or wait for them; the message says whose. */
+  /** Other leases have the SMs, or requests wait for them; the message names them. */
   public static final class AlreadyAcquired extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -196,7 +196,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** The object is closed, or isn't what the call takes. */
+  /** The object is closed, or of another type than the call takes. */
   public static final class InvalidHandle extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -209,7 +209,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** What was asked for isn't known to gcx: a context or the SMs of a stream that others made. */
+  /** gcx doesn't know the object: a context, or the SMs of a stream, that other code created. */
   public static final class NotFound extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -222,7 +222,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** It isn't known yet, or hasn't finished yet. */
+  /** The value isn't known yet, or the work hasn't finished. */
   public static final class NotReady extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -264,7 +264,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** A cooperative grid is larger than the SMs hold at once; the message has the largest. */
+  /** A cooperative grid is larger than what fits the SMs at once; the message has the largest. */
   public static final class LaunchTooLarge extends GcxException {
     private static final long serialVersionUID = 1L;
 

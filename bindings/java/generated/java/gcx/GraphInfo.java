@@ -4,7 +4,7 @@ package gcx;
 /**
  * What {@code Graph.info} returns.
  *
- * @param device the device's number
+ * @param device the device's ordinal
  * @param nodePriorities whether kernels run with the priorities that they were captured with
  * @param nodeCount including those of child graphs
  * @param kernelCount of these, kernels

@@ -4,7 +4,7 @@ package gcx;
 /**
  * What {@code Lease.info} returns.
  *
- * @param device the device's number
+ * @param device the device's ordinal
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues

@@ -5,7 +5,7 @@ package gcx;
  * Describes a green context that is in use.
  *
  * @param id as in {@link ContextInfo}
- * @param device the device's number
+ * @param device the device's ordinal
  * @param smCount its SMs
  * @param handleCount {@code gcx_context} handles
  * @param streamCount {@code gcx_stream} handles

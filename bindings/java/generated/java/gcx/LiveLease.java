@@ -4,8 +4,8 @@ package gcx;
 /**
  * Describes a lease of this process.
  *
- * @param id never used twice in a process
- * @param device the device's number
+ * @param id unique in the process
+ * @param device the device's ordinal
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues

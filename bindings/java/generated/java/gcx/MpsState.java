@@ -5,9 +5,9 @@ package gcx;
 public enum MpsState {
   /** The driver does not report it. */
   UNKNOWN(Raw.GCX_MPS_UNKNOWN),
-  /** They aren't: processes take turns on the device. */
+  /** Processes take turns on the device. */
   OFF(Raw.GCX_MPS_OFF),
-  /** They are: processes run side by side. */
+  /** Processes run concurrently. */
   ON(Raw.GCX_MPS_ON);
 
   /** The number in gcx.h. */

@@ -13,7 +13,7 @@ public enum SmFamily {
   MAX_CLUSTER(Raw.GCX_SM_FAMILY_MAX_CLUSTER),
   /** From CUDA 13.1 on: groups of a split with coscheduled counts; they can't be split. */
   STRUCTURED(Raw.GCX_SM_FAMILY_STRUCTURED),
-  /** From CUDA 13.1 on: counts of a stream that others made, without atoms. */
+  /** From CUDA 13.1 on: counts of a stream that other code created, without atoms. */
   FOREIGN(Raw.GCX_SM_FAMILY_FOREIGN);
 
   /** The number in gcx.h. */

@@ -4,7 +4,7 @@ package gcx;
 /**
  * What {@code Stream.info} returns.
  *
- * @param device the device's number
+ * @param device the device's ordinal
  * @param priority priority
  * @param smCount SMs that its kernels can run on
  * @param contextId {@link ContextInfo}.id; 0 if gcx did not create the context

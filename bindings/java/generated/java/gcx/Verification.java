@@ -6,7 +6,7 @@ import java.util.List;
 /**
  * What {@code Stream.verify} found.
  *
- * @param device the device's number
+ * @param device the device's ordinal
  * @param ok true: there is no problem
  * @param problemCount problem count
  * @param virtualSmNumbers true: under MPS, where SM numbers tell how many SMs, not which

@@ -1398,8 +1398,8 @@ extern "C" {
     /** One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
  all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
  gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
- or is out of the queue, of leases and of reservations: it is never granted any, and holds up no other
- request. The handle is the caller's; destroying it cancels no wait.*/
+ or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+ other request. The handle is the caller's; destroying it cancels no wait.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
 }
 extern "C" {
@@ -1733,9 +1733,9 @@ pub struct gcx_lease_s {
 
  Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
    who came later is given what is free: neither another request nor a lease that grows. So none
-   starves, however large. Each reservation has a queue of its own, and so have the leases outside of
-   reservations: a request that waits in a reservation keeps only the reservation's free SMs from leases outside. A
-   request that was cancelled or has timed out is out of its queue at that moment.
+   starves, however large. Each reservation has a queue of its own, and so have the leases outside
+ of reservations: a request that waits in a reservation keeps only the reservation's free SMs from
+ leases outside. A request that was cancelled or has timed out is out of its queue at that moment.
 
  Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
    function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
@@ -1851,11 +1851,10 @@ extern "C" {
        did; the message says who
    GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
        this process has acquired leases, and the message has the paths of both
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than requested
-   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
-       atoms hold isn't known: call gcx_device_map_sms for both
-   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
-   GCX_ERROR_INVALID_DEVICE    no such device
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
+ requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
+ families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
+ GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
    GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
        that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
     pub fn gcx_lease_acquire(
@@ -1933,9 +1932,9 @@ extern "C" {
    GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
        or others wait for them; the message says who
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were free;
-       one is less than its lease's exclusive_sm_count
-   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags*/
+       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
+ free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
+ sm_count is 0, a lease is there twice, unknown flags*/
     pub fn gcx_lease_resize(
         sizes: *const gcx_lease_size,
         count: u32,
@@ -2212,9 +2211,9 @@ extern "C" {
  512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
  already it changes the name. Opens the driver. Errors:
    GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_RESERVATION_DIR
-                               is missing, full or read-only
-   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
+   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
+ GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
+ or GCX_RESERVATION_DIR is not an absolute path*/
     pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
 extern "C" {
@@ -2519,8 +2518,9 @@ extern "C" {
     /** The leases of the processes that publish: of each process those that hold SMs in the order in
  which they were acquired, then those that wait, the first first. Two exclusive leases of one
  process never have an atom in common. Across processes there are no such promises: leases are a
- process's own, and reservations (below) are what processes agree on. capacity is the room in leases,
- which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list.*/
+ process's own, and reservations (below) are what processes agree on. capacity is the room in
+ leases, which may be NULL if that is 0. Opens no driver. Errors: those of
+ gcx_published_process_list.*/
     pub fn gcx_published_lease_list(
         leases: *mut gcx_published_lease,
         capacity: u32,
@@ -2535,47 +2535,47 @@ pub struct gcx_reservation_s {
 /** ------------------------------------------------------------------------------------------
  Reservations: SMs that no other process has
 
- A lease is a process's own; a reservation is agreed on by the processes of a host. No two live reservations of
- a device have an SM in common, as long as all take theirs in the same folder. Programs that take
- none are not bound by it. There is no daemon, and nobody needs to be root.
+ A lease is a process's own; a reservation is agreed on by the processes of a host. No two live
+ reservations of a device have an SM in common, as long as all take theirs in the same folder.
+ Programs that take none are not bound by it. There is no daemon, and nobody needs to be root.
 
  What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
  two processes run side by side (measured on an H200). Without MPS, processes take
- turns on the whole device, and partitions between them change nothing: a reservation is given all the
- same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
+ turns on the whole device, and partitions between them change nothing: a reservation is given all
+ the same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
 
- How long it lasts. A reservation is a file that its processes keep locked; the kernel drops a lock
- however its process ends, SIGKILL included. A reservation ends when its last process has destroyed it
- or has ended; that it closes descriptors which it knows nothing of ends none, where files can be
- mapped. A forked child has no part in it, and what exec starts neither, unless it joins or
- GCX_RESERVATION_INHERIT is set. Work that still runs when a reservation is destroyed goes on, on SMs that
- somebody else may have by then: so destroy contexts first, or wait for them.
+ How long it lasts. A reservation is a file that its processes keep locked; the kernel drops a
+ lock however its process ends, SIGKILL included. A reservation ends when its last process has
+ destroyed it or has ended; that it closes descriptors which it knows nothing of ends none, where
+ files can be mapped. A forked child has no part in it, and what exec starts neither, unless it
+ joins or GCX_RESERVATION_INHERIT is set. Work that still runs when a reservation is destroyed
+ goes on, on SMs that somebody else may have by then: so destroy contexts first, or wait for them.
 
  Who is first. As with leases: those who wait are served in the order in which they came, per
    device, and nobody who came later is given what is free. Who was killed while waiting is
    skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
 
  Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
- reservations of two families on one device overlap is known where gcx_device_map_sms has read both in
- the taking process, without MPS; else a reservation of another family has the whole device. The same is
- true of one whose process has another version of the driver, sees other atoms, or has less than
- 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon alone knows which SMs such
- a process has. Devices are told apart by UUID (of MIG devices their own),
- never by ordinal; simulated ones are never taken for real ones.
+ reservations of two families on one device overlap is known where gcx_device_map_sms has read
+ both in the taking process, without MPS; else a reservation of another family has the whole
+ device. The same is true of one whose process has another version of the driver, sees other
+ atoms, or has less than 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon
+ alone knows which SMs such a process has. Devices are told apart by UUID (of MIG devices their
+ own), never by ordinal; simulated ones are never taken for real ones.
 
- Where. In gcx_reservation_params.folder, or if that is NULL in GCX_RESERVATION_DIR of the environment, or
- if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective
- user: neither login sessions nor sudo's environment change the folder. A folder that was
- named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
- 2770, or 3770 to keep members from removing each other's files), and only its members can open
- it. It is never made, must be on a local disk or in memory, and reservations in two folders know
- nothing of each other. Containers agree if they share the folder; process numbers and host names
- may differ. Members of a group can keep SMs from each other, and without the sticky bit of
+ Where. In gcx_reservation_params.folder, or if that is NULL in GCX_RESERVATION_DIR of the
+ environment, or if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is
+ the effective user: neither login sessions nor sudo's environment change the folder. A folder
+ that was named is either the user's own of mode 700, or a group's: setgid, no rights for others
+ (mode 2770, or 3770 to keep members from removing each other's files), and only its members can
+ open it. It is never made, must be on a local disk or in memory, and reservations in two folders
+ know nothing of each other. Containers agree if they share the folder; process numbers and host
+ names may differ. Members of a group can keep SMs from each other, and without the sticky bit of
  mode 3770 also remove each other's files, after which others are given those SMs.
 
- Inside gcx exec. The SMs of a gcx exec are a reservation, and what its programs request is a part of
- that hold: within it, disjoint from other parts, of its family, in its folder, and with a queue
- of its own. For all others the reservation has its SMs, whatever parts of it there are.
+ Inside gcx exec. The SMs of a gcx exec are a reservation, and what its programs request is a part
+ of that reservation: within it, disjoint from other parts, of its family, in its folder, and with
+ a queue of its own. For all others the reservation has its SMs, whatever parts of it there are.
 
  What lies there and can't be believed, but is kept locked by a live process, is an error that
  names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
@@ -2677,9 +2677,9 @@ impl Default for gcx_reservation_params {
 extern "C" {
     /** Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
  folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
- waiting; but if other processes have the folder locked, which takes them less than a millisecond,
- the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
+ gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
+ all waiting; but if other processes have the folder locked, which takes them less than a
+ millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
    GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
        did; the message says who. Or others changed the folder all that time
    GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
@@ -2693,8 +2693,8 @@ extern "C" {
        the driver divides the partition into no atoms of the device
    GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a name or
-       path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
+ name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
     pub fn gcx_reservation_acquire(
         device: i32,
         sm_count: u32,
@@ -2703,10 +2703,10 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Writes what another process joins the reservation by: text, to be given to it in its environment or on
- its command line. It is the path of the reservation's file, so that it works where that path leads to
- the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN is enough.
- Errors: GCX_ERROR_INVALID_VALUE capacity is too small.*/
+    /** Writes what another process joins the reservation by: text, to be given to it in its environment
+ or on its command line. It is the path of the reservation's file, so that it works where that
+ path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
+ is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small.*/
     pub fn gcx_reservation_get_token(
         reservation: gcx_reservation,
         token: *mut ::std::os::raw::c_char,
@@ -2714,21 +2714,21 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Joins a reservation that another process, or this one, has: it lasts until all who joined have given it
- up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
- gcx_reservation_release. Errors:
-   GCX_ERROR_NOT_FOUND         the reservation has ended, or was never there
-   GCX_ERROR_INVALID_VALUE     the token is none
-   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire*/
+    /** Joins a reservation that another process, or this one, has: it lasts until all who joined have
+ given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
+ given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
+ or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
+ processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
+ GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire*/
     pub fn gcx_reservation_join(
         token: *const ::std::os::raw::c_char,
         reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the reservation up. If no other process joined it, and no lease was acquired in it that is still
- there, its SMs can be had by others at once. A forked child has none of its parent's handles.*/
+    /** Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
+ still there, its SMs can be had by others at once. A forked child has none of its parent's
+ handles.*/
     pub fn gcx_reservation_release(reservation: gcx_reservation) -> gcx_result;
 }
 /// the driver doesn't tell
@@ -2874,11 +2874,14 @@ impl Default for gcx_reservation_info {
 }
 extern "C" {
     /// Fills *info. Opens no driver.
-    pub fn gcx_reservation_get_info(reservation: gcx_reservation, info: *mut gcx_reservation_info) -> gcx_result;
+    pub fn gcx_reservation_get_info(
+        reservation: gcx_reservation,
+        info: *mut gcx_reservation_info,
+    ) -> gcx_result;
 }
 extern "C" {
-    /** The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens the
- driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
+    /** The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
+ the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
  reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.*/
     pub fn gcx_reservation_get_resource(
@@ -2887,12 +2890,12 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes: leases of a
- reservation change only together with leases of the same reservation. params->family is the reservation's or
- GCX_SM_FAMILY_NONE. The lease keeps the reservation, after gcx_reservation_release too. A lease that was
- acquired without a reservation may have the same SMs as a reservation, but never as another lease.
- Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another
- family.*/
+    /** gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+ leases of a reservation change only together with leases of the same reservation. params->family
+ is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
+ gcx_reservation_release too. A lease that was acquired without a reservation may have the same
+ SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
+ gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family.*/
     pub fn gcx_reservation_acquire_lease(
         reservation: gcx_reservation,
         sm_count: u32,
@@ -2900,7 +2903,8 @@ extern "C" {
         lease: *mut gcx_lease,
     ) -> gcx_result;
 }
-/// A reservation of any process, or one that waits for it. Grows at the end of reserved, never in size.
+/** A reservation of any process, or one that waits for it. Grows at the end of reserved, never in
+ size.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq)]
 pub struct gcx_live_reservation {
@@ -3087,14 +3091,13 @@ impl Default for gcx_live_reservation {
     }
 }
 extern "C" {
-    /** The reservations of a folder, by device, of each those that have SMs in the order in which they were
- taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params. capacity is the
- room in reservations, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
- believed is left out, with a warning in the log. What the dead left is removed, where this
- process may.
- Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_reservation_acquire, but that the user's
- own folder, if it is missing, has no reservations.*/
+    /** The reservations of a folder, by device, of each those that have SMs in the order in which they
+ were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
+ capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
+ no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
+ removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
+ then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
+ gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.*/
     pub fn gcx_reservation_list(
         folder: *const ::std::os::raw::c_char,
         reservations: *mut gcx_live_reservation,
@@ -4168,8 +4171,8 @@ extern "C" {
     pub fn gcx_driver_report_partition_counts() -> gcx_result;
 }
 extern "C" {
-    /** *reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0. Opens no
- driver.*/
+    /** *reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+ Opens no driver.*/
     pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
 }
 extern "C" {

@@ -6,7 +6,7 @@ use crate::sys;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value that makes no sense: a count of 0, no requests, unknown flags.
+    /// A value is invalid: a count of 0, no requests, unknown flags.
     InvalidValue,
     /// Memory of the host or of the device is exhausted.
     OutOfMemory,
@@ -18,7 +18,8 @@ pub enum ErrorKind {
     InvalidDevice,
     /// The context to be popped isn't the current one.
     InvalidContext,
-    /// Others hold the SMs of a lease or reservation, or wait for them; or another driver is open.
+    /// Other leases or reservations have the SMs, or requests wait for them; or another driver is
+    /// open.
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
@@ -26,32 +27,32 @@ pub enum ErrorKind {
     FileNotFound,
     /// There is no driver library, or gcx's own can't be loaded.
     DriverNotFound,
-    /// It isn't one of gcx's, or is of another device.
+    /// The object isn't gcx's, or is of another device.
     InvalidHandle,
-    /// There is no such thing, or a reservation has ended.
+    /// The object doesn't exist, or the reservation has ended.
     NotFound,
-    /// It isn't known or not finished yet.
+    /// The value isn't known yet, or the work hasn't finished.
     NotReady,
     /// A kernel failed, or could not be launched.
     Launch,
-    /// The device was reset, and what was on it is gone; or a stream's lease is gone.
+    /// The device was reset, which destroyed its objects; or the stream's lease was released.
     ContextDestroyed,
-    /// It can't be called here, or now; or it was cancelled; or the folder of published leases or
-    /// holds belongs to another user.
+    /// The call isn't allowed here or now, or was cancelled; or the folder of published leases or
+    /// reservations belongs to another user.
     NotPermitted,
     /// The driver is too old; the message names the version that has it.
     NotSupported,
-    /// Something takes part in a graph capture.
+    /// An object takes part in a graph capture.
     Capture,
-    /// It isn't a resource of the kind that is needed.
+    /// The resource is of another type than the call takes.
     InvalidResourceType,
     /// Groups don't fit, or resources overlap, or are of two devices or families.
     InvalidResourceConfiguration,
-    /// A cooperative launch has more blocks than the SMs hold at once.
+    /// A cooperative launch has more blocks than fit the SMs at once.
     CooperativeTooLarge,
-    /// The nodes of a graph, or their order, differ from those that it has.
+    /// The nodes of the other graph, or their order, differ.
     GraphUpdate,
-    /// A file can't be made or read; the message has the system's reason.
+    /// A file can't be created or read; the message has the system's reason.
     OperatingSystem,
     /// Any other result.
     Other,
@@ -73,7 +74,8 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_INVALID_HANDLE => Self::InvalidHandle,
             sys::GCX_ERROR_NOT_FOUND => Self::NotFound,
             sys::GCX_ERROR_NOT_READY => Self::NotReady,
-            sys::GCX_ERROR_ILLEGAL_ADDRESS
+            sys::GCX_ERROR_LAUNCH_FAILED
+            | sys::GCX_ERROR_ILLEGAL_ADDRESS
             | sys::GCX_ERROR_LAUNCH_OUT_OF_RESOURCES
             | sys::GCX_ERROR_LAUNCH_TIMEOUT
             | sys::GCX_ERROR_ASSERT
@@ -81,8 +83,7 @@ impl From<sys::gcx_result> for ErrorKind {
             | sys::GCX_ERROR_ILLEGAL_INSTRUCTION
             | sys::GCX_ERROR_MISALIGNED_ADDRESS
             | sys::GCX_ERROR_INVALID_ADDRESS_SPACE
-            | sys::GCX_ERROR_INVALID_PC
-            | sys::GCX_ERROR_LAUNCH_FAILED => Self::Launch,
+            | sys::GCX_ERROR_INVALID_PC => Self::Launch,
             sys::GCX_ERROR_CONTEXT_IS_DESTROYED => Self::ContextDestroyed,
             sys::GCX_ERROR_NOT_PERMITTED => Self::NotPermitted,
             sys::GCX_ERROR_NOT_SUPPORTED => Self::NotSupported,

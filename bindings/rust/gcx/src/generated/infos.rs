@@ -210,7 +210,7 @@ pub struct LeaseInfo {
     pub family: Family,
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
-    /// Whether it requires queues of its own.
+    /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
     /// SMs that it has now.
     pub sm_count: u32,
@@ -255,7 +255,7 @@ pub struct LiveLease {
     pub family: Family,
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
-    /// Whether it requires queues of its own.
+    /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
     /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
     pub sm_count: Option<u32>,
@@ -263,7 +263,7 @@ pub struct LiveLease {
     pub exclusive_sm_count: u32,
     /// Its live streams.
     pub stream_count: u32,
-    /// Whether it has nothing yet, and waits.
+    /// Whether it is a request that waits.
     pub waiting: bool,
     /// Its name; empty if it was given none.
     pub name: String,
@@ -352,9 +352,9 @@ pub struct PublishedLease {
     pub family: Family,
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
-    /// Whether it requires queues of its own.
+    /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
-    /// Whether it has nothing yet, and waits.
+    /// Whether it is a request that waits.
     pub waiting: bool,
     /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
     pub sm_count: Option<u32>,
@@ -478,7 +478,7 @@ pub struct LiveReservation {
     pub id: u64,
     /// When it was acquired or the wait began.
     pub since: SystemTime,
-    /// When a request that waits times out; `None` if it never does.
+    /// When a waiting request times out; `None` if it never does.
     pub until: Option<SystemTime>,
     /// The process that acquired it, or, once that has ended, another one that keeps it; 0: none is
     /// visible here, as in another container.
@@ -487,7 +487,7 @@ pub struct LiveReservation {
     pub user: u32,
     /// Whether it is on the simulated driver.
     pub simulated: bool,
-    /// Whether it has nothing yet, and waits.
+    /// Whether it is a request that waits.
     pub waiting: bool,
     /// How its SMs are taken.
     pub family: Family,

@@ -84,8 +84,8 @@ pub fn of_leases(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Res
     })
 }
 
-/// What C says of a lease that is handed over to itself, which Rust's types forbid: the error is that
-/// of a change with a lease twice.
+/// Returns the error of a lease that is handed over to itself, which Rust's types forbid: C reports
+/// the one of a resize with a lease listed twice.
 fn to_itself(lease: &Lease) -> Error {
     // SAFETY: the handle is alive; it is refused, so that it stays so.
     let result = unsafe { gcx::sys::gcx_lease_hand_over(lease.as_raw(), lease.as_raw(), 0) };
@@ -102,7 +102,7 @@ fn acquired(inputs: &[&str]) -> Result<Lease> {
     if inputs[3] != "none" {
         builder = builder.family(family(inputs[3]));
     }
-    // 0 is what the builder has unless it is told.
+    // 0 is the builder's default.
     match number(inputs[4]) {
         0 => {}
         least => builder = builder.min_sm_count(least),

@@ -1,5 +1,4 @@
-//! Answers the vectors of tests/vectors, which every language answers alike; their format is in the
-//! README there.
+//! Runs the vectors of tests/vectors, whose format the README there describes.
 //!
 //!     cargo run --example vectors FILE
 
@@ -14,11 +13,11 @@ use std::process::ExitCode;
 use objects::Objects;
 use operations::{run, Answer};
 
-/// What Rust's types or this crate make impossible: numbers without a name, the use of what was
-/// given up, giving up twice, and to push and pop apart from each other.
+/// What Rust's types or this crate make impossible: numbers without a name, stale handles,
+/// destroying twice, and separate push and pop.
 const LEFT_OUT: [&str; 4] = ["number", "stale", "twice", "stack"];
 
-/// How the vectors of a file came out.
+/// The counts of a file.
 #[derive(Default)]
 struct Tally {
     agree: u32,
@@ -89,7 +88,7 @@ fn answered(file: &str, text: &str) -> Tally {
     tally
 }
 
-/// Gives up what a vector made, and counts it.
+/// Drops what a vector created, and counts the vector.
 fn end(file: &str, vector: Option<Vector>, tally: &mut Tally) {
     let (name, objects, agrees) = match vector {
         Some(Vector { name, objects, agrees }) => (name, objects, agrees),

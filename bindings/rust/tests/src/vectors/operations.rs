@@ -104,11 +104,11 @@ fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result
             Vec::new()
         }
         "limit" => {
-            // SAFETY: nobody names a stream that was given up.
+            // SAFETY: no other code names a released stream.
             unsafe { gcx::set_cache_limit(number(inputs[0])) }?;
             Vec::new()
         }
-        // SAFETY: nobody names a stream that was given up.
+        // SAFETY: no other code names a released stream.
         "trim" => texts([unsafe { gcx::cache::trim(number(inputs[0])) }?.contexts]),
         "cache" => {
             let (before, now) = (objects.note_cache(), gcx::cache_stats()?);

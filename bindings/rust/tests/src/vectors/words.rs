@@ -140,7 +140,7 @@ pub fn request(text: &str) -> SmRequest {
     request
 }
 
-/// What `info` tells of SMs.
+/// The outputs of `info` of SMs.
 pub fn info(sms: &SmResource) -> Vec<String> {
     let domain = match sms.locality_domain() {
         None => "-".to_owned(),

@@ -18,11 +18,11 @@ fn text(of: *const std::os::raw::c_char) -> String {
 }
 
 #[test]
-fn the_library_is_opened_at_first_use() {
+fn library_is_opened_by_the_first_call() {
     let library = env::var_os("GCX_LIBRARY").expect("GCX_LIBRARY names the library");
     env::set_var("GCX_LIBRARY", "/nowhere/libgcx.so.1");
     let missing = GCX_ERROR_SHARED_OBJECT_INIT_FAILED;
-    // SAFETY: nothing is called yet but what stands in for the library.
+    // SAFETY: only the functions that stand in for the library are called.
     unsafe {
         assert_eq!(gcx_driver_open(ptr::null()), missing);
         let message = text(gcx_last_error_message());
@@ -33,14 +33,14 @@ fn the_library_is_opened_at_first_use() {
         assert!(gcx_simulator_path().is_null());
         assert!(gcx_context_native(ptr::null_mut()).is_null());
     }
-    // A library that is none of gcx's.
-    // SAFETY: libc is harmless, and is in the process already.
+    // Another library is refused.
+    // SAFETY: libc is loaded already.
     let error = unsafe { open(Some("libc.so.6".as_ref())) }.unwrap_err().to_string();
     assert!(error.contains("libc.so.6 has no function gcx_"), "{error}");
     // SAFETY: the name is refused.
     assert!(unsafe { open(Some("a\0b".as_ref())) }.is_err());
 
-    // Several threads want it at once.
+    // Several threads open it at once.
     env::set_var("GCX_LIBRARY", &library);
     let threads: Vec<_> = (0..8)
         .map(|_| {

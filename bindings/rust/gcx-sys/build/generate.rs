@@ -1,29 +1,29 @@
-//! Makes the bindings from the header, as the feature `bindgen` asks.
+//! Generates the bindings from the header, for the feature `bindgen`.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// The lines before what bindgen makes.
+/// The first lines of the bindings.
 const HEAD: &str = "\
 // Made from include/gcx.h by bindgen: cargo test -p gcx-sys --features bindgen compares them, and
 // says how to replace this file. Don't edit it.";
 
-/// The Rust of everything in gcx.h.
+/// Returns the Rust declarations of everything in gcx.h.
 pub fn bindings(include: &Path) -> String {
     let header = include.join("gcx.h");
     let made = bindgen::Builder::default()
         .header(header.to_string_lossy())
         .clang_arg("-fparse-all-comments")
         .allowlist_item("(gcx|GCX)_.*")
-        // Macros of the header that say nothing in Rust.
+        // Macros that mean nothing in Rust.
         .blocklist_item("GCX_API|GCX_ENUM_OF_INT|GCX_H|GCX_RESULT_H")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)
         .derive_default(true)
         .derive_eq(true)
         .derive_hash(true)
-        // Comparing a callback says nothing: one function may have several addresses.
+        // Comparing callbacks is meaningless: one function may have several addresses.
         .no_partialeq("gcx_prepare_params")
         .no_hash("gcx_prepare_params")
         .use_core()
@@ -37,11 +37,11 @@ pub fn bindings(include: &Path) -> String {
         .generate()
         .unwrap_or_else(|error| panic!("bindgen could not read gcx.h: {error}"));
     let text = fs::read_to_string(&header).expect("bindgen has read the header too");
-    made.to_string() + &starts(&text)
+    made.to_string() + &initializers(&text)
 }
 
-/// The header's `#define GCX_X_INIT GCX_STRUCT_INIT(gcx_x)` as constants, which bindgen can't see.
-fn starts(header: &str) -> String {
+/// Returns the constants of `#define GCX_X_INIT GCX_STRUCT_INIT(gcx_x)`, which bindgen can't see.
+fn initializers(header: &str) -> String {
     let mut out = String::new();
     for line in header.lines().filter_map(|line| line.strip_prefix("#define ")) {
         if let Some((name, rest)) = line.split_once(" GCX_STRUCT_INIT(") {

@@ -1,4 +1,4 @@
-//! Turns declared functions into ones that call what was loaded at run time, for the feature
+//! Generates functions that call the library which was opened at run time, for the feature
 //! `dlopen`.
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ struct Declared<'a> {
     result: &'a str,
 }
 
-/// The bindings with a function in the place of each declaration, and the list of their names.
+/// Returns the bindings with a function instead of each declaration, and the list of their names.
 pub fn functions(bindings: &str) -> String {
     let mut out = String::new();
     let mut names = Vec::new();
@@ -39,7 +39,7 @@ pub fn functions(bindings: &str) -> String {
     out + "];\n"
 }
 
-/// `pub fn NAME(ARGUMENT: TYPE, ...) -> RESULT;`
+/// Parses `pub fn NAME(ARGUMENT: TYPE, ...) -> RESULT;`.
 fn parsed(code: &str) -> Declared<'_> {
     let code = code.trim_start_matches("pub fn ").trim_end_matches(';');
     let (name, rest) = code.split_once('(').expect("a function has arguments");
@@ -56,7 +56,7 @@ fn write_function(out: &mut String, attributes: &str, function: &Declared, index
         joined(arguments.iter().map(|(name, kind)| format!("{name}: {kind}")).collect());
     let types = joined(arguments.iter().map(|(_, kind)| (*kind).to_owned()).collect());
     let passed = joined(arguments.iter().map(|(name, _)| (*name).to_owned()).collect());
-    // The names inside are such as no parameter of gcx.h has, which would hide them.
+    // No parameter of gcx.h has the names of the variables, which it would hide.
     write!(
         out,
         "{attributes}#[inline]
