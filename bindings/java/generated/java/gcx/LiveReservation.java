@@ -4,34 +4,33 @@ package gcx;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.UUID;
 
 /**
- * A reservation of any process, or one that waits for it.
+ * Describes a reservation of any process, or a request that waits for one.
  *
- * @param id a random number, which tells it from all others
- * @param since when it was taken, or the wait began
- * @param until of one that waits: when it gives up; empty: never
- * @param pid the process that took it while that keeps it, then another one that does; 0: none
- *     of those is visible here, as in another container
- * @param user the number of the user whose file it is
+ * @param id a random number that identifies the reservation
+ * @param since when it was acquired or the wait began
+ * @param until of a waiting request: when it times out; empty: never
+ * @param pid the process that acquired it, or, once that has ended, another one that keeps it;
+ *     0: none is visible here, as in another container
+ * @param user id of the user who owns the file
  * @param simulated true: of the simulated driver
- * @param waits true: it has nothing yet, and waits in {@code Device.reserve}
+ * @param waits true: a request that waits in {@code Device.reserve}
  * @param family the family of its atoms
- * @param smCount of one that waits: those it asked for, empty: the rest
+ * @param smCount of a waiting request: the requested count, or {@code GCX_REST}
  * @param deviceSmCount the SMs of the device
- * @param atomCount of the family, on that device
+ * @param atomCount of the family on that device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
- * @param mps as the process saw it that took the reservation
+ * @param mps as the process that acquired it saw it
  * @param mpsThreadPercentage the same, as in {@link MpsInfo}
- * @param parent the id of the reservation that it is a part of, which may have ended; empty: of
- *     the device
+ * @param parent id of the reservation that it is a part of, which may have ended; empty: of the
+ *     device
  * @param atoms the numbers of its atoms
  * @param deviceUuid the device's UUID, the same in all processes
- * @param name any bytes: escape them where they are shown
+ * @param name any bytes: escape them for display
  * @param processName of that process; as above
  * @param deviceName of that process; as above
  */
@@ -44,7 +43,7 @@ public record LiveReservation(
     boolean simulated,
     boolean waits,
     SmFamily family,
-    OptionalInt smCount,
+    int smCount,
     int deviceSmCount,
     int atomCount,
     int atomSmCount,

@@ -2,35 +2,34 @@
 package gcx;
 
 import java.util.List;
-import java.util.OptionalInt;
 import java.util.UUID;
 
 /**
- * A lease of a process that publishes.
+ * Describes a lease of a process that publishes.
  *
  * @param process as in {@link PublishedProcess}
  * @param id of the lease, in that process
  * @param changes how often its SMs have changed
  * @param pid pid
  * @param simulated simulated
- * @param device the ordinal in that process; device_uuid tells the same one in others
+ * @param device the ordinal in that process; device_uuid identifies the device
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
- * @param waits true: it has nothing yet, and waits in {@code Device.acquire}
- * @param smCount of one that waits: those it asked for, empty: the rest
+ * @param waits true: a request that waits in {@code Device.acquire}
+ * @param smCount of a waiting request: the requested count, or {@code GCX_REST}
  * @param exclusiveSmCount of these, those that it has exclusively
  * @param streamCount its streams
  * @param deviceSmCount the SMs of the device
- * @param atomCount of the family, on that device
+ * @param atomCount of the family on that device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
  * @param exclusiveAtoms the numbers of the atoms that it has exclusively
  * @param sharedAtoms the numbers of the atoms that others may have too
  * @param deviceUuid the device's UUID, the same in all processes
- * @param name any bytes: escape them where they are shown
- * @param processName any bytes: escape them where they are shown
- * @param deviceName any bytes: escape them where they are shown
+ * @param name any bytes: escape them for display
+ * @param processName any bytes: escape them for display
+ * @param deviceName any bytes: escape them for display
  */
 public record PublishedLease(
     long process,
@@ -43,7 +42,7 @@ public record PublishedLease(
     boolean isShared,
     boolean requireWorkqueues,
     boolean waits,
-    OptionalInt smCount,
+    int smCount,
     int exclusiveSmCount,
     int streamCount,
     int deviceSmCount,

@@ -13,15 +13,15 @@ import java.util.UUID;
  * @param deviceSmCount SMs of the device
  * @param joined true: by {@code Reservation.join}
  * @param simulated true: of the simulated driver
- * @param lost true: somebody removed the reservation's file, or moved its folder: others may be
- *     given its SMs
- * @param mps as the process saw it that took the reservation
+ * @param lost true: its file was removed or its folder moved: other processes may be given its
+ *     SMs
+ * @param mps as the process that acquired it saw it
  * @param mpsThreadPercentage the same, as in {@link MpsInfo}
- * @param id a random number, which tells it from all others
- * @param since when it was taken
+ * @param id a random number that identifies the reservation
+ * @param since when it was acquired
  * @param atoms the numbers of its atoms
  * @param deviceUuid the device's UUID, the same in all processes
- * @param name any bytes: escape them where they are shown
+ * @param name any bytes: escape them for display
  */
 public record ReservationInfo(
     SmFamily family,

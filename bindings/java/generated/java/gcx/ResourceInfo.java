@@ -6,17 +6,17 @@ package gcx;
  *
  * @param type its type
  * @param device the device's ordinal
- * @param family of {@code GCX_RESOURCE_SM}, else 0
+ * @param family Of {@code GCX_RESOURCE_SM}, else 0.
  * @param smCount its SMs
  * @param atomCount atom count
- * @param minPartitionSize SMs: the least that splitting this can give; all of it, where it
- *     can't be split; 0 only of a resource of 0 SMs
- * @param coscheduledAlignment SMs, never 0: the step of the sizes that splitting this can give,
- *     the odd atom aside, unless that is all there is
- * @param flags of one structured group: its {@code GCX_SM_REQUEST_} flags
+ * @param minPartitionSize SMs: the smallest part that a split can give; sm_count if it cannot
+ *     be split; 0 only if sm_count is 0
+ * @param coscheduledAlignment SMs, never 0: the step between the sizes that a split can give,
+ *     unless the remainder atom is all there is
+ * @param flags of a structured group: its {@code GCX_SM_REQUEST_} flags
  * @param localityDomainId valid with {@code GCX_SM_REQUEST_LOCALITY_DOMAIN_ID} in flags
- * @param workqueueScope of {@code GCX_RESOURCE_WORKQUEUE_CONFIG}, else 0
- * @param workqueueConcurrencyLimit concurrent stream-ordered workloads expected
+ * @param workqueueScope Of {@code GCX_RESOURCE_WORKQUEUE_CONFIG}, else 0.
+ * @param workqueueConcurrencyLimit expected concurrent stream-ordered workloads
  */
 public record ResourceInfo(
     ResourceType type,

@@ -55,7 +55,7 @@ public enum Result {
   ALREADY_MAPPED(208),
   /** There is no kernel image for this GPU. */
   NO_BINARY_FOR_GPU(209),
-  /** It is held already. */
+  /** It is acquired already. */
   ALREADY_ACQUIRED(210),
   /** It is not mapped. */
   NOT_MAPPED(211),
