@@ -1,6 +1,6 @@
 #include "api/captures.hpp"
 
-#include "core/capture.hpp"
+#include "core/scoped.hpp"
 
 namespace gcx {
 namespace {

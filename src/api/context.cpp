@@ -4,7 +4,7 @@
 #include "api/common.hpp"
 #include "api/guard.hpp"
 #include "api/pushed.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
-#include "core/capture.hpp"
+#include "core/scoped.hpp"
 
 using namespace gcx;
 

@@ -5,8 +5,8 @@
 #include "core/context_cache.hpp"
 #include "core/graph.hpp"
 #include "core/handle_table.hpp"
-#include "core/leases.hpp"
-#include "core/objects.hpp"
+#include "core/lease_manager.hpp"
+#include "core/stream.hpp"
 #include "probe/probe.hpp"
 
 #include <memory>

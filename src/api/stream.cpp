@@ -3,8 +3,8 @@
 #include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
-#include "core/capture.hpp"
-#include "core/kernel_fit.hpp"
+#include "core/scoped.hpp"
+#include "core/stream.hpp"
 #include "driver/mps.hpp"
 #include "probe/verification.hpp"
 

@@ -1,9 +1,9 @@
-// Green contexts: made once for each set of resources, and kept.
+// What a green context is made of: the key by which it is kept.
 #pragma once
 
-#include "core/context_key.hpp"
-#include "core/context_streams.hpp"
 #include "core/device.hpp"
+#include "core/resource.hpp"
+#include "core/stream_cache.hpp"
 
 #include <array>
 #include <atomic>
@@ -21,6 +21,17 @@
 #include <vector>
 
 namespace gcx {
+
+struct ContextKey {
+    Device* device = nullptr;
+    std::shared_ptr<Family> family; // null: no SMs, a part that is a workqueue alone
+    AtomSet set;
+    std::optional<Workqueue> workqueue;
+    auto operator<=>(const ContextKey&) const = default;
+};
+
+// The key of a context over these parts, each of one resource. Throws if they don't go together.
+ContextKey key_of(std::span<const ContextKey> parts);
 
 class GreenContext {
   public:
@@ -209,6 +220,14 @@ class ContextCache {
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;
     gcx_cache_stats stats_{};
+};
+
+// A caller's reservation on a green context, which other handles may share.
+struct Context {
+    ContextCache::Ref green;
+
+    void check_alive() const { green.check_alive(); }
+    void close() { green = ContextCache::Ref(); }
 };
 
 } // namespace gcx

@@ -1,9 +1,7 @@
 #include "core/device.hpp"
 
 #include "base/log.hpp"
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>

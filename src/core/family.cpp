@@ -1,6 +1,6 @@
 #include "core/family.hpp"
 
-#include "core/structured.hpp"
+#include "core/split.hpp"
 
 #include <algorithm>
 #include <array>
@@ -340,6 +340,16 @@ std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
             found.add(atom);
     });
     return found;
+}
+
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others) {
+    if (family == other)
+        return atoms & others;
+    if (others.empty())
+        return {};
+    const auto found = atoms_meeting(*family, *other, others);
+    return found ? atoms & *found : atoms;
 }
 
 } // namespace gcx

@@ -2,7 +2,7 @@
 // driver makes a context of.
 #pragma once
 
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 #include "driver/driver.hpp"
 
 #include <atomic>
@@ -83,5 +83,10 @@ class Family {
 // The atoms of a family whose SMs are among those of atoms of another; nothing if that isn't known.
 std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
                                      const AtomSet& atoms);
+
+// The atoms of a family that have SMs in common with these atoms of another; all if that isn't
+// known, as between families that were not mapped.
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others);
 
 } // namespace gcx

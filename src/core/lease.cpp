@@ -1,13 +1,13 @@
 #include "core/lease.hpp"
 
 #include "base/log.hpp"
-#include "core/capture.hpp"
 
 #include <algorithm>
 
 namespace gcx {
 namespace {
 
+constinit std::atomic<uint64_t> next_work{1};
 constinit std::atomic<uint64_t> next_stream{1};
 
 // What has passed is dropped when it is swept or waited for. Only of more entries than this, which
@@ -21,6 +21,62 @@ void drop_passed(PendingWorks& works) {
 }
 
 } // namespace
+
+PendingWork::PendingWork(const Source& its_source, ContextCache::Ref context_ref,
+                         EventPool::Event event)
+    : source(its_source), number(next_work++), family(context_ref->key.family),
+      atoms(context_ref->key.set), event_(std::make_shared<EventPool::Event>(std::move(event))),
+      frontier_(atoms) {
+    kept_.push_back({std::move(context_ref), event_});
+}
+
+bool PendingWork::passed(const Driver& driver, const RelaxedCapture& /*relaxed*/) {
+    if (known_to_have_passed())
+        return true;
+    // Any other answer, as after a reset, means that there is nothing left to wait for.
+    if (driver.cuEventQuery(event_->native()) == CUDA_ERROR_NOT_READY)
+        return false;
+    passed_.store(true, std::memory_order_release);
+    return true;
+}
+
+void PendingWork::make_wait(const Driver& driver, CUstream stream) const {
+    GCX_CALL(driver, cuStreamWaitEvent, stream, event_->native(), CU_EVENT_WAIT_DEFAULT);
+}
+
+void PendingWork::synchronize(const Driver& driver) const {
+    const RelaxedCapture relaxed(driver);
+    GCX_CALL(driver, cuEventSynchronize, event_->native());
+}
+
+void PendingWork::absorb(PendingWork& older) {
+    for (Kept& kept : older.kept_) {
+        const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& mine) {
+            return &*mine.context == &*kept.context;
+        });
+        if (same == kept_.end())
+            kept_.push_back(std::move(kept));
+        else
+            same->until = event_;
+    }
+    older.kept_.clear();
+}
+
+void PendingWork::release_finished(const Driver& driver, const RelaxedCapture& /*relaxed*/,
+                                   std::vector<ContextCache::Ref>& released) {
+    const auto kept = std::find_if(kept_.begin(), kept_.end(),
+                                   [&](const Kept& mine) { return mine.until != event_; });
+    if (kept == kept_.end() || driver.cuEventQuery(kept->until->native()) == CUDA_ERROR_NOT_READY)
+        return;
+    released.push_back(std::move(kept->context));
+    kept_.erase(kept);
+}
+
+void PendingWork::release_all(std::vector<ContextCache::Ref>& released) {
+    for (Kept& kept : kept_)
+        released.push_back(std::move(kept.context));
+    kept_.clear();
+}
 
 std::string lease_label(uint64_t id, const std::string& name) {
     return name.empty() ? "lease " + std::to_string(id) : "\"" + name + "\"";

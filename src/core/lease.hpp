@@ -2,11 +2,12 @@
 #pragma once
 
 #include "core/context_cache.hpp"
-#include "core/fence.hpp"
-#include "core/gate.hpp"
-#include "core/ledger.hpp"
+#include "core/event.hpp"
 #include "core/publisher.hpp"
 #include "core/reservation.hpp"
+#include "core/scoped.hpp"
+#include "core/sm_allocator.hpp"
+#include "core/submit_lock.hpp"
 
 #include <atomic>
 #include <memory>
@@ -15,6 +16,66 @@
 #include <vector>
 
 namespace gcx {
+
+// What a stream of a lease had not finished at some moment, as an event, and the context in which
+// it runs. A gcx stream's later work begins after its earlier work, wherever that was submitted, so
+// a newer entry of the same stream implies the older ones.
+class PendingWork {
+  public:
+    // Where the work comes from.
+    struct Source {
+        uint64_t lease = 0;
+        uint64_t stream = 0; // of a LeaseStream, never used twice
+        uint64_t waited = 0; // the placement of the lease whose former holders' work it waited for
+    };
+    PendingWork(const Source& its_source, ContextCache::Ref context, EventPool::Event event);
+
+    const Source source;
+    const uint64_t number; // ascending in the order of creation
+    const std::shared_ptr<Family> family;
+    const AtomSet atoms; // those of its context
+
+    // Whether the work has finished. Asks the driver, unless the answer is known, so the caller is
+    // in relaxed mode.
+    bool passed(const Driver& driver, const RelaxedCapture& relaxed);
+    // The same without asking the driver.
+    bool known_to_have_passed() const { return passed_.load(std::memory_order_acquire); }
+    // Makes later work of the stream wait for it.
+    void make_wait(const Driver& driver, CUstream stream) const;
+    // Waits for it in the calling thread.
+    void synchronize(const Driver& driver) const;
+
+  private:
+    friend class Leases;
+    friend class Lease;
+    // Keeps a context until an event: a program may still name the streams of a context whose work
+    // is unfinished, and destroying the context would take them away.
+    struct Kept {
+        ContextCache::Ref context;
+        std::shared_ptr<EventPool::Event> until;
+    };
+    // Takes over the contexts of an older entry that this one implies. A context that both keep is
+    // kept until this one has passed, so that there is one event for each context at most.
+    void absorb(PendingWork& older);
+    // Moves the contexts whose work has finished to released; asks about one event at most.
+    void release_finished(const Driver& driver, const RelaxedCapture& relaxed,
+                          std::vector<ContextCache::Ref>& released);
+
+    // The same of all of them.
+    void release_all(std::vector<ContextCache::Ref>& released);
+
+    const std::shared_ptr<EventPool::Event> event_;
+    std::atomic<bool> passed_{false};
+    // The rest is guarded by the mutex of Leases once the entry is registered there, and by that of
+    // its lease before.
+    bool registered_ = false;
+    AtomSet frontier_;       // the atoms on which no newer entry implies it
+    std::vector<Kept> kept_; // its own context comes first
+    // Entries of other streams that this one implies, because the stream was made to wait for them.
+    std::vector<std::shared_ptr<PendingWork>> implies_;
+};
+
+using PendingWorks = std::vector<std::shared_ptr<PendingWork>>;
 
 // What a lease is, and never changes.
 struct LeaseTerms {

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/private_folder.hpp"
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 #include "core/reservation.hpp"
 
 #include <unistd.h>

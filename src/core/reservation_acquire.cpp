@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/ledger.hpp"
 #include "core/reservation_process.hpp"
+#include "core/sm_allocator.hpp"
 #include "driver/mps.hpp"
 
 #include <unistd.h>

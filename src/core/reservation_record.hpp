@@ -1,7 +1,7 @@
 // What a reservation's file says: how it lies there, and whether it can be believed.
 #pragma once
 
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 
 #include <gcx.h>
 

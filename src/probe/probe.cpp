@@ -1,9 +1,7 @@
 #include "probe/probe.hpp"
 
 #include "base/log.hpp"
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 #include "driver/mps.hpp"
 #include "probe/kernel.hpp"
 

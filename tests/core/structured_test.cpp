@@ -1,6 +1,6 @@
 // Requests of structured splits, packed and unpacked.
 
-#include "core/structured.hpp"
+#include "core/split.hpp"
 
 #include "check.hpp"
 

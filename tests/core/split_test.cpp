@@ -1,7 +1,7 @@
 // make_plan against the rules that gcx.h documents at gcx_sm_split, which are written down here a
 // second time, by trying every holder of the odd atom.
 
-#include "core/planner.hpp"
+#include "core/split.hpp"
 
 #include "base/error.hpp"
 

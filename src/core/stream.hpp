@@ -2,20 +2,11 @@
 // GCX_ERROR_CONTEXT_IS_DESTROYED once the device was reset, and the close() of handle_table.hpp.
 #pragma once
 
-#include "core/context_cache.hpp"
 #include "core/lease.hpp"
 
-#include <atomic>
+#include <memory>
 
 namespace gcx {
-
-// A caller's reservation on a green context, which other handles may share.
-struct Context {
-    ContextCache::Ref green;
-
-    void check_alive() const { green.check_alive(); }
-    void close() { green = ContextCache::Ref(); }
-};
 
 class Stream {
   public:
@@ -76,35 +67,8 @@ class TemporaryStream {
     Stream stream_;
 };
 
-class Event {
-  public:
-    Event(Device& device, uint32_t flags);
-    // Someone else's event.
-    Event(const Driver& driver, CUevent native);
-
-    void close();
-    CUevent native() const { return native_; }
-    void check_alive() const;
-    // Throws if it is known that work of this device can't be recorded in the event.
-    void check_recordable(int32_t device) const;
-    // Throws if it is known that no time lies between the two: events of two devices.
-    void check_comparable(const Event& end) const;
-    // Throws, calling the event by this name, if it is why the driver knows no time for it.
-    void check_timed(const char* name) const;
-
-    // The handle of the capturing stream that it was recorded in last; 0: the last wasn't one.
-    uint64_t captured_in() const { return captured_in_.load(std::memory_order_relaxed); }
-    void note_recorded(uint64_t capturing_stream) {
-        captured_in_.store(capturing_stream, std::memory_order_relaxed);
-    }
-
-  private:
-    const Driver& driver_;
-    Device* device_ = nullptr; // null: someone else's, whose device the driver doesn't tell
-    Device::PrimaryHold primary_;
-    CUevent native_ = nullptr;
-    bool timing_ = true;
-    std::atomic<uint64_t> captured_in_{0};
-};
+// Fills in all but the struct_size.
+void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
+                    const gcx_kernel_fit_params& params, gcx_kernel_fit& fit);
 
 } // namespace gcx

@@ -3,6 +3,8 @@
 
 #include "core/cancel_list.hpp"
 #include "core/lease.hpp"
+#include "core/published.hpp"
+#include "core/sm_allocator.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +14,12 @@
 #include <vector>
 
 namespace gcx {
+
+// But for its streams, which the publisher counts.
+published::Row row_of(const Lease& lease, const Reservationing& holding);
+// Of one that waits.
+published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
+                      const Wish& wish);
 
 // Cancels the waits of other threads.
 class Cancel {

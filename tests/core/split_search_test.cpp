@@ -1,7 +1,7 @@
 // make_plan beside a search that tries everything: who holds the odd atom, and how many unit atoms
 // each group has. What gcx.h says at gcx_sm_split is written down here a second time.
 
-#include "core/planner.hpp"
+#include "core/split.hpp"
 
 #include "base/error.hpp"
 

@@ -1,7 +1,6 @@
-#include "core/context_streams.hpp"
+#include "core/stream_cache.hpp"
 
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <utility>
 
 namespace gcx {
+
 namespace {
 
 constexpr std::array kAttributes = {

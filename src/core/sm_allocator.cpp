@@ -1,10 +1,13 @@
-#include "core/ledger.hpp"
+#include "core/sm_allocator.hpp"
+
+#include "core/split.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 namespace gcx {
+
 namespace {
 
 constexpr std::size_t kNone = AtomSet::kCapacity;

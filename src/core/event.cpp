@@ -1,95 +1,58 @@
-#include "core/objects.hpp"
+#include "core/event.hpp"
 
-#include "base/log.hpp"
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
+
+#include <algorithm>
 
 namespace gcx {
 
-Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
-    : cache_(cache), driver_(context.driver()),
-      green_(cache.share(context, ContextCache::Use::stream)),
-      device_(context.key.device->ordinal()), owned_(true),
-      priority_(context.key.device->clamp_priority(priority)) {
-    native_ = context.obtain_stream(priority_);
-}
-
-Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
-    : cache_(cache), driver_(driver), native_(native), owned_(false) {
-    GCX_CALL(driver, cuStreamGetCtx, native, &foreign_);
-    green_ = cache.find(foreign_, ContextCache::Use::stream);
-    if (green_) {
-        device_ = green_->key.device->ordinal();
-    } else {
-        const ScopedCurrent current(driver, foreign_);
-        GCX_CALL(driver, cuCtxGetDevice, &device_);
+EventPool::Event EventPool::take() {
+    const std::lock_guard lock(mutex_);
+    forget_dead();
+    if (!idle_.empty()) {
+        const CUevent native = idle_.back();
+        idle_.pop_back();
+        out_++;
+        return {*this, native, epoch_};
     }
+    const Driver& driver = device_.driver();
+    if (primary_.context() == nullptr)
+        primary_ = device_.hold_primary();
+    // So that an event that comes back has its place.
+    idle_.reserve(idle_.size() + out_ + 1);
+    const ScopedCurrent current(driver, primary_.context());
+    CUevent native = nullptr;
+    GCX_CALL(driver, cuEventCreate, &native, CU_EVENT_DISABLE_TIMING);
+    out_++;
+    return {*this, native, epoch_};
 }
 
-Stream::Stream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease, int priority)
-    : cache_(cache), driver_(lease->device.driver()), device_(lease->device.ordinal()),
-      owned_(true) {
-    follower_ = std::make_unique<LeaseStream>(cache, events, std::move(lease), priority);
+void EventPool::put_back(CUevent native, uint64_t epoch) {
+    const std::lock_guard lock(mutex_);
+    if (epoch != epoch_)
+        return; // it died with the primary context
+    out_--;
+    idle_.push_back(native);
 }
 
-void Stream::close() {
-    if (follower_ != nullptr)
-        follower_->close();
-    else if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
-        green_->streams.give_up(driver_, native_, priority_);
-    native_ = nullptr;
-    green_ = ContextCache::Ref();
+// After a reset of the device its events are gone.
+void EventPool::forget_dead() {
+    if (primary_.context() == nullptr || primary_.alive())
+        return;
+    idle_.clear();
+    out_ = 0;
+    epoch_++;
+    primary_ = Device::PrimaryHold();
 }
 
-Stream::Place Stream::place(Purpose purpose) {
-    if (follower_ == nullptr)
-        return {native_, green_ ? green_->native : foreign_, green_ ? &*green_ : nullptr, {}};
-    LeaseStream::At at = follower_->at(purpose);
-    GreenContext& green = *at.context;
-    return {at.native, green.native, &green, std::move(at.context)};
-}
-
-Gate* Stream::gate() const {
-    return follower_ == nullptr ? nullptr : &follower_->lease().gate();
-}
-
-void Stream::check_alive() const {
-    if (follower_ != nullptr)
-        follower_->lease().check_alive();
-    if (green_)
-        green_.check_alive();
-}
-
-uint32_t Stream::sm_count(const Place& place) const {
-    if (place.green != nullptr)
-        return place.green->sm_count();
-    CUdevResource resource{};
-    GCX_CALL(driver_, cuCtxGetDevResource, place.context, &resource, cu::kResourceSm);
-    return cu::get_fields<cu::SmFields>(resource).sm_count;
-}
-
-void Stream::get_info(gcx_stream_info& info) {
-    const Place place = this->place(Purpose::ask);
-    int priority = 0;
-    GCX_CALL(driver_, cuStreamGetPriority, place.native, &priority);
-    info.sm_count = sm_count(place);
-    info.priority = priority;
-    info.device = device_;
-    info.context_id = place.green != nullptr ? place.green->id : 0;
-}
-
-TemporaryStream::~TemporaryStream() {
-    // Nobody could repeat a call that failed: a failure of the moment gets a second chance.
-    for (const bool last : {false, true}) {
-        try {
-            stream_.close();
-            return;
-        } catch (const Error& error) {
-            if (last)
-                log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
-        }
-    }
+void EventPool::clear() {
+    const std::lock_guard lock(mutex_);
+    forget_dead();
+    std::erase_if(idle_, [&](CUevent native) {
+        return gone(give_back([&] { return device_.driver().cuEventDestroy(native); }));
+    });
+    if (idle_.empty() && out_ == 0)
+        primary_ = Device::PrimaryHold();
 }
 
 Event::Event(Device& device, uint32_t flags)

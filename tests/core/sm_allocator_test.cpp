@@ -1,6 +1,6 @@
 // The free list of leases: what is promised of every plan, for random leases on many shapes.
 
-#include "core/ledger.hpp"
+#include "core/sm_allocator.hpp"
 
 #include "base/error.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/few.hpp"
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
