@@ -9,7 +9,7 @@ namespace {
 bool captures_still(Library& lib, uint64_t stream) {
     try {
         const auto pin = lib.streams.pin(stream);
-        return is_capturing(lib.driver, pin->place(Stream::Purpose::ask).native) == true;
+        return is_capturing(lib.driver, pin->target(Stream::Purpose::ask).native) == true;
     } catch (const Error&) {
         return false;
     }

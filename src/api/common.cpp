@@ -48,15 +48,15 @@ gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type ty
     refuse_type(type);
 }
 
-gcx_resource resource_of_foreign(Library& lib, const Stream& stream, const Stream::Place& place,
-                                 gcx_resource_type type) {
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Target& target,
+                                  gcx_resource_type type) {
     if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
         fail(GCX_ERROR_NOT_FOUND, "the stream is not of a context of gcx, and the driver tells no "
                                   "workqueue of a stream");
     if (type != GCX_RESOURCE_SM)
         refuse_type(type);
     Device& device = lib.device(stream.device());
-    const uint32_t count = stream.sm_count(place);
+    const uint32_t count = stream.sm_count(target);
     if (count == device.sm_count()) {
         const auto family = device.family(GCX_SM_FAMILY_COSCHEDULED);
         return seal({&device, family, family->all()});
@@ -67,13 +67,13 @@ gcx_resource resource_of_foreign(Library& lib, const Stream& stream, const Strea
                               count)
                            .c_str());
     CUdevResource native{};
-    GCX_CALL(lib.driver, cuStreamGetDevResource, place.native, &native, cu::kResourceSm);
+    GCX_CALL(lib.driver, cuStreamGetDevResource, target.native, &native, cu::kResourceSm);
     const auto fields = cu::get_fields<cu::SmFields>(native);
     ResourceWords words;
     words.device = device.ordinal();
     words.family = GCX_SM_FAMILY_FOREIGN;
-    words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
-                     fields.flags};
+    words.external = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
+                      fields.flags};
     return seal(words);
 }
 

@@ -23,8 +23,8 @@ gcx_stream_params stream_params(const gcx_stream_params* params);
 gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type);
 
 // The same of a stream whose context gcx did not make, as gcx_stream_get_resource documents.
-gcx_resource resource_of_foreign(Library& lib, const Stream& stream, const Stream::Place& place,
-                                 gcx_resource_type type);
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Target& target,
+                                  gcx_resource_type type);
 
 gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);
 

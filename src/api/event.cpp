@@ -13,11 +13,11 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         const auto from = pin_alive(lib.streams, stream);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->device());
-        Gate* gates[] = {from->gate()};
-        const Gate::Passes pass(gates);
-        const Stream::Place place = from->place();
-        const uint64_t capturing = capture_of(lib.driver, from.handle(), place.native);
-        GCX_CALL(lib.driver, cuEventRecord, to->native(), place.native);
+        SubmitLock* locks[] = {from->submit_lock()};
+        const SubmitLock::Shared pass(locks);
+        const Stream::Target target = from->target();
+        const uint64_t capturing = capture_of(lib.driver, from.handle(), target.native);
+        GCX_CALL(lib.driver, cuEventRecord, to->native(), target.native);
         to->note_recorded(capturing);
     });
 }
@@ -27,10 +27,10 @@ gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
         Library& lib = library();
         const auto who = pin_alive(lib.streams, stream);
         const auto what = pin_alive(lib.events, event);
-        Gate* gates[] = {who->gate()};
-        const Gate::Passes pass(gates);
-        const Stream::Place place = who->place();
-        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, what->native(), 0);
+        SubmitLock* locks[] = {who->submit_lock()};
+        const SubmitLock::Shared pass(locks);
+        const Stream::Target target = who->target();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, target.native, what->native(), 0);
     });
 }
 

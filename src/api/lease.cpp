@@ -42,8 +42,8 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
 
 // The leases of a change, kept from going away.
 struct Sizes {
-    Few<HandleTable<LeaseHold>::Pin, 4> pins;
-    Few<Leases::Size, 4> sizes;
+    SmallVector<HandleTable<LeaseHandle>::Pin, 4> pins;
+    SmallVector<LeaseManager::Size, 4> sizes;
 
     Sizes(Library& lib, const gcx_lease_size* wanted, uint32_t count) {
         if (count == 0)
@@ -57,7 +57,7 @@ struct Sizes {
                      format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
                             "leave, gcx_lease_release returns them",
                             i));
-            pins.emplace_back(pin_alive(lib.lease_reservations, wanted[i].lease));
+            pins.emplace_back(pin_alive(lib.lease_handles, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
         }
     }
@@ -68,18 +68,19 @@ uint32_t flags_of(const LeaseTerms& terms) {
            (terms.require_workqueues ? GCX_LEASE_REQUIRE_WORKQUEUES : 0U);
 }
 
-gcx_live_lease describe(const Leases::Live& live) {
+gcx_live_lease describe(const LeaseManager::Live& live) {
     gcx_live_lease described{};
     described.id = live.id;
     described.device = live.device->ordinal();
     described.family = live.family->kind();
     described.flags = flags_of(live.terms);
-    described.sm_count = live.waits ? live.asked : live.family->sm_count(live.state.holding.all());
-    described.exclusive_sm_count = live.family->sm_count(live.state.holding.own);
+    described.sm_count =
+        live.waiting ? live.requested : live.family->sm_count(live.state.allocation.all());
+    described.exclusive_sm_count = live.family->sm_count(live.state.allocation.exclusive);
     described.stream_count = live.state.streams;
-    described.waits = live.waits ? 1 : 0;
+    described.waits = live.waiting ? 1 : 0;
     std::memcpy(described.name, live.terms.name.c_str(), live.terms.name.size() + 1);
-    described.resource = seal({live.device, live.family, live.state.holding.all()});
+    described.resource = seal({live.device, live.family, live.state.allocation.all()});
     return described;
 }
 
@@ -119,7 +120,7 @@ LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& param
     check_counts(sm_count, params);
     LeaseRequest request;
     request.sm_count = sm_count;
-    request.least = params.min_sm_count;
+    request.min_sm_count = params.min_sm_count;
     request.family = leasable_family(params.family);
     request.terms = {lease_name(params.name),
                      (params.flags & GCX_LEASE_SHARED) != 0,
@@ -140,8 +141,8 @@ gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
     }
     claim_leases();
     auto made = lib.leases.acquire(device, request);
-    auto reservation_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
-    return handle_of<gcx_lease>(lib.lease_reservations.add(std::move(reservation_of_caller)));
+    auto reservation_of_caller = std::make_unique<LeaseHandle>(lib.leases, std::move(made));
+    return handle_of<gcx_lease>(lib.lease_handles.add(std::move(reservation_of_caller)));
 }
 
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
@@ -164,13 +165,13 @@ gcx_result gcx_lease_release(gcx_lease lease) {
         Library* const lib = library_to_destroy_in();
         if (lib == nullptr)
             return;
-        auto pin = lib->lease_reservations.pin(lease);
+        auto pin = lib->lease_handles.pin(lease);
         // Before the handle goes: other threads may use it for long, as in gcx_lease_synchronize.
         if (!lib->leases.release(*pin->lease))
             fail(GCX_ERROR_INVALID_HANDLE,
                  format("%s was released or handed over by another thread",
                         pin->lease->label().c_str()));
-        lib->lease_reservations.close(std::move(pin));
+        lib->lease_handles.close(std::move(pin));
     });
 }
 
@@ -197,24 +198,24 @@ gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
         Library& lib = library();
         if (from == to)
             fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
-        auto giver = pin_alive(lib.lease_reservations, from);
-        const auto taker = pin_alive(lib.lease_reservations, to);
+        auto giver = pin_alive(lib.lease_handles, from);
+        const auto taker = pin_alive(lib.lease_handles, to);
         lib.leases.hand_over(*giver->lease, *taker->lease, now);
-        lib.lease_reservations.close(std::move(giver));
+        lib.lease_handles.close(std::move(giver));
     });
 }
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         const Lease& its = *pin->lease;
         const Lease::State state = its.state();
         info->device = its.device.ordinal();
         info->family = its.family->kind();
         info->flags = flags_of(its.terms);
-        info->sm_count = its.family->sm_count(state.holding.all());
-        info->exclusive_sm_count = its.family->sm_count(state.holding.own);
+        info->sm_count = its.family->sm_count(state.allocation.all());
+        info->exclusive_sm_count = its.family->sm_count(state.allocation.exclusive);
         info->stream_count = state.streams;
         info->reserved = 0;
         info->id = its.id;
@@ -227,9 +228,9 @@ gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
 gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         Lease& its = *pin->lease;
-        *resource = seal({&its.device, its.family, its.state().holding.all()});
+        *resource = seal({&its.device, its.family, its.state().allocation.all()});
     });
 }
 
@@ -256,7 +257,7 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
         not_null(stream, "stream");
         const gcx_stream_params wanted = stream_params(params);
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_reservations, lease);
+        const auto pin = pin_alive(lib.lease_handles, lease);
         auto object = std::make_unique<Stream>(lib.cache, lib.leases.events(pin->lease->device),
                                                pin->lease, wanted.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
@@ -266,14 +267,14 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
 gcx_result gcx_lease_synchronize(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_reservations, lease);
+        const auto pin = pin_alive(lib.lease_handles, lease);
         pin->lease->synchronize(lib.leases.events(pin->lease->device));
     });
 }
 
 gcx_result gcx_lease_query(gcx_lease lease) {
     GCX_BODY({
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         return pin->lease->finished() ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
     });
 }

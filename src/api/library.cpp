@@ -111,7 +111,7 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
              format("the resource is of a stream whose green context gcx did not make: its %u SMs "
                     "can be counted, but which atoms they are is not known, so that they can't be "
                     "split, combined or made a context of",
-                    words.foreign.sm_count));
+                    words.external.sm_count));
     Device& its_device = device(words.device);
     if (words.family != GCX_SM_FAMILY_STRUCTURED)
         return {&its_device, its_device.family(words.family), words.set};
@@ -121,8 +121,8 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
 }
 
 bool Library::in_use() {
-    return !contexts.empty() || !streams.empty() || !events.empty() ||
-           !lease_reservations.empty() || !cancels.empty() || !graphs.empty();
+    return !contexts.empty() || !streams.empty() || !events.empty() || !lease_handles.empty() ||
+           !cancels.empty() || !graphs.empty();
 }
 
 gcx_resource seal(const SmResource& resource) {

@@ -45,12 +45,12 @@ class Library {
   public:
     Around around{driver};
     ContextCache cache;
-    Leases leases{cache};
+    LeaseManager leases{cache};
     Probe probe;
     HandleTable<Context> contexts{kContextHandle, "context"};
     HandleTable<Stream> streams{kStreamHandle, "stream"};
     HandleTable<Event> events{kEventHandle, "event"};
-    HandleTable<LeaseHold> lease_reservations{kLeaseHandle, "lease"};
+    HandleTable<LeaseHandle> lease_handles{kLeaseHandle, "lease"};
     HandleTable<Cancel> cancels{kCancelHandle, "cancel"};
     HandleTable<Graph> graphs{kGraphHandle, "graph"};
 };

@@ -78,7 +78,7 @@ void put_inside(reservations::Request& request, const gcx_reservation_params& pa
     request.parent = part.plan->token;
     request.usable = part.usable();
     request.legal = [&part](const AtomSet& atoms) {
-        return part.inside->can_realise(part.to_inside(atoms));
+        return part.inside->can_make_context(part.to_inside(atoms));
     };
 }
 

@@ -23,7 +23,7 @@ gcx_resource default_workqueue(const Device& device) {
     return seal_workqueue_config(device, native);
 }
 
-void describe(const ForeignSms& sms, gcx_resource_info& info) {
+void describe(const ExternalSms& sms, gcx_resource_info& info) {
     info.family = GCX_SM_FAMILY_FOREIGN;
     info.sm_count = sms.sm_count;
     info.min_partition_size = sms.min_partition_size;
@@ -157,7 +157,7 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
         filled.type = words.type;
         filled.device = words.device;
         if (words.family == GCX_SM_FAMILY_FOREIGN) {
-            describe(words.foreign, filled);
+            describe(words.external, filled);
         } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);
             sm.family->describe(sm.set, filled);

@@ -1,10 +1,10 @@
 // Streams: making, asking, waiting for and probing them.
 
+#include "core/stream.hpp"
 #include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
 #include "core/scoped.hpp"
-#include "core/stream.hpp"
 #include "driver/mps.hpp"
 #include "probe/verification.hpp"
 
@@ -36,14 +36,14 @@ void refuse_default_stream(CUstream native) {
 // Which SMs the stream's kernels run on.
 ProbedStream probed(Library& lib, Stream& stream) {
     Device& device = lib.device(stream.device());
-    if (stream.gate() != nullptr) {
+    if (stream.submit_lock() != nullptr) {
         EventPool& events = lib.leases.events(device);
         Probe::Seen seen = lib.probe.stream_sms(lib.cache, device, events, stream);
         return {seen.promised, std::move(seen.sms), stream.follows_shared_lease()};
     }
-    const Stream::Place place = stream.place(Stream::Purpose::ask);
-    const uint32_t promised = stream.sm_count(place);
-    return {promised, lib.probe.stream_sms(device, place.context, place.native, promised)};
+    const Stream::Target target = stream.target(Stream::Purpose::ask);
+    const uint32_t promised = stream.sm_count(target);
+    return {promised, lib.probe.stream_sms(device, target.context, target.native, promised)};
 }
 
 // The SMs that all partitions share, where a stream shows that there are any.
@@ -112,7 +112,7 @@ struct CUstream_st* gcx_stream_native(gcx_stream stream) {
     CUstream native = nullptr;
     guarded(__func__, [&] {
         const auto pin = pin_alive(library().streams, stream);
-        native = pin->place().native;
+        native = pin->target().native;
     });
     return native;
 }
@@ -131,9 +131,9 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         not_null(resource, "resource");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        *resource = place.green != nullptr ? resource_of(lib, *place.green, type)
-                                           : resource_of_foreign(lib, *pin, place, type);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        *resource = target.green != nullptr ? resource_of(lib, *target.green, type)
+                                            : resource_of_external(lib, *pin, target, type);
     });
 }
 
@@ -141,10 +141,10 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        refuse_capturing(lib.driver, place.native);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
-        GCX_CALL(lib.driver, cuStreamSynchronize, place.native);
+        GCX_CALL(lib.driver, cuStreamSynchronize, target.native);
     });
 }
 
@@ -152,10 +152,10 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        refuse_capturing(lib.driver, place.native);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
-        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(place.native), "cuStreamQuery");
+        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(target.native), "cuStreamQuery");
     });
 }
 
@@ -165,9 +165,9 @@ gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) 
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         const Device& device = lib.device(pin->device());
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
         *blocks = device.has_clusters()
-                      ? lib.probe.max_cluster_size(device, place.context, place.native)
+                      ? lib.probe.max_cluster_size(device, target.context, target.native)
                       : 1;
     });
 }

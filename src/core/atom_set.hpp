@@ -86,14 +86,14 @@ class AtomSet {
 struct AtomShape {
     uint32_t unit_count = 0; // atoms of unit_size SMs: indices 0 to unit_count - 1
     uint32_t unit_size = 0;
-    uint32_t odd_size = 0; // the atom at index unit_count; 0: there is none
+    uint32_t remainder_size = 0; // the atom at index unit_count; 0: there is none
 
-    uint32_t atom_count() const { return unit_count + (odd_size != 0 ? 1 : 0); }
-    bool is_odd(std::size_t atom) const { return odd_size != 0 && atom == unit_count; }
+    uint32_t atom_count() const { return unit_count + (remainder_size != 0 ? 1 : 0); }
+    bool is_remainder(std::size_t atom) const { return remainder_size != 0 && atom == unit_count; }
     uint32_t sm_count(const AtomSet& set) const {
-        const bool odd = odd_size != 0 && set.contains(unit_count);
+        const bool odd = remainder_size != 0 && set.contains(unit_count);
         const auto units = static_cast<uint32_t>(set.count()) - (odd ? 1 : 0);
-        return units * unit_size + (odd ? odd_size : 0);
+        return units * unit_size + (odd ? remainder_size : 0);
     }
     AtomSet all() const { return AtomSet::first(atom_count()); }
 };

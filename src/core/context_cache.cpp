@@ -59,9 +59,9 @@ ContextKey key_of(std::span<const ContextKey> parts) {
     return key;
 }
 
-CUstream GreenContext::obtain_stream(int priority, uint64_t user) {
-    if (CUstream const kept = streams.take(driver(), priority, user); kept != nullptr)
-        return kept;
+CUstream GreenContext::acquire_stream(int priority, uint64_t user) {
+    if (CUstream const cached = streams.acquire(driver(), priority, user); cached != nullptr)
+        return cached;
     CUstream stream = nullptr;
     if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {
         GCX_CALL(driver(), cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING,
@@ -77,36 +77,36 @@ CUstream GreenContext::obtain_stream(int priority, uint64_t user) {
 ContextCache::~ContextCache() {
     for (auto& [key, context] : entries_)
         destroy(*context);
-    for (const Entry& context : apart_)
+    for (const Entry& context : detached_)
         destroy(*context);
 }
 
 ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use use) {
-    return obtain(key, sharing, use, Purpose::now);
+    return get_or_make(key, sharing, use, Purpose::now);
 }
 
-ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, Use use,
-                                       Purpose purpose) {
+ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing sharing, Use use,
+                                            Purpose purpose) {
     const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
-    while (GreenContext* found = fitting(key, sharing)) {
+    while (GreenContext* found = find_usable(key, sharing)) {
         if (!found->made_) {
             made_.wait(lock); // another thread makes it
             continue;
         }
         if (alive(*found)) {
             stats_.hits += purpose == Purpose::now ? 1 : 0;
-            found->private_ = exclusive;
+            found->exclusive_ = exclusive;
             if (purpose == Purpose::later)
                 mark_prepared(*found);
             count(*found, use, 1);
             return Ref(*this, *found, use);
         }
-        bury(*found);
+        mark_dead(*found);
     }
     GreenContext& context =
         *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++))->second;
-    context.private_ = exclusive;
+    context.exclusive_ = exclusive;
     lock.unlock();
     const auto start = std::chrono::steady_clock::now();
     try {
@@ -135,7 +135,7 @@ ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, U
 
 ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
     const std::lock_guard lock(mutex_);
-    GreenContext* const found = fitting(key, Sharing::shared);
+    GreenContext* const found = find_usable(key, Sharing::shared);
     if (found == nullptr || !found->made_ || !alive(*found))
         return {};
     stats_.hits++;
@@ -143,14 +143,14 @@ ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
     return Ref(*this, *found, use);
 }
 
-ContextCache::Ref ContextCache::make_for_once(const ContextKey& key) {
+ContextCache::Ref ContextCache::make_uncached(const ContextKey& key) {
     auto context = std::make_unique<GreenContext>(key, 0);
     make(*context);
     const std::lock_guard lock(mutex_);
     context->made_ = true;
     count(*context, Use::handle, 1);
-    apart_.push_back(std::move(context));
-    return Ref(*this, *apart_.back(), Use::handle);
+    detached_.push_back(std::move(context));
+    return Ref(*this, *detached_.back(), Use::handle);
 }
 
 ContextCache::Ref ContextCache::share(GreenContext& context, Use use) {
@@ -174,7 +174,7 @@ bool ContextCache::is_alive(GreenContext& context) {
     if (alive(context))
         return true;
     const std::lock_guard lock(mutex_);
-    bury(context);
+    mark_dead(context);
     return false;
 }
 
@@ -197,9 +197,9 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     for (GreenContext* context : used) {
         if (alive(*context))
             found.push_back({context->id, context->sms(), context->handles_, context->streams_,
-                             context->private_});
+                             context->exclusive_});
         else
-            bury(*context);
+            mark_dead(*context);
     }
     std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
     return found;
@@ -239,7 +239,7 @@ bool ContextCache::alive(GreenContext& context) {
 }
 
 // The same, for callers that must not throw: false if the driver does not say.
-bool ContextCache::found_dead(GreenContext& context) {
+bool ContextCache::is_known_dead(GreenContext& context) {
     try {
         return !alive(context);
     } catch (const Error& error) {
@@ -262,7 +262,7 @@ void ContextCache::release(GreenContext& context, Use use) {
     count(context, use, -1);
     if (context.users_ != 0)
         return;
-    context.private_ = false; // the next one may be given it
+    context.exclusive_ = false; // the next one may be given it
     context.last_used_ = ++clock_;
     if (const auto failed = evict(context.key.device))
         log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
@@ -271,7 +271,7 @@ void ContextCache::release(GreenContext& context, Use use) {
 
 // Prefers a context in use over a cached one, so that sharers get the same one, and of the cached
 // ones one that was prepared.
-GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
+GreenContext* ContextCache::find_usable(const ContextKey& key, Sharing sharing) {
     GreenContext* found = nullptr;
     const auto [begin, end] = entries_.equal_range(key);
     for (auto it = begin; it != end; ++it) {
@@ -279,7 +279,7 @@ GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
         const bool unused = context.made_ && context.users_ == 0;
         if (unused)
             found = found != nullptr && found->prepared_ ? found : &context;
-        else if (sharing == Sharing::shared && !context.private_)
+        else if (sharing == Sharing::shared && !context.exclusive_)
             return &context;
     }
     return found;
@@ -293,7 +293,7 @@ ContextCache::Entries::iterator ContextCache::find_entry(const GreenContext& con
 }
 
 // Takes a dead context out of the cache. Users that it has keep the empty shell.
-void ContextCache::bury(GreenContext& context) {
+void ContextCache::mark_dead(GreenContext& context) {
     if (context.dead_.exchange(true))
         return;
     stats_.lost++;
@@ -303,18 +303,18 @@ void ContextCache::bury(GreenContext& context) {
     if (it == entries_.end())
         return;
     if (context.users_ != 0)
-        apart_.push_back(std::move(it->second));
+        detached_.push_back(std::move(it->second));
     entries_.erase(it);
 }
 
 void ContextCache::make(GreenContext& context) {
     warn_of_few_connections();
     const Driver& driver = context.driver();
-    context.primary_ = context.key.device->hold_primary();
-    std::vector<CUdevResource> resources = context.key.family->realise(context.key.set);
+    context.primary_ = context.key.device->retain_primary();
+    std::vector<CUdevResource> resources = context.key.family->native_resources(context.key.set);
     Ref holder; // of the queue that the context is to have
     if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
-        holder = holder_of(wanted->queue);
+        holder = share_owner_of(wanted->queue);
         CUdevResource queue{};
         GCX_CALL(driver, cuGreenCtxGetDevResource, holder->green, &queue, cu::kResourceWorkqueue);
         resources.push_back(queue);
@@ -350,7 +350,7 @@ void ContextCache::make(GreenContext& context) {
                                         context.key.device->label().c_str()));
 }
 
-ContextCache::Ref ContextCache::holder_of(uint64_t queue) {
+ContextCache::Ref ContextCache::share_owner_of(uint64_t queue) {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, context] : entries_) {
         if (context->made_ && context->queue_ == queue && alive(*context)) {
@@ -378,59 +378,59 @@ CUdevResource ContextCache::native_config(const Device& device, const Workqueue&
 namespace {
 
 // The devices whose memory a trim may give back, and what is free on them.
-class Watched {
+class FreeMemory {
   public:
-    void add(Device& device) { reservations_.push_back({device.hold_primary(), &device, 0}); }
+    void add(Device& device) { entries_.push_back({device.retain_primary(), &device, 0}); }
     void begin() {
-        for (Row& row : reservations_)
-            row.before = row.device->free_memory(row.reservation);
+        for (Entry& entry : entries_)
+            entry.before = entry.device->free_memory(entry.primary);
     }
     // The bytes that came free since; others may have taken more than that.
     uint64_t gained() const {
         int64_t bytes = 0;
-        for (const Row& row : reservations_) {
-            const auto now = row.device->free_memory(row.reservation);
-            if (now && row.before)
-                bytes += static_cast<int64_t>(*now) - static_cast<int64_t>(*row.before);
+        for (const Entry& entry : entries_) {
+            const auto now = entry.device->free_memory(entry.primary);
+            if (now && entry.before)
+                bytes += static_cast<int64_t>(*now) - static_cast<int64_t>(*entry.before);
         }
         return static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
     }
 
   private:
-    struct Row {
-        Device::PrimaryHold reservation;
+    struct Entry {
+        Device::PrimaryContextRef primary;
         Device* device;
         std::optional<uint64_t> before;
     };
-    std::vector<Row> reservations_;
+    std::vector<Entry> entries_;
 };
 
 } // namespace
 
 // Counts the keys of a call as prepared until their contexts are made and marked, so that calls of
 // several threads do not all count on the same room.
-class ContextCache::Reservation {
+class ContextCache::Preparation {
   public:
     // Throws if the limit of a device is too small for them.
-    Reservation(ContextCache& cache, std::span<const ContextKey> keys) : cache_(cache) {
+    Preparation(ContextCache& cache, std::span<const ContextKey> keys) : cache_(cache) {
         Keys reserved(keys.begin(), keys.end());
         const std::lock_guard lock(cache.mutex_);
         cache.check_room(reserved);
-        places_.reserve(reserved.size());
+        keys_.reserve(reserved.size());
         while (!reserved.empty())
-            places_.push_back(cache.preparing_.insert(reserved.extract(reserved.begin())));
+            keys_.push_back(cache.preparing_.insert(reserved.extract(reserved.begin())));
     }
-    ~Reservation() {
+    ~Preparation() {
         const std::lock_guard lock(cache_.mutex_);
-        for (const Keys::iterator& place : places_)
-            cache_.preparing_.erase(place);
+        for (const Keys::iterator& key : keys_)
+            cache_.preparing_.erase(key);
     }
-    Reservation(const Reservation&) = delete;
-    Reservation& operator=(const Reservation&) = delete;
+    Preparation(const Preparation&) = delete;
+    Preparation& operator=(const Preparation&) = delete;
 
   private:
     ContextCache& cache_;
-    std::vector<Keys::iterator> places_;
+    std::vector<Keys::iterator> keys_;
 };
 
 void ContextCache::set_limit(uint32_t limit) {
@@ -452,25 +452,25 @@ gcx_cache_stats ContextCache::stats() {
     const std::lock_guard lock(mutex_);
     gcx_cache_stats stats = stats_;
     stats.limit = limit_;
-    stats.kept = kept(nullptr);
+    stats.kept = cached(nullptr);
     stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
     for (const auto& [key, context] : entries_) {
         if (context->made_)
-            stats.kept_streams += static_cast<uint32_t>(context->streams.idle_count());
+            stats.kept_streams += static_cast<uint32_t>(context->streams.cached_count());
     }
     return stats;
 }
 
 void ContextCache::prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
                            const std::function<void()>& after) {
-    const Reservation reservation(*this, keys);
+    const Preparation preparation(*this, keys);
     for (const ContextKey& key : keys) {
         before();
         {
             const std::lock_guard lock(mutex_);
             check_room({}); // The limit may have been lowered since.
         }
-        obtain(key, Sharing::shared, Use::current, Purpose::later);
+        get_or_make(key, Sharing::shared, Use::current, Purpose::later);
         after();
     }
 }
@@ -485,7 +485,7 @@ void ContextCache::check_room(const Keys& keys) {
         uint32_t count = prepared_with(*device, keys);
         if (count <= limit_)
             continue;
-        bury_dead(*device);
+        drop_dead(*device);
         count = prepared_with(*device, keys);
         if (count > limit_)
             fail(GCX_ERROR_INVALID_VALUE,
@@ -504,7 +504,7 @@ uint32_t ContextCache::prepared_with(const Device& device, const Keys& keys) {
         for (const ContextKey& key : *all) {
             if (key.device != &device)
                 continue;
-            const GreenContext* const found = fitting(key, Sharing::shared);
+            const GreenContext* const found = find_usable(key, Sharing::shared);
             if (found == nullptr || !found->prepared_)
                 wanted.insert(key);
         }
@@ -541,10 +541,10 @@ void ContextCache::unmark_surplus(const Device& device) {
 
 ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
     Trimmed done;
-    Watched watched;
+    FreeMemory memory;
     for (Device* device : devices())
-        watched.add(*device);
-    watched.begin();
+        memory.add(*device);
+    memory.begin();
     std::optional<Refusal> refusal = trim_contexts(keep, done);
     if (!refusal)
         refusal = trim_streams(done);
@@ -554,7 +554,7 @@ ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
                     "trimmed again",
                     driver_.describe(refusal->result, refusal->function).c_str(), done.contexts,
                     done.streams));
-    done.bytes = watched.gained();
+    done.bytes = memory.gained();
     return done;
 }
 
@@ -572,7 +572,7 @@ std::set<Device*> ContextCache::devices() {
             dead.push_back(context.get());
     }
     for (GreenContext* context : dead)
-        bury(*context);
+        mark_dead(*context);
     return found;
 }
 
@@ -582,21 +582,21 @@ std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, 
     std::unique_lock lock(mutex_);
     if (const auto refusal = evict(nullptr))
         return refusal;
-    taken.reserve(kept(nullptr));
-    while (kept(nullptr) > keep) {
-        const auto oldest = longest_unused(nullptr, Prepared::included);
+    taken.reserve(cached(nullptr));
+    while (cached(nullptr) > keep) {
+        const auto oldest = least_recently_used(nullptr, Prepared::included);
         if (oldest == entries_.end())
             break;
         taken.push_back(entries_.extract(oldest));
     }
-    const uint32_t left = kept(nullptr);
+    const uint32_t left = cached(nullptr);
     done.contexts_left = left > keep ? left - keep : 0;
     lock.unlock();
     std::optional<Refusal> refusal;
     for (Entries::node_type& node : taken) {
         GreenContext& context = *node.mapped();
         const bool was_prepared = std::exchange(context.prepared_, false);
-        const std::size_t streams = context.streams.idle_count();
+        const std::size_t streams = context.streams.cached_count();
         if (!refusal)
             refusal = destroy(context);
         lock.lock();
@@ -627,9 +627,9 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
         last = next->id;
         if (!alive(*next))
             continue;
-        const std::size_t before = next->streams.idle_count();
+        const std::size_t before = next->streams.cached_count();
         const CUresult result = next->streams.trim(driver_);
-        const std::size_t after = next->streams.idle_count();
+        const std::size_t after = next->streams.cached_count();
         done.streams += static_cast<uint32_t>(before - after);
         done.streams_left += static_cast<uint32_t>(after);
         if (result != CUDA_SUCCESS)
@@ -641,14 +641,14 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
 // null, beyond the limit. Stops at the first that the driver refuses to destroy; the next call
 // tries again.
 std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
-    for (auto it = apart_.begin(); it != apart_.end();) {
+    for (auto it = detached_.begin(); it != detached_.end();) {
         if ((*it)->users_ != 0) {
             ++it;
             continue;
         }
         if (const auto refusal = destroy(**it))
             return refusal;
-        it = apart_.erase(it);
+        it = detached_.erase(it);
     }
     // They are counted only where there can be too many.
     if (entries_.size() <= limit_)
@@ -668,11 +668,11 @@ std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
 // Destroys the longest unused first, and none that was prepared: there are at most as many of those
 // as the limit allows.
 std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& device) {
-    if (kept(&device) <= limit_)
+    if (cached(&device) <= limit_)
         return std::nullopt;
-    bury_dead(device);
-    for (uint32_t count = kept(&device); count > limit_; count--) {
-        const auto oldest = longest_unused(&device, Prepared::spared);
+    drop_dead(device);
+    for (uint32_t count = cached(&device); count > limit_; count--) {
+        const auto oldest = least_recently_used(&device, Prepared::spared);
         if (oldest == entries_.end())
             break;
         if (const auto refusal = destroy(*oldest->second))
@@ -684,19 +684,19 @@ std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& d
 }
 
 // After a reset those that nobody has noticed yet would take the room of others.
-void ContextCache::bury_dead(const Device& device) {
+void ContextCache::drop_dead(const Device& device) {
     const auto entries = entries_of(&device);
     for (auto it = entries.begin(); it != entries.end();) {
         GreenContext& context = *(it++)->second;
-        if (context.made_ && found_dead(context))
-            bury(context);
+        if (context.made_ && is_known_dead(context))
+            mark_dead(context);
     }
 }
 
 // Of the cached ones of a device, or of all for null. Not one with a stream that was given up while
 // it captured a graph: with the context that capture would end.
-ContextCache::Entries::iterator ContextCache::longest_unused(const Device* device,
-                                                             Prepared prepared) {
+ContextCache::Entries::iterator ContextCache::least_recently_used(const Device* device,
+                                                                  Prepared prepared) {
     auto found = entries_.end();
     const auto entries = entries_of(device);
     for (auto it = entries.begin(); it != entries.end(); ++it) {
@@ -724,7 +724,7 @@ ContextCache::entries_of(const Device* device) {
     return {begin, end};
 }
 
-uint32_t ContextCache::kept(const Device* device) {
+uint32_t ContextCache::cached(const Device* device) {
     return static_cast<uint32_t>(std::ranges::count_if(entries_of(device), [](const auto& entry) {
         return entry.second->made_ && entry.second->users_ == 0;
     }));

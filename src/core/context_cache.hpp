@@ -39,7 +39,7 @@ class GreenContext {
     const uint64_t id; // never used twice in a process
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
-    ContextStreams streams;
+    StreamCache streams;
 
     GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 
@@ -47,18 +47,18 @@ class GreenContext {
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
     SmResource sms() const { return {key.device, key.family, key.set}; }
     // A stream that was given up, or a new one, to be given to streams.give_up. user as there.
-    CUstream obtain_stream(int priority, uint64_t user = 0);
+    CUstream acquire_stream(int priority, uint64_t user = 0);
 
   private:
     friend class ContextCache;
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     unsigned long long native_id_ = 0;
     std::atomic<bool> dead_{false};
     // The rest is the cache's, under its mutex.
     bool made_ = false;
-    bool private_ = false;  // while it is used, nobody else is given it
-    bool prepared_ = false; // automatic eviction never takes it
-    uint64_t queue_ = 0;    // the number of the workqueue that it is known to have
+    bool exclusive_ = false; // while it is used, nobody else is given it
+    bool prepared_ = false;  // automatic eviction never takes it
+    uint64_t queue_ = 0;     // the number of the workqueue that it is known to have
     std::array<std::byte, 40> native_queue_{}; // what names that queue to the driver
     uint32_t users_ = 0;
     uint32_t handles_ = 0;
@@ -120,7 +120,7 @@ class ContextCache {
     // The context behind a native one, if it is one of these.
     Ref find(CUcontext native, Use use);
     // Makes a context that is not kept: for looking at the device.
-    Ref make_for_once(const ContextKey& key);
+    Ref make_uncached(const ContextKey& key);
 
     // Whether the device was not reset under the context; one found dead leaves the cache.
     bool is_alive(GreenContext& context);
@@ -131,7 +131,7 @@ class ContextCache {
         SmResource sms;
         uint32_t handles;
         uint32_t streams;
-        bool is_private;
+        bool exclusive;
     };
     // Those of a device, or of all (null), that somebody uses, in the order in which they were
     // made.
@@ -174,9 +174,9 @@ class ContextCache {
 
     enum class Purpose { now, later };
 
-    Ref obtain(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
+    Ref get_or_make(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
     using Keys = std::multiset<ContextKey>;
-    class Reservation;
+    class Preparation;
     std::set<Device*> devices();
     std::optional<Refusal> trim_contexts(uint32_t keep, Trimmed& done);
     std::optional<Refusal> trim_streams(Trimmed& done);
@@ -184,23 +184,23 @@ class ContextCache {
     void make(GreenContext& context);
     CUdevResource native_config(const Device& device, const Workqueue& wanted);
     // A use of a context that has the queue, so that it lasts. Throws if there is none.
-    Ref holder_of(uint64_t queue);
+    Ref share_owner_of(uint64_t queue);
     bool alive(GreenContext& context);
-    bool found_dead(GreenContext& context);
+    bool is_known_dead(GreenContext& context);
     void release(GreenContext& context, Use use);
     static void count(GreenContext& context, Use use, int step);
     // These want the mutex.
-    GreenContext* fitting(const ContextKey& key, Sharing sharing);
+    GreenContext* find_usable(const ContextKey& key, Sharing sharing);
     Entries::iterator find_entry(const GreenContext& context);
-    void bury(GreenContext& context);
+    void mark_dead(GreenContext& context);
     std::optional<Refusal> evict(const Device* device);
     std::optional<Refusal> evict_surplus(const Device& device);
-    void bury_dead(const Device& device);
+    void drop_dead(const Device& device);
     // The entries of a device; of all devices for null.
     std::ranges::subrange<Entries::iterator> entries_of(const Device* device);
     enum class Prepared { spared, included };
-    Entries::iterator longest_unused(const Device* device, Prepared prepared);
-    uint32_t kept(const Device* device);
+    Entries::iterator least_recently_used(const Device* device, Prepared prepared);
+    uint32_t cached(const Device* device);
     uint32_t prepared(const Device& device);
     void mark_prepared(GreenContext& context);
     void unmark_surplus(const Device& device);
@@ -213,7 +213,7 @@ class ContextCache {
     std::mutex mutex_;
     std::condition_variable made_;
     Entries entries_;
-    std::list<Entry> apart_; // dead, or made for once: gone when their last user is
+    std::list<Entry> detached_; // dead, or made for once: gone when their last user is
     uint64_t next_queue_ = 1;
     uint32_t limit_ = 64; // of each device
     Keys preparing_;      // what prepare is making contexts for; counts as prepared already

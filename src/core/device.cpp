@@ -73,13 +73,13 @@ FamilyRequest Device::request_for(gcx_sm_family kind) const {
             format("the max-cluster family needs compute capability 9.0 or newer, for there are no "
                    "clusters before; %s has %d.%d",
                    label().c_str(), major_, minor_));
-    const uint32_t least = kMaxClusterAlignments * coscheduled_alignment_;
-    if (sm_count_ < least)
+    const uint32_t atom_sm_count = kMaxClusterAlignments * coscheduled_alignment_;
+    if (sm_count_ < atom_sm_count)
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("the max-cluster family has groups of %u SMs, since smaller ones allow no "
                     "larger clusters than the coscheduled family's; %s has %u SMs, use that",
-                    least, label().c_str(), sm_count_));
-    return {kind, least, least};
+                    atom_sm_count, label().c_str(), sm_count_));
+    return {kind, atom_sm_count, atom_sm_count};
 }
 
 std::shared_ptr<Family> Device::family(gcx_sm_family kind) {
@@ -146,7 +146,7 @@ Device::Priorities Device::stream_priorities() {
         if (priorities_)
             return *priorities_;
     }
-    const PrimaryHold primary = hold_primary();
+    const PrimaryContextRef primary = retain_primary();
     const ScopedCurrent current(driver_, primary.context());
     Priorities range;
     GCX_CALL(driver_, cuCtxGetStreamPriorityRange, &range.least, &range.greatest);
@@ -164,7 +164,7 @@ bool Device::primary_is_current_locked() {
     return primary_ != nullptr && driver_.context_has_id(primary_, primary_id_);
 }
 
-Device::PrimaryHold Device::hold_primary() {
+Device::PrimaryContextRef Device::retain_primary() {
     const std::lock_guard lock(mutex_);
     if (!primary_is_current_locked()) {
         CUcontext context = nullptr;
@@ -177,17 +177,17 @@ Device::PrimaryHold Device::hold_primary() {
         primary_ = context;
         primary_id_ = id;
         primary_epoch_++;
-        primary_holds_ = 0;
+        primary_refs_ = 0;
     }
-    primary_holds_++;
-    PrimaryHold hold;
-    hold.device_ = this;
-    hold.epoch_ = primary_epoch_;
-    hold.context_ = primary_;
-    return hold;
+    primary_refs_++;
+    PrimaryContextRef ref;
+    ref.device_ = this;
+    ref.epoch_ = primary_epoch_;
+    ref.context_ = primary_;
+    return ref;
 }
 
-std::optional<uint64_t> Device::free_memory(const PrimaryHold& primary) const {
+std::optional<uint64_t> Device::free_memory(const PrimaryContextRef& primary) const {
     const RelaxedCapture relaxed(driver_);
     try {
         const ScopedCurrent current(driver_, primary.context());
@@ -209,7 +209,7 @@ bool Device::primary_alive(uint64_t epoch) {
 void Device::release_primary(uint64_t epoch) noexcept {
     const std::lock_guard lock(mutex_);
     // Holds from before a reset hold nothing any more.
-    if (epoch != primary_epoch_ || --primary_holds_ != 0)
+    if (epoch != primary_epoch_ || --primary_refs_ != 0)
         return;
     bool alive = true; // unless the driver says that it isn't
     try {
@@ -220,7 +220,7 @@ void Device::release_primary(uint64_t epoch) noexcept {
     primary_ = nullptr;
     if (!alive)
         return;
-    const CUresult result = give_back([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
+    const CUresult result = retry_once([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
     if (result != CUDA_SUCCESS)
         log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
 }

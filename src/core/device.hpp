@@ -50,17 +50,17 @@ class Device {
     std::string remembered_requests(uint64_t number);
 
     // The primary context, held while the reservation lives: gcx retains it once for all its holds.
-    class PrimaryHold {
+    class PrimaryContextRef {
       public:
-        PrimaryHold() = default;
-        PrimaryHold(PrimaryHold&& other) noexcept { *this = std::move(other); }
-        PrimaryHold& operator=(PrimaryHold&& other) noexcept {
+        PrimaryContextRef() = default;
+        PrimaryContextRef(PrimaryContextRef&& other) noexcept { *this = std::move(other); }
+        PrimaryContextRef& operator=(PrimaryContextRef&& other) noexcept {
             std::swap(device_, other.device_);
             std::swap(epoch_, other.epoch_);
             std::swap(context_, other.context_);
             return *this;
         }
-        ~PrimaryHold() {
+        ~PrimaryContextRef() {
             if (device_ != nullptr)
                 device_->release_primary(epoch_);
         }
@@ -74,10 +74,10 @@ class Device {
         uint64_t epoch_ = 0;
         CUcontext context_ = nullptr;
     };
-    PrimaryHold hold_primary();
+    PrimaryContextRef retain_primary();
     // Returns the bytes of its memory that are free; nothing if the driver refuses to say. Breaks
     // no capture.
-    std::optional<uint64_t> free_memory(const PrimaryHold& primary) const;
+    std::optional<uint64_t> free_memory(const PrimaryContextRef& primary) const;
 
     // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
     // once, which wants the primary context for it.
@@ -124,7 +124,7 @@ class Device {
     CUcontext primary_ = nullptr;        // null: not retained
     unsigned long long primary_id_ = 0;
     uint64_t primary_epoch_ = 0; // counts the times it was retained
-    uint32_t primary_holds_ = 0;
+    uint32_t primary_refs_ = 0;
 };
 
 } // namespace gcx

@@ -8,22 +8,22 @@ namespace gcx {
 
 EventPool::Event EventPool::take() {
     const std::lock_guard lock(mutex_);
-    forget_dead();
+    drop_dead();
     if (!idle_.empty()) {
         const CUevent native = idle_.back();
         idle_.pop_back();
-        out_++;
+        in_use_++;
         return {*this, native, epoch_};
     }
     const Driver& driver = device_.driver();
     if (primary_.context() == nullptr)
-        primary_ = device_.hold_primary();
+        primary_ = device_.retain_primary();
     // So that an event that comes back has its place.
-    idle_.reserve(idle_.size() + out_ + 1);
+    idle_.reserve(idle_.size() + in_use_ + 1);
     const ScopedCurrent current(driver, primary_.context());
     CUevent native = nullptr;
     GCX_CALL(driver, cuEventCreate, &native, CU_EVENT_DISABLE_TIMING);
-    out_++;
+    in_use_++;
     return {*this, native, epoch_};
 }
 
@@ -31,32 +31,33 @@ void EventPool::put_back(CUevent native, uint64_t epoch) {
     const std::lock_guard lock(mutex_);
     if (epoch != epoch_)
         return; // it died with the primary context
-    out_--;
+    in_use_--;
     idle_.push_back(native);
 }
 
 // After a reset of the device its events are gone.
-void EventPool::forget_dead() {
+void EventPool::drop_dead() {
     if (primary_.context() == nullptr || primary_.alive())
         return;
     idle_.clear();
-    out_ = 0;
+    in_use_ = 0;
     epoch_++;
-    primary_ = Device::PrimaryHold();
+    primary_ = Device::PrimaryContextRef();
 }
 
 void EventPool::clear() {
     const std::lock_guard lock(mutex_);
-    forget_dead();
+    drop_dead();
     std::erase_if(idle_, [&](CUevent native) {
-        return gone(give_back([&] { return device_.driver().cuEventDestroy(native); }));
+        return already_destroyed(
+            retry_once([&] { return device_.driver().cuEventDestroy(native); }));
     });
-    if (idle_.empty() && out_ == 0)
-        primary_ = Device::PrimaryHold();
+    if (idle_.empty() && in_use_ == 0)
+        primary_ = Device::PrimaryContextRef();
 }
 
 Event::Event(Device& device, uint32_t flags)
-    : driver_(device.driver()), device_(&device), primary_(device.hold_primary()),
+    : driver_(device.driver()), device_(&device), primary_(device.retain_primary()),
       timing_((flags & GCX_EVENT_TIMING) != 0) {
     const ScopedCurrent current(driver_, primary_.context());
     unsigned native_flags = CU_EVENT_DEFAULT;
@@ -81,11 +82,11 @@ Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(na
 void Event::close() {
     if (device_ != nullptr && native_ != nullptr && primary_.alive()) {
         const CUresult result = driver_.cuEventDestroy(native_);
-        if (!gone(result))
+        if (!already_destroyed(result))
             driver_.check(result, "cuEventDestroy");
     }
     native_ = nullptr;
-    primary_ = Device::PrimaryHold();
+    primary_ = Device::PrimaryContextRef();
 }
 
 void Event::check_recordable(int32_t device) const {

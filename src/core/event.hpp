@@ -49,13 +49,13 @@ class EventPool {
 
   private:
     void put_back(CUevent native, uint64_t epoch);
-    void forget_dead();
+    void drop_dead();
 
     Device& device_;
     std::mutex mutex_;
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     uint64_t epoch_ = 0; // counts the resets of the device that were noticed
-    std::size_t out_ = 0;
+    std::size_t in_use_ = 0;
     std::vector<CUevent> idle_;
 };
 
@@ -84,7 +84,7 @@ class Event {
   private:
     const Driver& driver_;
     Device* device_ = nullptr; // null: someone else's, whose device the driver doesn't tell
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     CUevent native_ = nullptr;
     bool timing_ = true;
     std::atomic<uint64_t> captured_in_{0};

@@ -22,8 +22,8 @@ const char* family_name(gcx_sm_family kind);
 // What a family's atoms are to be.
 struct FamilyRequest {
     gcx_sm_family kind;
-    uint32_t least;    // SMs of an atom: the driver is asked for groups of as many
-    uint32_t smallest; // SMs: the driver makes no group on a device that has fewer
+    uint32_t atom_sm_count; // SMs of an atom: the driver is asked for groups of as many
+    uint32_t min_sm_count;  // SMs: the driver makes no group on a device that has fewer
 };
 
 class Family {
@@ -49,10 +49,10 @@ class Family {
 
     // The native resources of a set, for cuDevResourceGenerateDesc: a single one where one is known
     // to be the same set.
-    std::vector<CUdevResource> realise(const AtomSet& set) const;
+    std::vector<CUdevResource> native_resources(const AtomSet& set) const;
 
     // Whether the driver makes a context of a set, as far as its header says; of any, before 13.1.
-    bool can_realise(const AtomSet& set) const;
+    bool can_make_context(const AtomSet& set) const;
 
     // For each of these atoms the atoms of another family that are the same SMs, by atom; none
     // where that isn't certain. part is what a green context of these atoms is split into: the
@@ -64,9 +64,9 @@ class Family {
     void set_sm_map(SmMap map);
 
   private:
-    void take_atoms(uint32_t least);
+    void split_into_atoms(uint32_t atom_sm_count);
     void describe_structured(const AtomSet& set, gcx_resource_info& info) const;
-    std::optional<CUdevResource> rest_after(uint32_t units) const;
+    std::optional<CUdevResource> remainder_after(uint32_t units) const;
 
     const Driver& driver_;
     gcx_sm_family kind_;

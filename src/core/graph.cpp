@@ -8,10 +8,10 @@
 
 namespace gcx {
 
-Executable::Executable(Device& device, const PlaceKey& its_key, Places its_places,
+Executable::Executable(Device& device, const TargetKey& its_key, PartTargets its_targets,
                        std::vector<CapturedContext> its_captured)
-    : key(its_key), places(std::move(its_places)), captured(std::move(its_captured)),
-      driver_(device.driver()), primary_(device.hold_primary()) {
+    : key(its_key), targets(std::move(its_targets)), captured(std::move(its_captured)),
+      driver_(device.driver()), primary_(device.retain_primary()) {
 }
 
 bool Executable::captured_alive() const {
@@ -21,9 +21,9 @@ bool Executable::captured_alive() const {
 
 bool Executable::alive() const {
     return captured_alive() &&
-           std::all_of(places.begin(), places.end(), [&](const PartPlace& place) {
-               return (place.id & PartPlace::kForeign) == 0 ||
-                      driver_.context_has_id(place.context, place.id & ~PartPlace::kForeign);
+           std::all_of(targets.begin(), targets.end(), [&](const PartTarget& target) {
+               return (target.id & PartTarget::kExternal) == 0 ||
+                      driver_.context_has_id(target.context, target.id & ~PartTarget::kExternal);
            });
 }
 
@@ -55,7 +55,7 @@ void Executable::destroy() {
     native_ = nullptr;
 }
 
-Executables::Pointer Executables::find(const PlaceKey& key) {
+ExecutableCache::Pointer ExecutableCache::find(const TargetKey& key) {
     const std::lock_guard lock(mutex_);
     const auto is_it = [&](const Entry& entry) { return entry.executable->key == key; };
     if (last_ >= entries_.size() || !is_it(entries_[last_])) {
@@ -68,15 +68,15 @@ Executables::Pointer Executables::find(const PlaceKey& key) {
     return entries_[last_].executable;
 }
 
-void Executables::add(Pointer made) {
-    Pointer gone; // outside of the lock
+void ExecutableCache::add(Pointer made) {
+    Pointer already_destroyed; // outside of the lock
     const std::lock_guard lock(mutex_);
     if (entries_.size() >= limit_) {
         const auto oldest =
             std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
                 return a.last_used < b.last_used;
             });
-        gone = std::move(oldest->executable);
+        already_destroyed = std::move(oldest->executable);
         *oldest = {std::move(made), ++clock_};
         evicted_++;
     } else {
@@ -84,7 +84,7 @@ void Executables::add(Pointer made) {
     }
 }
 
-std::vector<Executables::Pointer> Executables::all() const {
+std::vector<ExecutableCache::Pointer> ExecutableCache::all() const {
     const std::lock_guard lock(mutex_);
     std::vector<Pointer> found;
     found.reserve(entries_.size());
@@ -93,7 +93,7 @@ std::vector<Executables::Pointer> Executables::all() const {
     return found;
 }
 
-void Executables::replace(std::vector<Pointer> others) {
+void ExecutableCache::replace(std::vector<Pointer> others) {
     std::vector<Entry> entries; // those that there were go outside of the lock
     const std::lock_guard lock(mutex_);
     for (Pointer& other : others) {
@@ -105,17 +105,17 @@ void Executables::replace(std::vector<Pointer> others) {
     std::swap(entries_, entries);
 }
 
-void Executables::remove(const Pointer& one) {
+void ExecutableCache::remove(const Pointer& one) {
     const std::lock_guard lock(mutex_); // the caller's is not the last to go
     std::erase_if(entries_, [&](const Entry& entry) { return entry.executable == one; });
 }
 
-uint64_t Executables::evicted() const {
+uint64_t ExecutableCache::evicted() const {
     const std::lock_guard lock(mutex_);
     return evicted_;
 }
 
-void Executables::destroy() {
+void ExecutableCache::destroy() {
     const std::lock_guard lock(mutex_);
     while (!entries_.empty()) {
         entries_.back().executable->destroy();
@@ -133,7 +133,7 @@ Graph::Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
              const gcx_graph_params& params, const DeviceOf& device_of)
     : cache_(cache), driver_(driver), flags_(params.flags),
       movable_(std::make_unique<MovableGraph>(cache, driver, captured, device_of)),
-      device_(movable_->all().device()), primary_(device_.hold_primary()), events_(device_),
+      device_(movable_->all().device()), primary_(device_.retain_primary()), events_(device_),
       executables_(params.max_executables == 0 ? kDefaultExecutables : params.max_executables),
       part_count_(movable_->all().part_count()) {
 }
@@ -150,17 +150,17 @@ void Graph::close() {
     executables_.destroy();
     movable_->destroy();
     events_.clear();
-    primary_ = Device::PrimaryHold();
+    primary_ = Device::PrimaryContextRef();
 }
 
 void Graph::launch(std::span<Stream* const> streams) {
     // An executable is made outside of the gate, which changes of leases wait for. If it is gone
     // again, or the lease went elsewhere in the meantime, it is made within.
     for (bool make_now = false;; make_now = true) {
-        auto wanted = try_launch(streams, make_now);
-        if (!wanted)
+        auto missing = try_launch(streams, make_now);
+        if (!missing)
             break;
-        make(wanted->key, std::move(wanted->places));
+        make(missing->key, std::move(missing->targets));
     }
     launches_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -174,69 +174,71 @@ void Graph::check_count(std::size_t count) const {
 }
 
 // Nothing if it was launched; else the executable that is missing.
-std::optional<Graph::Wanted> Graph::try_launch(std::span<Stream* const> streams, bool make_now) {
-    std::array<Gate*, GCX_MAX_GRAPH_PARTS> gates{};
+std::optional<Graph::MissingExecutable> Graph::try_launch(std::span<Stream* const> streams,
+                                                          bool make_now) {
+    std::array<SubmitLock*, GCX_MAX_GRAPH_PARTS> locks{};
     for (std::size_t i = 0; i < streams.size(); i++)
-        gates[i] = streams[i]->gate();
-    const Gate::Passes passes(std::span<Gate*>(gates).first(streams.size()));
-    Lanes lanes;
+        locks[i] = streams[i]->submit_lock();
+    const SubmitLock::Shared passes(std::span<SubmitLock*>(locks).first(streams.size()));
+    LaunchTargets launch_targets;
     for (Stream* stream : streams)
-        find_lane(lanes, *stream);
-    lanes.key.fold();
-    Pointer executable = executables_.find(lanes.key);
+        add_target(launch_targets, *stream);
+    launch_targets.key.fold();
+    Pointer executable = executables_.find(launch_targets.key);
     if (executable == nullptr) {
-        Wanted wanted = wanted_for(lanes, streams);
+        MissingExecutable missing = describe_missing(launch_targets, streams);
         if (!make_now)
-            return wanted;
-        executable = make(wanted.key, std::move(wanted.places));
+            return missing;
+        executable = make(missing.key, std::move(missing.targets));
     }
-    if (submit(*executable, lanes))
+    if (submit(*executable, launch_targets))
         return std::nullopt;
-    return wanted_for(lanes, streams); // A change has replaced it.
+    return describe_missing(launch_targets, streams); // A change has replaced it.
 }
 
-void Graph::find_lane(Lanes& lanes, Stream& stream) const {
+void Graph::add_target(LaunchTargets& launch_targets, Stream& stream) const {
     if (stream.device() != device_.ordinal())
         fail(GCX_ERROR_INVALID_DEVICE, format("the graph is of %s, the stream of device %d",
                                               device_.label().c_str(), stream.device()));
-    Stream::Place& place = lanes.at[lanes.count++];
-    place = stream.place();
-    if (is_capturing(driver_, place.native) == true)
+    Stream::Target& target = launch_targets.at[launch_targets.count++];
+    target = stream.target();
+    if (is_capturing(driver_, target.native) == true)
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              "the stream is capturing a graph: end the capture first, or add the captured graph to "
              "it as a child node (cuGraphAddChildGraphNode)");
-    lanes.key.add(id_of(place));
+    launch_targets.key.add(id_of(target));
 }
 
-uint64_t Graph::id_of(const Stream::Place& place) const {
-    if (place.green != nullptr)
-        return place.green->id;
+uint64_t Graph::id_of(const Stream::Target& target) const {
+    if (target.green != nullptr)
+        return target.green->id;
     check_alive(); // which of those of gcx was asked already
-    if (place.context == primary_.context())
+    if (target.context == primary_.context())
         return 0;
     unsigned long long id = 0;
-    GCX_CALL(driver_, cuCtxGetId, place.context, &id);
-    return PartPlace::kForeign | id;
+    GCX_CALL(driver_, cuCtxGetId, target.context, &id);
+    return PartTarget::kExternal | id;
 }
 
-Graph::Wanted Graph::wanted_for(const Lanes& lanes, std::span<Stream* const> streams) {
-    Wanted wanted{lanes.key, {}};
-    for (uint32_t i = 0; i < lanes.key.count(); i++) {
-        const Stream::Place& at = lanes.at[i];
-        PartPlace& place = wanted.places.emplace_back();
-        place.id = id_of(at);
-        if (place.id == 0)
+Graph::MissingExecutable Graph::describe_missing(const LaunchTargets& launch_targets,
+                                                 std::span<Stream* const> streams) {
+    MissingExecutable missing{launch_targets.key, {}};
+    for (uint32_t i = 0; i < launch_targets.key.count(); i++) {
+        const Stream::Target& at = launch_targets.at[i];
+        PartTarget& target = missing.targets.emplace_back();
+        target.id = id_of(at);
+        if (target.id == 0)
             continue;
-        place.context = at.context;
-        place.sm_count = streams[i]->sm_count(at);
+        target.context = at.context;
+        target.sm_count = streams[i]->sm_count(at);
         if (at.green != nullptr)
-            place.hold = cache_.share(*at.green, ContextCache::Use::graph);
+            target.keep_alive = cache_.share(*at.green, ContextCache::Use::graph);
     }
-    return wanted;
+    return missing;
 }
 
 // Launches the executable unless a change has left it incomplete; says whether it did.
-bool Graph::submit(Executable& executable, const Lanes& lanes) {
+bool Graph::submit(Executable& executable, const LaunchTargets& launch_targets) {
     const auto lock = executable.lock();
     if (!executable.usable)
         return false;
@@ -244,20 +246,20 @@ bool Graph::submit(Executable& executable, const Lanes& lanes) {
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
              "a context that the graph was captured in, and runs in with this stream, has been "
              "destroyed; launch the graph in a stream of a partition, or capture it again");
-    launch_in(executable, lanes);
+    launch_in(executable, launch_targets);
     return true;
 }
 
 // In the first stream, behind what the others have, which go on behind it.
-void Graph::launch_in(Executable& executable, const Lanes& lanes) {
-    CUstream const first = lanes.at[0].native;
-    if (lanes.count == 1) {
+void Graph::launch_in(Executable& executable, const LaunchTargets& launch_targets) {
+    CUstream const first = launch_targets.at[0].native;
+    if (launch_targets.count == 1) {
         executable.launch(first);
         return;
     }
-    for (uint32_t i = 1; i < lanes.count; i++) {
+    for (uint32_t i = 1; i < launch_targets.count; i++) {
         const RelaxedCapture relaxed(driver_);
-        CUstream const other = lanes.at[i].native;
+        CUstream const other = launch_targets.at[i].native;
         // One that has nothing to do is not waited for: what waits occupies one of the queues.
         if (other == first || driver_.cuStreamQuery(other) == CUDA_SUCCESS)
             continue;
@@ -267,11 +269,11 @@ void Graph::launch_in(Executable& executable, const Lanes& lanes) {
     }
     const EventPool::Event after = events_.take();
     executable.launch(first);
-    CUresult result = give_back([&] { return driver_.cuEventRecord(after.native(), first); });
-    for (uint32_t i = 1; i < lanes.count && result == CUDA_SUCCESS; i++) {
-        CUstream const other = lanes.at[i].native;
+    CUresult result = retry_once([&] { return driver_.cuEventRecord(after.native(), first); });
+    for (uint32_t i = 1; i < launch_targets.count && result == CUDA_SUCCESS; i++) {
+        CUstream const other = launch_targets.at[i].native;
         if (other != first)
-            result = give_back([&] {
+            result = retry_once([&] {
                 return driver_.cuStreamWaitEvent(other, after.native(), CU_EVENT_WAIT_DEFAULT);
             });
     }
@@ -285,52 +287,46 @@ void Graph::launch_in(Executable& executable, const Lanes& lanes) {
 void Graph::prepare(std::span<const ContextKey> contexts) {
     if (contexts.size() != 1)
         check_count(contexts.size());
-    PlaceKey key;
-    Places places;
+    TargetKey key;
+    PartTargets targets;
     for (const ContextKey& wanted : contexts) {
         if (wanted.device != &device_)
             fail(GCX_ERROR_INVALID_DEVICE,
                  format("the graph is of %s, a resource of %s", device_.label().c_str(),
                         wanted.device->label().c_str()));
-        PartPlace& place = places.emplace_back();
-        place.hold = cache_.get(wanted, ContextCache::Sharing::shared, ContextCache::Use::graph);
-        place.id = place.hold->id;
-        place.context = place.hold->native;
-        place.sm_count = place.hold->sm_count();
-        key.add(place.id);
+        PartTarget& target = targets.emplace_back();
+        target.keep_alive =
+            cache_.get(wanted, ContextCache::Sharing::shared, ContextCache::Use::graph);
+        target.id = target.keep_alive->id;
+        target.context = target.keep_alive->native;
+        target.sm_count = target.keep_alive->sm_count();
+        key.add(target.id);
     }
     key.fold();
-    places.erase(places.begin() + key.count(), places.end());
-    make(key, std::move(places));
+    targets.erase(targets.begin() + key.count(), targets.end());
+    make(key, std::move(targets));
 }
 
-Graph::Pointer Graph::make(const PlaceKey& key, Places places) {
+Graph::Pointer Graph::make(const TargetKey& key, PartTargets targets) {
     const std::lock_guard lock(building_);
     if (Pointer made = executables_.find(key)) // by another thread, or before
         return made;
     check_alive();
     if (key.count() != 1)
         check_count(key.count()); // Parts may have been added since the caller's was checked.
-    Pointer made = build(*movable_, key, std::move(places));
+    Pointer made = build(*movable_, key, std::move(targets));
     executables_.add(made);
     return made;
-}
-
-Graph::Targets Graph::targets_of(const Places& places) {
-    Targets targets;
-    for (const PartPlace& place : places)
-        targets.push_back({place.context, place.sm_count});
-    return targets;
 }
 
 // The contexts that an executable with these targets has from the capture. The primary context is
 // the graph's own.
 std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
-                                                 const Targets& targets) {
+                                                 std::span<const PartTarget> targets) {
     std::vector<CapturedContext> captured;
     for (uint32_t i = 0; i < movable.nodes().size(); i++) {
         const GraphNode& node = movable.nodes()[i];
-        if (!node.has_place() || node.captured == primary_.context() ||
+        if (!node.has_context() || node.captured == primary_.context() ||
             MovableGraph::context_for(node, targets) != node.captured)
             continue;
         const auto is_it = [&](const CapturedContext& one) { return one.native == node.captured; };
@@ -354,13 +350,12 @@ std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
     return captured;
 }
 
-Graph::Pointer Graph::build(MovableGraph& movable, const PlaceKey& key, Places places) {
-    const Targets targets = targets_of(places);
+Graph::Pointer Graph::build(MovableGraph& movable, const TargetKey& key, PartTargets targets) {
     movable.check_grids(targets);
-    auto made = std::make_shared<Executable>(device_, key, std::move(places),
-                                             captured_for(movable, targets));
+    std::vector<CapturedContext> captured = captured_for(movable, targets);
+    auto made = std::make_shared<Executable>(device_, key, std::move(targets), std::move(captured));
     const ScopedCurrent current(driver_, primary_.context()); // instantiating asks for one
-    made->take(movable.instantiate(targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
+    made->set_native(movable.instantiate(made->targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
     made_.fetch_add(1, std::memory_order_relaxed);
     return made;
 }
@@ -408,7 +403,7 @@ std::vector<gcx_graph_node> Graph::describe_nodes() const {
 namespace {
 
 // What no function of the driver tells, so that it may differ.
-bool is_opaque(const GraphNode& node) {
+bool has_hidden_parameters(const GraphNode& node) {
     return node.kind >= GCX_GRAPH_NODE_WAIT_EVENT;
 }
 
@@ -439,7 +434,7 @@ void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
 bool differs_in_parameters_alone(const GraphNodes& now, const GraphNodes& other) {
     return std::equal(now.nodes.begin(), now.nodes.end(), other.nodes.begin(),
                       [](const GraphNode& a, const GraphNode& b) {
-                          return !is_opaque(a) && a.parameters == b.parameters &&
+                          return !has_hidden_parameters(a) && a.parameters == b.parameters &&
                                  a.captured == b.captured &&
                                  a.kernel.attributes == b.kernel.attributes;
                       });
@@ -530,13 +525,13 @@ void Graph::update(CUgraph captured, const DeviceOf& device_of) {
             apply(std::move(changes));
         return;
     }
-    other->all().take_parts(now);
-    executables_.replace(build_all(*other, alive_ones()));
+    other->all().copy_parts(now);
+    executables_.replace(build_all(*other, live_executables()));
     std::swap(movable_, other);
 }
 
 // Drops those with a context that is not gcx's and has been destroyed.
-std::vector<Graph::Pointer> Graph::alive_ones() {
+std::vector<Graph::Pointer> Graph::live_executables() {
     std::vector<Pointer> all = executables_.all();
     std::erase_if(all, [&](const Pointer& executable) {
         const bool alive = executable->alive();
@@ -551,16 +546,16 @@ std::vector<Graph::Pointer> Graph::build_all(MovableGraph& movable,
                                              const std::vector<Pointer>& like) {
     std::vector<Pointer> built;
     for (const Pointer& former : like) {
-        Places places;
-        for (const PartPlace& place : former->places) {
-            PartPlace& same = places.emplace_back();
-            same.id = place.id;
-            same.context = place.context;
-            same.sm_count = place.sm_count;
-            if (place.hold)
-                same.hold = cache_.share(*place.hold, ContextCache::Use::graph);
+        PartTargets targets;
+        for (const PartTarget& target : former->targets) {
+            PartTarget& same = targets.emplace_back();
+            same.id = target.id;
+            same.context = target.context;
+            same.sm_count = target.sm_count;
+            if (target.keep_alive)
+                same.keep_alive = cache_.share(*target.keep_alive, ContextCache::Use::graph);
         }
-        built.push_back(build(movable, former->key, std::move(places)));
+        built.push_back(build(movable, former->key, std::move(targets)));
     }
     return built;
 }
@@ -575,9 +570,9 @@ void Graph::apply(std::vector<Change> changes) {
     exchange();
     std::vector<Pointer> touched;
     try {
-        const std::vector<Pointer> executables = alive_ones();
+        const std::vector<Pointer> executables = live_executables();
         for (const Pointer& executable : executables)
-            movable_->check_grids(targets_of(executable->places));
+            movable_->check_grids(executable->targets);
         if (!set_in_place(executables, changes, touched))
             executables_.replace(build_all(*movable_, executables));
     } catch (...) {
@@ -607,13 +602,12 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
         touched.push_back(executable);
         executable->usable = false;
         CUresult result = CUDA_SUCCESS;
-        const Targets targets = targets_of(executable->places);
-        std::vector<MovableGraph::Placed> placed;
-        placed.reserve(changes.size());
+        std::vector<MovableGraph::NodeTarget> node_targets;
+        node_targets.reserve(changes.size());
         for (const Change& change : changes)
-            placed.push_back(
-                {change.number, MovableGraph::context_for(nodes[change.number], targets)});
-        movable_->in_contexts(placed, [&](const MovableGraph::Placed& one) {
+            node_targets.push_back({change.number, MovableGraph::context_for(nodes[change.number],
+                                                                             executable->targets)});
+        movable_->in_contexts(node_targets, [&](const MovableGraph::NodeTarget& one) {
             const GraphNode& node = nodes[one.number];
             if (result == CUDA_SUCCESS)
                 result = executable->set_kernel(node.native, *params.of(node.kernel, one.context));

@@ -16,20 +16,8 @@
 
 namespace gcx {
 
-// Where a part of a graph runs.
-struct PartPlace {
-    // What names the place for good: 0 where the part was captured, GreenContext::id, or of a
-    // context that isn't gcx's the driver's id and kForeign.
-    static constexpr uint64_t kForeign = uint64_t{1} << 63;
-    uint64_t id = 0;
-    CUcontext context = nullptr; // null: where it was captured
-    uint32_t sm_count = 0;       // 0: where it was captured
-    ContextCache::Ref hold;      // of a context of gcx
-};
-using Places = std::vector<PartPlace>;
-
 // The ids of places, one alone if they are all the same. No memory is taken.
-class PlaceKey {
+class TargetKey {
   public:
     void add(uint64_t id) { ids_[count_++] = id; }
     void fold() {
@@ -38,7 +26,7 @@ class PlaceKey {
             count_ = 1;
     }
     uint32_t count() const { return count_; }
-    bool operator==(const PlaceKey& other) const {
+    bool operator==(const TargetKey& other) const {
         return count_ == other.count_ &&
                std::equal(ids_.begin(), ids_.begin() + count_, other.ids_.begin());
     }
@@ -50,14 +38,14 @@ class PlaceKey {
 
 class Executable {
   public:
-    Executable(Device& device, const PlaceKey& its_key, Places its_places,
+    Executable(Device& device, const TargetKey& its_key, PartTargets its_targets,
                std::vector<CapturedContext> its_captured);
     ~Executable();
     Executable(const Executable&) = delete;
     Executable& operator=(const Executable&) = delete;
 
-    const PlaceKey key;
-    const Places places; // one for each part, or one for all
+    const TargetKey key;
+    const PartTargets targets; // one for each part, or one for all
     // Those that parts run in which run where they were captured.
     const std::vector<CapturedContext> captured;
 
@@ -65,9 +53,8 @@ class Executable {
     bool captured_alive() const;
     // The same of all contexts that it runs in.
     bool alive() const;
-    const PartPlace& place_of(uint32_t part) const { return places[places.size() == 1 ? 0 : part]; }
     // What the driver made is this one's now.
-    void take(CUgraphExec native) { native_ = native; }
+    void set_native(CUgraphExec native) { native_ = native; }
     // CUDA wants one thread at a time: the caller of the next three holds this lock. A change of
     // several kernels holds it from the first to the last, so that no launch sees half of them.
     std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
@@ -80,19 +67,19 @@ class Executable {
 
   private:
     const Driver& driver_;
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     std::mutex mutex_;
     CUgraphExec native_ = nullptr;
 };
 
 // Threads may use one that leaves the table meanwhile: it goes when the last has let go.
-class Executables {
+class ExecutableCache {
   public:
-    explicit Executables(uint32_t limit) : limit_(limit) {}
+    explicit ExecutableCache(uint32_t limit) : limit_(limit) {}
 
     using Pointer = std::shared_ptr<Executable>;
     // Null: there is none.
-    Pointer find(const PlaceKey& key);
+    Pointer find(const TargetKey& key);
     // Takes one in. What is one too many goes, the longest unused first.
     void add(Pointer made);
     std::vector<Pointer> all() const;
@@ -145,36 +132,36 @@ class Graph {
     std::vector<gcx_graph_node> describe_nodes() const;
 
   private:
-    using Pointer = Executables::Pointer;
+    using Pointer = ExecutableCache::Pointer;
     // Where the streams of a launch are.
-    struct Lanes {
-        std::array<Stream::Place, GCX_MAX_GRAPH_PARTS> at;
+    struct LaunchTargets {
+        std::array<Stream::Target, GCX_MAX_GRAPH_PARTS> at;
         uint32_t count = 0;
-        PlaceKey key;
+        TargetKey key;
     };
     struct Change {
         uint32_t number;
         KernelLaunch launch;
     };
-    struct Wanted {
-        PlaceKey key;
-        Places places;
+    struct MissingExecutable {
+        TargetKey key;
+        PartTargets targets;
     };
-    using Targets = std::vector<MovableGraph::Target>;
 
-    std::optional<Wanted> try_launch(std::span<Stream* const> streams, bool make_now);
-    void find_lane(Lanes& lanes, Stream& stream) const;
-    uint64_t id_of(const Stream::Place& place) const;
-    Wanted wanted_for(const Lanes& lanes, std::span<Stream* const> streams);
-    bool submit(Executable& executable, const Lanes& lanes);
-    void launch_in(Executable& executable, const Lanes& lanes);
-    Pointer make(const PlaceKey& key, Places places);
+    std::optional<MissingExecutable> try_launch(std::span<Stream* const> streams, bool make_now);
+    void add_target(LaunchTargets& launch_targets, Stream& stream) const;
+    uint64_t id_of(const Stream::Target& target) const;
+    MissingExecutable describe_missing(const LaunchTargets& launch_targets,
+                                       std::span<Stream* const> streams);
+    bool submit(Executable& executable, const LaunchTargets& launch_targets);
+    void launch_in(Executable& executable, const LaunchTargets& launch_targets);
+    Pointer make(const TargetKey& key, PartTargets targets);
     // These want building_.
-    static Targets targets_of(const Places& places);
-    std::vector<CapturedContext> captured_for(const MovableGraph& movable, const Targets& targets);
-    Pointer build(MovableGraph& movable, const PlaceKey& key, Places places);
+    std::vector<CapturedContext> captured_for(const MovableGraph& movable,
+                                              std::span<const PartTarget> targets);
+    Pointer build(MovableGraph& movable, const TargetKey& key, PartTargets targets);
     std::vector<Pointer> build_all(MovableGraph& movable, const std::vector<Pointer>& like);
-    std::vector<Pointer> alive_ones();
+    std::vector<Pointer> live_executables();
     void apply(std::vector<Change> changes);
     bool set_in_place(const std::vector<Pointer>& executables, const std::vector<Change>& changes,
                       std::vector<Pointer>& touched);
@@ -186,9 +173,9 @@ class Graph {
     mutable std::mutex building_; // held while executables are made; launches don't want it
     std::unique_ptr<MovableGraph> movable_;
     Device& device_;
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     EventPool events_;
-    Executables executables_;
+    ExecutableCache executables_;
     std::atomic<uint32_t> part_count_;
     std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> made_{0};

@@ -135,8 +135,8 @@ const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, C
     // The driver reads what they point to, and changes nothing.
     auto* const begin = const_cast<std::byte*>(launch.arguments.data());
     pointers_.clear();
-    for (const KernelLayout::Place& place : launch.layout->parameters)
-        pointers_.push_back(begin + place.offset);
+    for (const KernelLayout::Parameter& parameter : launch.layout->parameters)
+        pointers_.push_back(begin + parameter.offset);
     native_.func = launch.kern == nullptr ? launch.func : nullptr;
     native_.kern = launch.kern;
     native_.ctx = context;
@@ -159,7 +159,7 @@ std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number) 
     return text;
 }
 
-void refuse_unmovable(const Driver& driver, CUgraph graph) {
+void check_movable(const Driver& driver, CUgraph graph) {
     const auto natives = native_nodes(driver, graph);
     for (std::size_t i = 0; i < natives.size(); i++) {
         CUgraphNodeType kind{};
@@ -172,11 +172,11 @@ void refuse_unmovable(const Driver& driver, CUgraph graph) {
 GraphNodes::GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,
                        const std::function<Device&(int32_t)>& device_of)
     : cache_(cache), driver_(driver) {
-    told_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
+    attribute_ids_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
     read_level(graph, GCX_NO_NODE);
     find_device(device_of);
     find_parts();
-    const Device::PrimaryHold primary = device_->hold_primary();
+    const Device::PrimaryContextRef primary = device_->retain_primary();
     const ScopedCurrent current(driver, primary.context());
     for (GraphNode& node : nodes) {
         if (node.is_kernel())
@@ -233,7 +233,7 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, node.native, &params);
     if (params.ctx != nullptr)
-        keep_context(params.ctx, number);
+        keep_captured_context(params.ctx, number);
     KernelLaunch& launch = node.kernel;
     launch.func = params.func;
     launch.kern = params.kern;
@@ -247,7 +247,7 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
 }
 
 // Before anything is asked of the context: one of gcx's may be cached, where others push it out.
-void GraphNodes::keep_context(CUcontext context, uint32_t number) {
+void GraphNodes::keep_captured_context(CUcontext context, uint32_t number) {
     const auto is_it = [&](const CapturedContext& one) { return one.native == context; };
     if (std::any_of(captured_in.begin(), captured_in.end(), is_it))
         return;
@@ -288,12 +288,12 @@ void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PAR
 }
 
 void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
-    std::vector<unsigned> told;
-    for (const unsigned id : told_) {
+    std::vector<unsigned> supported;
+    for (const unsigned id : attribute_ids_) {
         const auto attribute = read_attribute(driver_, node.native, id);
         if (!attribute)
             continue;
-        told.push_back(id);
+        supported.push_back(id);
         int flag = 0;
         std::memcpy(&flag, attribute->value.data(), sizeof flag);
         if (id == cu::kAttributeDeviceUpdatable && flag != 0)
@@ -304,8 +304,8 @@ void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
         if (*attribute != default_attribute(id))
             node.kernel.attributes.push_back(*attribute);
     }
-    if (!std::exchange(asked_, true))
-        told_ = std::move(told);
+    if (!std::exchange(attributes_known_, true))
+        attribute_ids_ = std::move(supported);
 }
 
 void GraphNodes::read_edges(GraphLevel& level) {
@@ -348,15 +348,16 @@ GraphNodes::layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
         GCX_CALL(driver_, cuFuncGetName, &name, func);
     layout->name = name;
     for (std::size_t i = 0;; i++) {
-        KernelLayout::Place place{};
+        KernelLayout::Parameter parameter{};
         const CUresult result =
-            kern != nullptr ? driver_.cuKernelGetParamInfo(kern, i, &place.offset, &place.size)
-                            : driver_.cuFuncGetParamInfo(func, i, &place.offset, &place.size);
+            kern != nullptr
+                ? driver_.cuKernelGetParamInfo(kern, i, &parameter.offset, &parameter.size)
+                : driver_.cuFuncGetParamInfo(func, i, &parameter.offset, &parameter.size);
         if (result == CUDA_ERROR_INVALID_VALUE)
             break; // past the last
         driver_.check(result, kern != nullptr ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo");
-        layout->parameters.push_back(place);
-        layout->bytes = std::max(layout->bytes, place.offset + place.size);
+        layout->parameters.push_back(parameter);
+        layout->bytes = std::max(layout->bytes, parameter.offset + parameter.size);
     }
     found = std::move(layout);
     return found;
@@ -399,7 +400,7 @@ void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
 
 // One for each context that kernels were captured in.
 void GraphNodes::find_parts() {
-    const Device::PrimaryHold primary = device_->hold_primary();
+    const Device::PrimaryContextRef primary = device_->retain_primary();
     std::vector<CUcontext> contexts;
     for (uint32_t i = 0; i < nodes.size(); i++) {
         GraphNode& node = nodes[i];
@@ -421,16 +422,16 @@ void GraphNodes::find_parts() {
     if (contexts.empty())
         contexts.push_back(primary.context());
     part_count_ = static_cast<uint32_t>(contexts.size());
-    place_copies();
+    assign_copies();
     for (GraphNode& node : nodes) {
-        if (node.has_place() && !node.is_kernel())
+        if (node.has_context() && !node.is_kernel())
             node.captured = contexts[node.part];
     }
 }
 
 // Those whose context CUDA doesn't tell go with the kernel before them, or else after them; in a
 // child graph without kernels, with the node that stands for it.
-void GraphNodes::place_copies() {
+void GraphNodes::assign_copies() {
     constexpr uint32_t kNone = GCX_NO_NODE;
     std::vector<uint32_t> nearest(nodes.size(), kNone); // the part of a kernel near a node
     for (uint32_t i = 0; i < nodes.size(); i++) {
@@ -479,7 +480,7 @@ void GraphNodes::set_part(std::span<const uint32_t> numbers, uint32_t part) {
     part_count_ = std::max(part_count_, part + 1);
 }
 
-void GraphNodes::take_parts(const GraphNodes& other) {
+void GraphNodes::copy_parts(const GraphNodes& other) {
     for (std::size_t i = 0; i < nodes.size(); i++)
         nodes[i].part = other.nodes[i].part;
     part_count_ = other.part_count_;
@@ -522,13 +523,13 @@ MovableGraph::MovableGraph(ContextCache& cache, const Driver& driver, CUgraph ca
     const CUresult result = driver.cuGraphClone(&graph_, captured);
     if (result != CUDA_SUCCESS) {
         graph_ = nullptr;
-        refuse_unmovable(driver, captured);
+        check_movable(driver, captured);
         driver.check(result, "cuGraphClone");
     }
     try {
         nodes_ = std::make_unique<GraphNodes>(cache, driver, graph_, device_of);
     } catch (...) {
-        give_back([&] { return driver.cuGraphDestroy(graph_); });
+        retry_once([&] { return driver.cuGraphDestroy(graph_); });
         throw;
     }
 }
@@ -543,16 +544,16 @@ MovableGraph::~MovableGraph() {
 
 void MovableGraph::destroy() {
     if (graph_ != nullptr)
-        driver_.check(give_back([&] { return driver_.cuGraphDestroy(graph_); }), "cuGraphDestroy");
+        driver_.check(retry_once([&] { return driver_.cuGraphDestroy(graph_); }), "cuGraphDestroy");
     graph_ = nullptr;
 }
 
-CUcontext MovableGraph::context_for(const GraphNode& node, Targets targets) {
-    const Target& target = targets[targets.size() == 1 ? 0 : node.part];
+CUcontext MovableGraph::context_for(const GraphNode& node, std::span<const PartTarget> targets) {
+    const PartTarget& target = targets[targets.size() == 1 ? 0 : node.part];
     return target.context != nullptr ? target.context : node.captured;
 }
 
-void MovableGraph::check_grids(Targets targets) const {
+void MovableGraph::check_grids(std::span<const PartTarget> targets) const {
     const auto& nodes = nodes_->nodes;
     for (uint32_t i = 0; i < nodes.size(); i++) {
         const KernelLaunch& launch = nodes[i].kernel;
@@ -570,7 +571,7 @@ void MovableGraph::check_grids(Targets targets) const {
     }
 }
 
-CUgraphExec MovableGraph::instantiate(Targets targets, bool node_priorities) {
+CUgraphExec MovableGraph::instantiate(std::span<const PartTarget> targets, bool node_priorities) {
     const RelaxedCapture relaxed(driver_);
     move_to(targets);
     CUgraphExec made = nullptr;
@@ -585,32 +586,32 @@ KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch)
     return std::exchange(node.kernel, std::move(launch));
 }
 
-void MovableGraph::in_contexts(std::span<const Placed> wanted,
-                               const std::function<void(const Placed&)>& body) const {
+void MovableGraph::in_contexts(std::span<const NodeTarget> wanted,
+                               const std::function<void(const NodeTarget&)>& body) const {
     std::vector<CUcontext> contexts;
-    for (const Placed& one : wanted) {
+    for (const NodeTarget& one : wanted) {
         if (std::find(contexts.begin(), contexts.end(), one.context) == contexts.end())
             contexts.push_back(one.context);
     }
     for (CUcontext context : contexts) {
         const ScopedCurrent current(driver_, context);
-        for (const Placed& one : wanted) {
+        for (const NodeTarget& one : wanted) {
             if (one.context == context)
                 body(one);
         }
     }
 }
 
-void MovableGraph::move_to(Targets targets) {
-    std::vector<Placed> elsewhere;
-    elsewhere.reserve(nodes().size());
+void MovableGraph::move_to(std::span<const PartTarget> targets) {
+    std::vector<NodeTarget> moves;
+    moves.reserve(nodes().size());
     for (uint32_t i = 0; i < nodes().size(); i++) {
         const GraphNode& node = nodes()[i];
         CUcontext const context = context_for(node, targets);
-        if (node.has_place() && node.at != context)
-            elsewhere.push_back({i, context});
+        if (node.has_context() && node.at != context)
+            moves.push_back({i, context});
     }
-    in_contexts(elsewhere, [this](const Placed& one) {
+    in_contexts(moves, [this](const NodeTarget& one) {
         GraphNode& node = nodes_->nodes[one.number];
         node.at = nullptr; // until it is known
         if (node.is_kernel())
@@ -628,7 +629,7 @@ void MovableGraph::check_set(CUresult result, const char* function, uint32_t num
 }
 
 // Wants the context to be current.
-void MovableGraph::move_kernel(const Placed& where) {
+void MovableGraph::move_kernel(const NodeTarget& where) {
     const GraphNode& node = nodes()[where.number];
     check_set(
         driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, where.context)),
@@ -643,7 +644,7 @@ void MovableGraph::move_kernel(const Placed& where) {
 }
 
 // A memcpy or memset node. No driver before 13.2 tells the context that one has.
-void MovableGraph::move_copy(const Placed& where) {
+void MovableGraph::move_copy(const NodeTarget& where) {
     const GraphNode& node = nodes()[where.number];
     CUgraphNodeParams params{};
     if (node.kind == GCX_GRAPH_NODE_MEMCPY) {
@@ -676,7 +677,7 @@ void MovableGraph::compare_copy(uint32_t number) const {
              describe_node(nodes(), number) + ": the driver has other parameters than it was told");
 }
 
-void MovableGraph::compare_kernel(const Placed& where) const {
+void MovableGraph::compare_kernel(const NodeTarget& where) const {
     const KernelLaunch& wanted = nodes()[where.number].kernel;
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[where.number].native, &params);
@@ -693,12 +694,12 @@ void MovableGraph::compare_kernel(const Placed& where) const {
     if (grid != wanted.grid || block != wanted.block ||
         params.sharedMemBytes != wanted.shared_bytes)
         refuse("grid, block or shared memory");
-    const auto& places = wanted.layout->parameters;
-    if (places.empty() || params.kernelParams == nullptr)
+    const auto& parameters = wanted.layout->parameters;
+    if (parameters.empty() || params.kernelParams == nullptr)
         return;
-    for (std::size_t i = 0; i < places.size(); i++) {
-        if (std::memcmp(params.kernelParams[i], wanted.arguments.data() + places[i].offset,
-                        places[i].size) != 0)
+    for (std::size_t i = 0; i < parameters.size(); i++) {
+        if (std::memcmp(params.kernelParams[i], wanted.arguments.data() + parameters[i].offset,
+                        parameters[i].size) != 0)
             refuse("arguments");
     }
 }

@@ -18,13 +18,13 @@ namespace gcx {
 
 // A kernel's name, and where its parameters lie.
 struct KernelLayout {
-    struct Place {
+    struct Parameter {
         std::size_t offset;
         std::size_t size;
-        bool operator==(const Place&) const = default;
+        bool operator==(const Parameter&) const = default;
     };
     std::string name;
-    std::vector<Place> parameters;
+    std::vector<Parameter> parameters;
     std::size_t bytes = 0; // to the end of the last
 };
 
@@ -79,7 +79,7 @@ struct GraphNode {
 
     bool is_kernel() const { return kind == GCX_GRAPH_NODE_KERNEL; }
     // Whether it runs in a context.
-    bool has_place() const {
+    bool has_context() const {
         return is_kernel() || kind == GCX_GRAPH_NODE_MEMCPY || kind == GCX_GRAPH_NODE_MEMSET;
     }
 };
@@ -122,7 +122,7 @@ class GraphNodes {
     // Puts nodes into a part, which may be the next one.
     void set_part(std::span<const uint32_t> numbers, uint32_t part);
     // The parts of another graph with the same nodes.
-    void take_parts(const GraphNodes& other);
+    void copy_parts(const GraphNodes& other);
 
     std::vector<GraphNode> nodes;
     std::vector<GraphLevel> levels;
@@ -140,17 +140,17 @@ class GraphNodes {
     void read_attributes(GraphNode& node, uint32_t number);
     void read_edges(GraphLevel& level);
     std::shared_ptr<const KernelLayout> layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params);
-    void keep_context(CUcontext context, uint32_t number);
+    void keep_captured_context(CUcontext context, uint32_t number);
     void find_device(const std::function<Device&(int32_t)>& device_of);
     void find_parts();
-    void place_copies();
+    void assign_copies();
 
     ContextCache& cache_;
     const Driver& driver_;
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;
-    std::vector<unsigned> told_; // the attributes of kernel nodes that the driver knows
-    bool asked_ = false;         // whether the driver was asked which it tells
+    std::vector<unsigned> attribute_ids_; // the attributes of kernel nodes that the driver knows
+    bool attributes_known_ = false;       // whether the driver was asked which it tells
     std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
     struct Occupancy {
         const void* kernel;
@@ -165,7 +165,19 @@ class GraphNodes {
 std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id);
 
 // Refuses a graph by the kind of the node that can't be moved, if that is what is wrong with it.
-void refuse_unmovable(const Driver& driver, CUgraph graph);
+void check_movable(const Driver& driver, CUgraph graph);
+
+// Where a part of a graph runs.
+struct PartTarget {
+    // What names the place for good: 0 where the part was captured, GreenContext::id, or of a
+    // context that isn't gcx's the driver's id and kForeign.
+    static constexpr uint64_t kExternal = uint64_t{1} << 63;
+    uint64_t id = 0;
+    CUcontext context = nullptr;  // null: where it was captured
+    uint32_t sm_count = 0;        // 0: where it was captured
+    ContextCache::Ref keep_alive; // of a context of gcx
+};
+using PartTargets = std::vector<PartTarget>;
 
 // One graph, whose nodes are told their contexts anew for each executable: that costs a fraction of
 // a copy for each. One thread at a time.
@@ -182,38 +194,32 @@ class MovableGraph {
     const std::vector<GraphNode>& nodes() const { return nodes_->nodes; }
     const std::vector<CapturedContext>& captured_in() const { return nodes_->captured_in; }
 
-    // Where parts are to run: by part, or one for all.
-    struct Target {
-        CUcontext context; // null: where each node was captured
-        uint32_t sm_count; // 0: not asked
-    };
-    using Targets = std::span<const Target>;
-    static CUcontext context_for(const GraphNode& node, Targets targets);
+    static CUcontext context_for(const GraphNode& node, std::span<const PartTarget> targets);
     // Refuses cooperative grids that are too large.
-    void check_grids(Targets targets) const;
+    void check_grids(std::span<const PartTarget> targets) const;
     // An executable whose parts run there.
-    CUgraphExec instantiate(Targets targets, bool node_priorities);
+    CUgraphExec instantiate(std::span<const PartTarget> targets, bool node_priorities);
     // A kernel has other parameters from the next executable on; gives the former.
     KernelLaunch exchange_kernel(uint32_t number, KernelLaunch launch);
     // Gives it back to the driver. Throws, and changes nothing, if that refuses.
     void destroy();
 
     // A node, and the context that it is to run in.
-    struct Placed {
+    struct NodeTarget {
         uint32_t number;
         CUcontext context;
     };
     // Calls the body for each while its context is current.
-    void in_contexts(std::span<const Placed> wanted,
-                     const std::function<void(const Placed&)>& body) const;
+    void in_contexts(std::span<const NodeTarget> wanted,
+                     const std::function<void(const NodeTarget&)>& body) const;
 
   private:
-    void move_to(Targets targets);
-    void move_kernel(const Placed& where);
-    void move_copy(const Placed& where);
+    void move_to(std::span<const PartTarget> targets);
+    void move_kernel(const NodeTarget& where);
+    void move_copy(const NodeTarget& where);
     void check_set(CUresult result, const char* function, uint32_t number) const;
     void compare_copy(uint32_t number) const;
-    void compare_kernel(const Placed& where) const;
+    void compare_kernel(const NodeTarget& where) const;
 
     const Driver& driver_;
     CUgraph graph_ = nullptr;

@@ -37,20 +37,20 @@ class PendingWork {
 
     // Whether the work has finished. Asks the driver, unless the answer is known, so the caller is
     // in relaxed mode.
-    bool passed(const Driver& driver, const RelaxedCapture& relaxed);
+    bool finished(const Driver& driver, const RelaxedCapture& relaxed);
     // The same without asking the driver.
-    bool known_to_have_passed() const { return passed_.load(std::memory_order_acquire); }
+    bool known_finished() const { return finished_.load(std::memory_order_acquire); }
     // Makes later work of the stream wait for it.
     void make_wait(const Driver& driver, CUstream stream) const;
     // Waits for it in the calling thread.
     void synchronize(const Driver& driver) const;
 
   private:
-    friend class Leases;
+    friend class LeaseManager;
     friend class Lease;
     // Keeps a context until an event: a program may still name the streams of a context whose work
     // is unfinished, and destroying the context would take them away.
-    struct Kept {
+    struct KeptContext {
         ContextCache::Ref context;
         std::shared_ptr<EventPool::Event> until;
     };
@@ -65,12 +65,12 @@ class PendingWork {
     void release_all(std::vector<ContextCache::Ref>& released);
 
     const std::shared_ptr<EventPool::Event> event_;
-    std::atomic<bool> passed_{false};
+    std::atomic<bool> finished_{false};
     // The rest is guarded by the mutex of Leases once the entry is registered there, and by that of
     // its lease before.
     bool registered_ = false;
-    AtomSet frontier_;       // the atoms on which no newer entry implies it
-    std::vector<Kept> kept_; // its own context comes first
+    AtomSet frontier_;                  // the atoms on which no newer entry implies it
+    std::vector<KeptContext> contexts_; // its own context comes first
     // Entries of other streams that this one implies, because the stream was made to wait for them.
     std::vector<std::shared_ptr<PendingWork>> implies_;
 };
@@ -81,7 +81,7 @@ using PendingWorks = std::vector<std::shared_ptr<PendingWork>>;
 struct LeaseTerms {
     std::string name;
     bool shared = false;
-    uint32_t own_sm_count = 0;       // of a shared one: SMs that are to be its alone
+    uint32_t exclusive_sm_count = 0; // of a shared one: SMs that are to be its alone
     bool require_workqueues = false; // [13.1+] refused where the driver has none
     std::shared_ptr<const reservations::Record>
         reservation;           // whose SMs it has; null: any of the device
@@ -108,7 +108,7 @@ class Lease {
     std::string label() const { return lease_label(id, terms.name); }
 
     struct State {
-        Reservationing holding;
+        SmAllocator::Allocation allocation;
         uint64_t changes = 0;
         uint32_t streams = 0;
         bool released = false;
@@ -126,10 +126,10 @@ class Lease {
     void synchronize(EventPool& events);
     // Everything that submits to its streams on behalf of gcx passes here, so that it comes before
     // or after a change and never in between, where nothing would wait for it.
-    Gate& gate() { return gate_; }
+    SubmitLock& submit_lock() { return submit_lock_; }
 
   private:
-    friend class Leases;
+    friend class LeaseManager;
     friend class LeaseStream;
 
     // Work of a former holder that the streams wait for.
@@ -145,29 +145,29 @@ class Lease {
     struct Target {
         uint64_t placement = 0;
         ContextCache::Ref context;
-        PendingWorks behind; // what its work waits for
+        PendingWorks wait_for; // what its work waits for
     };
     Target target(ContextCache& cache, uint64_t waited);
     // The context of a new stream.
-    ContextCache::Ref start(ContextCache& cache);
+    ContextCache::Ref start_context(ContextCache& cache);
     // Ends a deferred change once the gained SMs are free.
     void end_deferral();
     // Notes what the streams have in flight, as part of left_.
     void record_work();
     // Notes work that a stream leaves behind.
-    void leave(std::shared_ptr<PendingWork> work);
+    void add_work(std::shared_ptr<PendingWork> work);
     // The same of a stream that is closed.
-    void leave_closed(const std::shared_ptr<PendingWork>& work,
-                      const std::shared_ptr<PendingWork>& chained_behind);
+    void add_closed_work(const std::shared_ptr<PendingWork>& work,
+                         const std::shared_ptr<PendingWork>& chained);
     // What a stream of this context waits for before it is closed, so that its work implies that;
     // null: nothing, unless too many closed streams have unfinished work.
-    std::shared_ptr<PendingWork> to_chain_behind(const GreenContext& context,
-                                                 const RelaxedCapture& relaxed);
+    std::shared_ptr<PendingWork> find_work_to_chain(const GreenContext& context,
+                                                    const RelaxedCapture& relaxed);
     // Drops what of the work that the streams left has finished, and the contexts that were kept
     // for it.
     void drop_finished(std::vector<ContextCache::Ref>& contexts);
     // Unfinished work of closed streams, and some that may have finished.
-    PendingWorks closed();
+    PendingWorks closed_work();
 
     void check_unreleased() const;
     ContextKey key(const AtomSet& set) const;
@@ -176,31 +176,31 @@ class Lease {
     void check_unreleased_locked() const;
 
     Publisher& publisher_;
-    Gate gate_;
+    SubmitLock submit_lock_;
     // Held while streams move and while their work is recorded. Comes before mutex_; never taken
     // under the mutex of Leases, since the driver is called under it.
-    std::mutex following_;
-    std::vector<LeaseStream*> own_streams_;
+    std::mutex streams_mutex_;
+    std::vector<LeaseStream*> streams_;
 
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
     // Counts the moments from which on streams belong elsewhere: changes, and ends of deferrals.
     std::atomic<uint64_t> placement_{0};
     // Whether the streams stay in stays_ until the SMs of a deferred change are free.
-    std::atomic<bool> deferred_{false};
-    Reservationing holding_;
+    std::atomic<bool> is_deferred_{false};
+    SmAllocator::Allocation allocation_;
     ContextCache::Ref context_;
-    ContextCache::Ref stays_;
+    ContextCache::Ref former_context_;
     std::optional<Workqueue> workqueue_;
     // Keeps the SMs from other processes until the lease is released, however long the object
     // lives.
     std::shared_ptr<const reservations::Reservation> reservation_;
     bool released_ = false;
-    uint32_t streams_ = 0;
+    uint32_t stream_count_ = 0;
     std::vector<Awaited> awaited_;
-    std::size_t look_at_ = 0; // in awaited_, which entry is to be asked about next
-    PendingWorks left_;       // what its streams left unfinished, not yet registered
-    PendingWorks closed_;     // unfinished work of closed streams, registered or not
+    std::size_t next_query_ = 0; // in awaited_, which entry is to be asked about next
+    PendingWorks unregistered_;  // what its streams left unfinished, not yet registered
+    PendingWorks closed_;        // unfinished work of closed streams, registered or not
 };
 
 // A stream that follows its lease: one native stream after the other.
@@ -211,7 +211,7 @@ class LeaseStream {
     LeaseStream(const LeaseStream&) = delete;
     LeaseStream& operator=(const LeaseStream&) = delete;
 
-    struct At {
+    struct Target {
         CUstream native = nullptr;
         ContextCache::Ref context;
     };
@@ -220,7 +220,7 @@ class LeaseStream {
     enum class Purpose { submit, ask };
     // Where it is, after it has gone where its lease is now, unless it captures a graph or waits
     // for the SMs of a deferred change.
-    At at(Purpose purpose);
+    Target target(Purpose purpose);
     // Gives the native stream up. Throws, and changes nothing, if the driver refuses.
     void close();
     Lease& lease() const { return *lease_; }
@@ -229,12 +229,12 @@ class LeaseStream {
     friend class Lease;
     // These want the lease's following_.
     void follow(Purpose purpose);
-    void move_to(ContextCache::Ref context, const PendingWorks& behind,
+    void move_to(ContextCache::Ref context, const PendingWorks& wait_for,
                  const RelaxedCapture& relaxed);
     // Whether its native stream, which may capture, has work in flight.
     bool is_busy() const;
     // What its native stream, which doesn't capture, has in flight; null if nothing.
-    std::shared_ptr<PendingWork> unfinished(const RelaxedCapture& relaxed);
+    std::shared_ptr<PendingWork> record_unfinished(const RelaxedCapture& relaxed);
     void record_work(const RelaxedCapture& relaxed);
 
     ContextCache& cache_;
@@ -244,14 +244,14 @@ class LeaseStream {
     // Names it in pending work. Also gets it its own native streams back: as it comes and goes
     // between the same contexts, work that waits is in as many native streams as there are
     // contexts, each of which occupies one of the device's queues, and not in one for each move.
-    const uint64_t number_;
+    const uint64_t id_;
     // Guarded by the lease's following_.
     ContextCache::Ref context_;
     CUstream native_ = nullptr;
-    uint64_t followed_ = 0; // the lease's placement
-    uint64_t waited_ = 0;   // the placement whose former holders' work it has waited for
-    uint64_t uses_ = 0;     // how often it was given out to submit
-    uint64_t recorded_ = 0; // of these, those whose work is recorded
+    uint64_t followed_ = 0;    // the lease's placement
+    uint64_t waited_ = 0;      // the placement whose former holders' work it has waited for
+    uint64_t submissions_ = 0; // how often it was given out to submit
+    uint64_t recorded_ = 0;    // of these, those whose work is recorded
 };
 
 } // namespace gcx

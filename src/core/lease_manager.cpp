@@ -21,12 +21,12 @@ std::string count_text(uint32_t sm_count) {
 }
 
 // "64 SMs, at least 40 (min_sm_count)": what a request says.
-std::string request_text(const Wish& wish) {
-    std::string text = count_text(wish.count);
-    if (wish.least != 0)
-        text += format(", at least %u (min_sm_count)", wish.least);
-    if (wish.own != 0)
-        text += format(", %u of them exclusively (exclusive_sm_count)", wish.own);
+std::string request_text(const SmAllocator::Request& request) {
+    std::string text = count_text(request.sm_count);
+    if (request.min_sm_count != 0)
+        text += format(", at least %u (min_sm_count)", request.min_sm_count);
+    if (request.exclusive_sm_count != 0)
+        text += format(", %u of them exclusively (exclusive_sm_count)", request.exclusive_sm_count);
     return text;
 }
 
@@ -41,7 +41,7 @@ std::string reach_label(const Device& device, const LeaseTerms& terms) {
 
 } // namespace
 
-std::optional<Workqueue> Leases::workqueue(const Device& device) {
+std::optional<Workqueue> LeaseManager::workqueue(const Device& device) {
     const Driver& driver = device.driver();
     if (!driver.has(GCX_CAPABILITY_WORKQUEUES))
         return std::nullopt;
@@ -52,27 +52,27 @@ std::optional<Workqueue> Leases::workqueue(const Device& device) {
     return Workqueue{GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, fields.concurrency_limit, 0};
 }
 
-Leases::Shelf& Leases::shelf(Device& device) {
-    std::unique_ptr<Shelf>& found = shelves_[&device];
+LeaseManager::DeviceState& LeaseManager::state_of(Device& device) {
+    std::unique_ptr<DeviceState>& found = device_states_[&device];
     if (found == nullptr)
-        found = std::make_unique<Shelf>(device);
+        found = std::make_unique<DeviceState>(device);
     return *found;
 }
 
-Ledger& Leases::ledger(Shelf& shelf, const std::shared_ptr<Family>& family) {
-    const auto found = shelf.ledgers.find(family);
-    if (found != shelf.ledgers.end())
+SmAllocator& LeaseManager::allocator_of(DeviceState& state, const std::shared_ptr<Family>& family) {
+    const auto found = state.allocators.find(family);
+    if (found != state.allocators.end())
         return found->second;
-    const auto legal = [family](const AtomSet& set) { return family->can_realise(set); };
-    return shelf.ledgers.emplace(family, Ledger(family->shape(), legal)).first->second;
+    const auto legal = [family](const AtomSet& set) { return family->can_make_context(set); };
+    return state.allocators.emplace(family, SmAllocator(family->shape(), legal)).first->second;
 }
 
 // The atoms that leases of other families have; nothing if that isn't known.
-std::optional<AtomSet> Leases::taken_elsewhere(Shelf& shelf,
-                                               const std::shared_ptr<Family>& family) {
+std::optional<AtomSet>
+LeaseManager::taken_by_other_families(DeviceState& state, const std::shared_ptr<Family>& family) {
     AtomSet taken;
-    for (const auto& [other, ledger] : shelf.ledgers) {
-        const AtomSet held = other == family ? AtomSet() : ledger.held();
+    for (const auto& [other, allocator] : state.allocators) {
+        const AtomSet held = other == family ? AtomSet() : allocator.allocated();
         if (held.empty())
             continue;
         const auto found = atoms_meeting(*family, *other, held);
@@ -83,44 +83,44 @@ std::optional<AtomSet> Leases::taken_elsewhere(Shelf& shelf,
     return taken;
 }
 
-AtomSet Leases::usable(Shelf& shelf, const std::shared_ptr<Family>& family) {
-    const auto taken = taken_elsewhere(shelf, family);
+AtomSet LeaseManager::available_atoms(DeviceState& state, const std::shared_ptr<Family>& family) {
+    const auto taken = taken_by_other_families(state, family);
     if (!taken)
         fail(GCX_ERROR_NOT_READY,
              format("there are leases of another family than the %s one on %s, and which SMs the "
                     "atoms of both hold isn't known yet: call gcx_device_map_sms for each",
-                    family_name(family->kind()), shelf.device.label().c_str()));
+                    family_name(family->kind()), state.device.label().c_str()));
     return family->all() - *taken;
 }
 
-bool Leases::grant(Shelf& shelf, Waiter& waiter) {
-    const auto taken = taken_elsewhere(shelf, waiter.family);
+bool LeaseManager::grant(DeviceState& state, Waiter& waiter) {
+    const auto taken = taken_by_other_families(state, waiter.family);
     if (!taken)
         return false;
-    Ledger& ledger = Leases::ledger(shelf, waiter.family);
-    const auto planned =
-        ledger.plan({&waiter.wish, 1}, within(*waiter.family, *waiter.terms) - *taken -
-                                           awaited(shelf, *waiter.family, *waiter.terms, &waiter));
+    SmAllocator& allocator = allocator_of(state, waiter.family);
+    const auto planned = allocator.plan(
+        {&waiter.request, 1}, reachable_atoms(*waiter.family, *waiter.terms) - *taken -
+                                  withheld_atoms(state, *waiter.family, *waiter.terms, &waiter));
     if (!planned)
         return false;
-    shelf.rows[waiter.wish.who].name = waiter.terms->name;
-    ledger.set(waiter.wish.who, planned->front());
+    state.entries[waiter.request.owner].name = waiter.terms->name;
+    allocator.assign(waiter.request.owner, planned->front());
     waiter.granted = planned->front();
     return true;
 }
 
 // Gives those who wait what they can have, in the order in which they came. Whoever can't be served
 // holds up its own queue only.
-void Leases::serve(Shelf& shelf) {
+void LeaseManager::serve_waiters(DeviceState& state) {
     const auto now = Clock::now();
-    std::erase_if(shelf.waiters, [&](const Waiter* waiter) { return waiter->until <= now; });
-    std::set<uint64_t> held_up;
-    for (auto next = shelf.waiters.begin(); next != shelf.waiters.end();) {
-        const uint64_t queue = queue_of(*(*next)->terms);
-        if (!held_up.contains(queue) && grant(shelf, **next)) {
-            next = shelf.waiters.erase(next);
+    std::erase_if(state.waiters, [&](const Waiter* waiter) { return waiter->until <= now; });
+    std::set<uint64_t> blocked_queues;
+    for (auto next = state.waiters.begin(); next != state.waiters.end();) {
+        const uint64_t queue = queue_id(*(*next)->terms);
+        if (!blocked_queues.contains(queue) && grant(state, **next)) {
+            next = state.waiters.erase(next);
         } else {
-            held_up.insert(queue);
+            blocked_queues.insert(queue);
             ++next;
         }
     }
@@ -128,138 +128,139 @@ void Leases::serve(Shelf& shelf) {
 }
 
 template <class Is>
-void Leases::take_out_waiters(Shelf& shelf, const Is& is) {
-    if (std::erase_if(shelf.waiters, [&](const Waiter* waiter) {
+void LeaseManager::remove_waiters(DeviceState& state, const Is& is) {
+    if (std::erase_if(state.waiters, [&](const Waiter* waiter) {
             const bool out = is(*waiter);
             if (out)
-                Publisher::Update(publisher_).remove(waiter->wish.who);
+                Publisher::Update(publisher_).remove(waiter->request.owner);
             return out;
         }) != 0)
-        serve(shelf);
+        serve_waiters(state);
 }
 
 // A thread may wake long after its timeout. Until then its request gets nothing, and holds up none.
-void Leases::take_out_expired(Shelf& shelf) {
-    if (shelf.waiters.empty())
+void LeaseManager::remove_expired_waiters(DeviceState& state) {
+    if (state.waiters.empty())
         return;
     const auto now = Clock::now();
-    take_out_waiters(shelf, [&](const Waiter& waiter) { return waiter.until <= now; });
+    remove_waiters(state, [&](const Waiter& waiter) { return waiter.until <= now; });
 }
 
-void Leases::take_out(Shelf& shelf, uint64_t id) {
-    for (auto& [family, ledger] : shelf.ledgers)
-        ledger.set(id, {});
-    shelf.rows.erase(id);
+void LeaseManager::remove_lease(DeviceState& state, uint64_t id) {
+    for (auto& [family, allocator] : state.allocators)
+        allocator.assign(id, {});
+    state.entries.erase(id);
     Publisher::Update(publisher_).remove(id);
-    serve(shelf);
+    serve_waiters(state);
 }
 
 // "device 0 has 132, of which 40 are free; "decode" has 64, "prefill" 28; 1 waits, the first for 64
 // SMs": for messages. Free is what a request with these terms could be given.
-std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
-                            const LeaseTerms& terms) {
-    const AtomSet within = Leases::within(*family, terms);
-    const AtomSet taken = taken_elsewhere(shelf, family).value_or(family->all());
+std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_ptr<Family>& family,
+                                         const LeaseTerms& terms) {
+    const AtomSet reachable = reachable_atoms(*family, terms);
+    const AtomSet taken = taken_by_other_families(state, family).value_or(family->all());
     AtomSet held;
-    for (const auto& [id, holding] : ledger(shelf, family).holdings())
-        held = held | (terms.shared ? holding.own : holding.all());
-    const AtomSet free = within - taken - held;
-    const AtomSet awaited = free & Leases::awaited(shelf, *family, terms, nullptr);
+    for (const auto& [id, allocation] : allocator_of(state, family).allocations())
+        held = held | (terms.shared ? allocation.exclusive : allocation.all());
+    const AtomSet free = reachable - taken - held;
+    const AtomSet withheld = free & withheld_atoms(state, *family, terms, nullptr);
     std::string text =
-        format("%s has %u, of which %u are free", reach_label(shelf.device, terms).c_str(),
-               family->sm_count(within), family->sm_count(free - awaited));
-    if (!awaited.empty())
-        text += format(" and %u awaited in reservations", family->sm_count(awaited));
-    for (const auto& [its_family, ledger] : shelf.ledgers) {
-        for (const auto& [id, holding] : ledger.holdings()) {
-            const auto row = shelf.rows.find(id);
-            if (row == shelf.rows.end())
+        format("%s has %u, of which %u are free", reach_label(state.device, terms).c_str(),
+               family->sm_count(reachable), family->sm_count(free - withheld));
+    if (!withheld.empty())
+        text += format(" and %u awaited in reservations", family->sm_count(withheld));
+    for (const auto& [its_family, allocator] : state.allocators) {
+        for (const auto& [id, allocation] : allocator.allocations()) {
+            const auto entry = state.entries.find(id);
+            if (entry == state.entries.end())
                 continue;
-            uint32_t has = its_family->sm_count(holding.all());
+            uint32_t has = its_family->sm_count(allocation.all());
             if (terms.reservation != nullptr) { // of the reservation's
-                const auto met = atoms_meeting(*family, *its_family, holding.all());
-                has = met ? family->sm_count(*met & within) : has;
+                const auto met = atoms_meeting(*family, *its_family, allocation.all());
+                has = met ? family->sm_count(*met & reachable) : has;
             }
             if (has != 0)
-                text += format("; %s has %u", lease_label(id, row->second.name).c_str(), has);
+                text += format("; %s has %u", lease_label(id, entry->second.name).c_str(), has);
         }
     }
     const Waiter* first = nullptr;
     std::size_t waiters = 0;
-    for (const Waiter* waiter : shelf.waiters) {
-        if (queue_of(*waiter->terms) != queue_of(terms))
+    for (const Waiter* waiter : state.waiters) {
+        if (queue_id(*waiter->terms) != queue_id(terms))
             continue;
         first = first == nullptr ? waiter : first;
         waiters++;
     }
     if (first != nullptr)
         text += format("; %zu wait%s, the first for %s", waiters, waiters == 1 ? "s" : "",
-                       count_text(first->wish.count).c_str());
+                       count_text(first->request.sm_count).c_str());
     return text;
 }
 
 // The atoms that a lease can have, whoever has them.
-AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
+AtomSet LeaseManager::reachable_atoms(const Family& family, const LeaseTerms& terms) {
     return terms.reservation != nullptr ? terms.reservation_atoms : family.all();
 }
 
-uint64_t Leases::queue_of(const LeaseTerms& terms) {
+uint64_t LeaseManager::queue_id(const LeaseTerms& terms) {
     return terms.reservation != nullptr ? terms.reservation->id : 0;
 }
 
-bool Leases::has_waiters(const Shelf& shelf, const LeaseTerms& terms) {
-    return std::any_of(shelf.waiters.begin(), shelf.waiters.end(), [&](const Waiter* waiter) {
-        return queue_of(*waiter->terms) == queue_of(terms);
+bool LeaseManager::has_waiters(const DeviceState& state, const LeaseTerms& terms) {
+    return std::any_of(state.waiters.begin(), state.waiters.end(), [&](const Waiter* waiter) {
+        return queue_id(*waiter->terms) == queue_id(terms);
     });
 }
 
 // A lease outside of reservations may have the SMs of one, and would otherwise starve who waits in
 // it. Between families of which it isn't known which SMs the atoms hold, nothing is kept.
-AtomSet Leases::awaited(const Shelf& shelf, const Family& family, const LeaseTerms& terms,
-                        const Waiter* before) {
+AtomSet LeaseManager::withheld_atoms(const DeviceState& state, const Family& family,
+                                     const LeaseTerms& terms, const Waiter* before) {
     AtomSet atoms;
     if (terms.reservation != nullptr)
         return atoms;
-    for (const Waiter* waiter : shelf.waiters) {
+    for (const Waiter* waiter : state.waiters) {
         if (waiter == before)
             break;
         if (waiter->terms->reservation != nullptr)
-            atoms = atoms |
-                    atoms_meeting(family, *waiter->family, within(*waiter->family, *waiter->terms))
-                        .value_or(AtomSet());
+            atoms = atoms | atoms_meeting(family, *waiter->family,
+                                          reachable_atoms(*waiter->family, *waiter->terms))
+                                .value_or(AtomSet());
     }
     return atoms;
 }
 
-void Leases::check_possible(const Shelf& shelf, const std::shared_ptr<Family>& family,
-                            std::span<const Wish> wishes, const LeaseTerms& terms,
-                            const std::string& requested) {
-    const AtomSet within = Leases::within(*family, terms);
-    const Ledger empty(family->shape(),
-                       [&](const AtomSet& set) { return family->can_realise(set); });
-    if (empty.plan(wishes, within))
+void LeaseManager::check_feasible(const DeviceState& state, const std::shared_ptr<Family>& family,
+                                  std::span<const SmAllocator::Request> requests,
+                                  const LeaseTerms& terms, const std::string& requested) {
+    const AtomSet reachable = reachable_atoms(*family, terms);
+    const SmAllocator empty(family->shape(),
+                            [&](const AtomSet& set) { return family->can_make_context(set); });
+    if (empty.plan(requests, reachable))
         return;
-    const std::string where = reach_label(shelf.device, terms);
+    const std::string where = reach_label(state.device, terms);
     std::string problem;
     // Of shared leases, and where less is acceptable, the arithmetic is not a split's.
-    if (std::none_of(wishes.begin(), wishes.end(),
-                     [](const Wish& wish) { return wish.shared || wish.least != 0; })) {
+    if (std::none_of(requests.begin(), requests.end(), [](const SmAllocator::Request& request) {
+            return request.shared || request.min_sm_count != 0;
+        })) {
         std::vector<uint32_t> counts;
-        for (const Wish& wish : wishes)
-            counts.push_back(wish.count);
-        problem = plan_problem(family->shape(), within, counts, where.c_str());
+        for (const SmAllocator::Request& request : requests)
+            counts.push_back(request.sm_count);
+        problem = split_problem(family->shape(), reachable, counts, where.c_str());
     }
     if (problem.empty())
-        problem = format("%s has %u", where.c_str(), family->sm_count(within));
+        problem = format("%s has %u", where.c_str(), family->sm_count(reachable));
     fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
          "requested " + requested + ": " + problem + "; request fewer SMs");
 }
 
-bool Leases::is_cancelled(const LeaseRequest& request) {
+bool LeaseManager::is_cancelled(const LeaseRequest& request) {
     return request.cancel != nullptr && request.cancel->signalled();
 }
 
-std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
+std::shared_ptr<Lease> LeaseManager::acquire(Device& device, const LeaseRequest& request) {
     const auto family = device.family(request.family);
     const bool shared = request.terms.shared;
     if (request.terms.require_workqueues)
@@ -268,45 +269,48 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
     const auto until = request.timeout_ms == GCX_FOREVER
                            ? Clock::time_point::max()
                            : Clock::now() + std::chrono::milliseconds(request.timeout_ms);
-    Waiter waiter{{0, request.sm_count, request.least, shared, request.terms.own_sm_count},
-                  family,
-                  &request.terms,
-                  request.cancel,
-                  until,
-                  {}};
+    Waiter waiter{
+        {0, request.sm_count, request.min_sm_count, shared, request.terms.exclusive_sm_count},
+        family,
+        &request.terms,
+        request.cancel,
+        until,
+        {}};
     Lock lock(mutex_);
-    Shelf& shelf = this->shelf(device);
-    take_out_expired(shelf);
-    waiter.wish.who = next_id_++;
-    if (is_cancelled(request) || has_waiters(shelf, request.terms) || !grant(shelf, waiter)) {
-        check_possible(shelf, family, {&waiter.wish, 1}, request.terms, request_text(waiter.wish));
-        usable(shelf, family); // throws if it isn't known
-        wait(lock, shelf, waiter, request);
+    DeviceState& state = state_of(device);
+    remove_expired_waiters(state);
+    waiter.request.owner = next_id_++;
+    if (is_cancelled(request) || has_waiters(state, request.terms) || !grant(state, waiter)) {
+        check_feasible(state, family, {&waiter.request, 1}, request.terms,
+                       request_text(waiter.request));
+        available_atoms(state, family); // throws if it isn't known
+        wait(lock, state, waiter, request);
     }
     lock.unlock();
-    return make(shelf, request, waiter);
+    return make_lease(state, request, waiter);
 }
 
 // A request is granted or refused for good under the mutex: by serve, by a signal, or by its
 // timeout, whether its thread has woken or not.
-void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request) {
+void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
+                        const LeaseRequest& request) {
     const auto over = [&] { return waiter.granted.has_value() || is_cancelled(request); };
     if (request.timeout_ms != 0 && !is_cancelled(request)) {
-        shelf.waiters.push_back(&waiter);
+        state.waiters.push_back(&waiter);
         if (publisher_.active())
             Publisher::Update(publisher_)
-                .put(row_of(shelf.device, *waiter.family, *waiter.terms, waiter.wish));
+                .put(row_of(state.device, *waiter.family, *waiter.terms, waiter.request));
         if (request.timeout_ms == GCX_FOREVER)
             changed_.wait(lock, over);
         else
             changed_.wait_until(lock, waiter.until, over);
         if (waiter.granted)
             return;
-        take_out_waiters(shelf, [&](const Waiter& other) { return &other == &waiter; });
-        Publisher::Update(publisher_).remove(waiter.wish.who);
+        remove_waiters(state, [&](const Waiter& other) { return &other == &waiter; });
+        Publisher::Update(publisher_).remove(waiter.request.owner);
     }
-    const std::string requested = request_text(waiter.wish);
-    const std::string who = holders(shelf, waiter.family, request.terms);
+    const std::string requested = request_text(waiter.request);
+    const std::string who = describe_usage(state, waiter.family, request.terms);
     if (is_cancelled(request))
         fail(GCX_ERROR_NOT_PERMITTED,
              format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
@@ -318,123 +322,124 @@ void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& 
     fail(GCX_ERROR_ALREADY_ACQUIRED,
          format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
                 who.c_str(),
-                waiter.wish.least != 0 ? "lower min_sm_count" : "min_sm_count to accept fewer"));
+                waiter.request.min_sm_count != 0 ? "lower min_sm_count"
+                                                 : "min_sm_count to accept fewer"));
 }
 
 // What was granted becomes a lease.
-std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
-                                    const Waiter& waiter) {
-    const uint64_t id = waiter.wish.who;
+std::shared_ptr<Lease> LeaseManager::make_lease(DeviceState& state, const LeaseRequest& request,
+                                                const Waiter& waiter) {
+    const uint64_t id = waiter.request.owner;
     try {
         const auto lease =
-            std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family, publisher_);
-        lease->workqueue_ = workqueue(shelf.device);
+            std::make_shared<Lease>(id, request.terms, state.device, waiter.family, publisher_);
+        lease->workqueue_ = workqueue(state.device);
         // It was granted. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
-        lease->holding_ = waiter.granted.value();
+        lease->allocation_ = waiter.granted.value();
         lease->reservation_ = request.reservation;
-        const AtomSet atoms = lease->holding_.all();
+        const AtomSet atoms = lease->allocation_.all();
         lease->context_ =
             cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);
         Dropped dropped;
         const Lock lock(mutex_);
-        sweep(shelf, kSwept, dropped);
-        await(shelf, *lease, atoms, 1);
+        sweep_pending(state, kSweptPerChange, dropped);
+        add_awaited(state, *lease, atoms, 1);
         lease->changes_ = 1;
         lease->placement_ = 1;
-        shelf.rows.at(id).lease = lease;
+        state.entries.at(id).lease = lease;
         if (publisher_.active())
-            Publisher::Update(publisher_).put(row_of(*lease, lease->holding_));
+            Publisher::Update(publisher_).put(row_of(*lease, lease->allocation_));
         return lease;
     } catch (...) {
         const Lock lock(mutex_);
-        take_out(shelf, id);
+        remove_lease(state, id);
         throw;
     }
 }
 
-std::vector<Leases::Live> Leases::live(const Device* device) {
+std::vector<LeaseManager::Live> LeaseManager::live(const Device* device) {
     const Lock lock(mutex_);
     std::vector<Live> found;
-    for (const auto& [key, shelf] : shelves_) {
+    for (const auto& [key, state] : device_states_) {
         if (device != nullptr && key != device)
             continue;
-        for (const auto& [id, row] : shelf->rows) {
-            if (row.lease != nullptr)
-                found.push_back(
-                    {id, row.lease->terms, key, row.lease->family, false, row.lease->state(), 0});
+        for (const auto& [id, entry] : state->entries) {
+            if (entry.lease != nullptr)
+                found.push_back({id, entry.lease->terms, key, entry.lease->family, false,
+                                 entry.lease->state(), 0});
         }
     }
     std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
-    for (const auto& [key, shelf] : shelves_) {
+    for (const auto& [key, state] : device_states_) {
         if (device != nullptr && key != device)
             continue;
-        for (const Waiter* waiter : shelf->waiters) {
-            found.push_back({waiter->wish.who,
+        for (const Waiter* waiter : state->waiters) {
+            found.push_back({waiter->request.owner,
                              *waiter->terms,
                              key,
                              waiter->family,
                              true,
                              {},
-                             waiter->wish.count});
+                             waiter->request.sm_count});
         }
     }
     return found;
 }
 
-AtomSet Leases::held(Device& device, const std::shared_ptr<Family>& family) {
+AtomSet LeaseManager::leased_atoms(Device& device, const std::shared_ptr<Family>& family) {
     const Lock lock(mutex_);
-    Shelf& found = shelf(device);
-    return (family->all() - usable(found, family)) | ledger(found, family).held();
+    DeviceState& found = state_of(device);
+    return (family->all() - available_atoms(found, family)) |
+           allocator_of(found, family).allocated();
 }
 
-EventPool& Leases::events(Device& device) {
+EventPool& LeaseManager::events(Device& device) {
     const Lock lock(mutex_);
-    return shelf(device).events;
+    return state_of(device).events;
 }
 
-void Leases::tidy() {
-    std::vector<Shelf*> unused;
+void LeaseManager::drop_finished_work() {
+    std::vector<DeviceState*> unused;
     {
         Dropped dropped;
         const Lock lock(mutex_);
-        for (const auto& [device, shelf] : shelves_) {
-            sweep(*shelf, SIZE_MAX, dropped);
-            for (const auto& [id, row] : shelf->rows) {
-                if (row.lease != nullptr)
-                    row.lease->drop_finished(dropped.contexts);
+        for (const auto& [device, state] : device_states_) {
+            sweep_pending(*state, SIZE_MAX, dropped);
+            for (const auto& [id, entry] : state->entries) {
+                if (entry.lease != nullptr)
+                    entry.lease->drop_finished(dropped.contexts);
             }
-            if (shelf->rows.empty())
-                unused.push_back(shelf.get());
+            if (state->entries.empty())
+                unused.push_back(state.get());
         }
     }
-    for (Shelf* shelf : unused) // they live as long as this
-        shelf->events.clear();
+    for (DeviceState* state : unused) // they live as long as this
+        state->events.clear();
 }
 
-void Leases::signal(Cancel& cancel) {
+void LeaseManager::signal(Cancel& cancel) {
     {
         const Lock lock(mutex_);
         cancel.signalled_.store(true, std::memory_order_release);
-        for (const auto& [device, shelf] : shelves_)
-            take_out_waiters(*shelf,
-                             [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
+        for (const auto& [device, state] : device_states_)
+            remove_waiters(*state, [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
         changed_.notify_all();
     }
     cancel.waits.cancel_all();
 }
 
-void Leases::settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes) {
+void LeaseManager::wait_for_changes(Lock& lock, DeviceState& state, std::span<const Size> sizes) {
     changed_.wait(lock, [&] {
         return std::all_of(sizes.begin(), sizes.end(), [&](const Size& size) {
-            const auto row = shelf.rows.find(size.lease->id);
-            if (row == shelf.rows.end())
+            const auto entry = state.entries.find(size.lease->id);
+            if (entry == state.entries.end())
                 size.lease->check_alive(); // throws
-            return !row->second.changing;
+            return !entry->second.changing;
         });
     });
 }
 
-void Leases::check_together(std::span<const Size> sizes) {
+void LeaseManager::check_same_pool(std::span<const Size> sizes) {
     const Lease& first = *sizes[0].lease;
     for (std::size_t i = 1; i < sizes.size(); i++) {
         const Lease& lease = *sizes[i].lease;
@@ -450,7 +455,7 @@ void Leases::check_together(std::span<const Size> sizes) {
                         first.label().c_str(), first.device.label().c_str(),
                         family_name(first.family->kind()), lease.label().c_str(),
                         lease.device.label().c_str(), family_name(lease.family->kind())));
-        if (queue_of(lease.terms) != queue_of(first.terms))
+        if (queue_id(lease.terms) != queue_id(first.terms))
             fail(
                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 format(
@@ -459,37 +464,39 @@ void Leases::check_together(std::span<const Size> sizes) {
     }
 }
 
-Leases::Wishes Leases::wishes_of(std::span<const Size> sizes) {
-    Wishes wishes;
+LeaseManager::Requests LeaseManager::requests_of(std::span<const Size> sizes) {
+    Requests requests;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
-        wishes.push_back({size.lease->id, size.sm_count, 0, terms.shared, terms.own_sm_count});
+        requests.push_back(
+            {size.lease->id, size.sm_count, 0, terms.shared, terms.exclusive_sm_count});
     }
-    return wishes;
+    return requests;
 }
 
-Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
+LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
+                                                         std::span<const Size> sizes) {
     const auto& family = sizes[0].lease->family;
-    const Ledger& ledger = Leases::ledger(shelf, family);
+    const SmAllocator& allocator = allocator_of(state, family);
     const LeaseTerms& first = sizes[0].lease->terms;
-    AtomSet usable = Leases::usable(shelf, family) & within(*family, first);
+    AtomSet usable = LeaseManager::available_atoms(state, family) & reachable_atoms(*family, first);
     AtomSet theirs;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
-        if (size.sm_count < terms.own_sm_count)
+        if (size.sm_count < terms.exclusive_sm_count)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("requested %u SMs for %s, which was acquired with exclusive_sm_count %u; "
                         "request as many at least",
-                        size.sm_count, size.lease->label().c_str(), terms.own_sm_count));
-        theirs = theirs | ledger.of(size.lease->id).all();
+                        size.sm_count, size.lease->label().c_str(), terms.exclusive_sm_count));
+        theirs = theirs | allocator.of(size.lease->id).all();
     }
-    const Wishes wishes = wishes_of(sizes);
+    const Requests requests = requests_of(sizes);
     // What is free is for those who wait.
-    if (has_waiters(shelf, first))
+    if (has_waiters(state, first))
         usable = usable & theirs;
     else
-        usable = usable - (awaited(shelf, *family, first, nullptr) - theirs);
-    const auto planned = ledger.plan(wishes, usable);
+        usable = usable - (withheld_atoms(state, *family, first, nullptr) - theirs);
+    const auto planned = allocator.plan(requests, usable);
     if (!planned) {
         std::string requested;
         for (const Size& size : sizes)
@@ -497,203 +504,223 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
                 (requested.empty() ? "" : ", ") +
                 (size.sm_count == kRest ? std::string("the rest") : format("%u", size.sm_count)) +
                 " for " + size.lease->label();
-        check_possible(shelf, family, wishes, first, requested);
+        check_feasible(state, family, requests, first, requested);
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("requested %s: %s; release or resize other leases first", requested.c_str(),
-                    holders(shelf, family, first).c_str()));
+                    describe_usage(state, family, first).c_str()));
     }
-    Members members;
+    Transitions transitions;
     for (std::size_t i = 0; i < sizes.size(); i++)
-        members.push_back({sizes[i].lease, ledger.of(sizes[i].lease->id), (*planned)[i], {}});
-    return members;
+        transitions.push_back(
+            {sizes[i].lease, allocator.of(sizes[i].lease->id), (*planned)[i], {}});
+    return transitions;
 }
 
-void Leases::resize(std::span<const Size> sizes, bool deferred) {
-    check_together(sizes);
+void LeaseManager::resize(std::span<const Size> sizes, bool deferred) {
+    check_same_pool(sizes);
     Lock lock(mutex_);
-    Shelf& shelf = this->shelf(sizes[0].lease->device);
-    settle(lock, shelf, sizes);
-    take_out_expired(shelf);
-    change(lock, shelf, plan(shelf, sizes), deferred, nullptr);
+    DeviceState& state = state_of(sizes[0].lease->device);
+    wait_for_changes(lock, state, sizes);
+    remove_expired_waiters(state);
+    apply(lock, state, plan_transitions(state, sizes), deferred, nullptr);
 }
 
-void Leases::prepare(std::span<const Size> sizes) {
-    check_together(sizes);
+void LeaseManager::prepare(std::span<const Size> sizes) {
+    check_same_pool(sizes);
     const Lease& first = *sizes[0].lease;
-    Members members;
+    Transitions transitions;
     {
         Lock lock(mutex_);
-        Shelf& shelf = this->shelf(first.device);
-        settle(lock, shelf, sizes);
-        take_out_expired(shelf);
-        members = plan(shelf, sizes);
+        DeviceState& state = state_of(first.device);
+        wait_for_changes(lock, state, sizes);
+        remove_expired_waiters(state);
+        transitions = plan_transitions(state, sizes);
     }
     std::vector<ContextKey> keys;
-    for (const Member& member : members)
-        keys.push_back(member.lease->key(member.after.all()));
+    for (const Transition& transition : transitions)
+        keys.push_back(transition.lease->key(transition.after.all()));
     const auto nothing = [] {};
     cache_.prepare(keys, nothing, nothing);
     // From now on the layout comes back to these sets, unless a lease was released meanwhile.
     const Lock lock(mutex_);
-    Shelf& shelf = this->shelf(first.device);
-    Reservationings layout;
-    for (const Member& member : members) {
-        if (!shelf.rows.contains(member.lease->id))
+    DeviceState& state = state_of(first.device);
+    SmAllocator::Allocations layout;
+    for (const Transition& transition : transitions) {
+        if (!state.entries.contains(transition.lease->id))
             return;
-        layout.push_back(member.after);
+        layout.push_back(transition.after);
     }
-    ledger(shelf, first.family).remember(wishes_of(sizes), layout);
+    allocator_of(state, first.family).remember(requests_of(sizes), layout);
 }
 
-void Leases::hand_over(Lease& from, Lease& to, bool deferred) {
+void LeaseManager::hand_over(Lease& from, Lease& to, bool deferred) {
     const Size both[] = {{&from, kRest}, {&to, kRest}};
-    check_together(both);
+    check_same_pool(both);
     Lock lock(mutex_);
-    Shelf& shelf = this->shelf(to.device);
-    settle(lock, shelf, both);
-    const Ledger& ledger = Leases::ledger(shelf, to.family);
-    const Reservationing before = ledger.of(from.id);
-    Reservationing after = ledger.of(to.id);
-    const Reservationing has = after;
-    after.own = after.own | before.own;
-    after.shared = (after.shared | before.shared) - after.own;
+    DeviceState& state = state_of(to.device);
+    wait_for_changes(lock, state, both);
+    const SmAllocator& allocator = allocator_of(state, to.family);
+    const SmAllocator::Allocation before = allocator.of(from.id);
+    SmAllocator::Allocation after = allocator.of(to.id);
+    const SmAllocator::Allocation has = after;
+    after.exclusive = after.exclusive | before.exclusive;
+    after.shared = (after.shared | before.shared) - after.exclusive;
     if (!to.terms.shared && !before.shared.empty())
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("%s shares SMs with others, so that %s, which is not shared, can't have them",
                     from.label().c_str(), to.label().c_str()));
-    if (!to.family->can_realise(after.all()))
+    if (!to.family->can_make_context(after.all()))
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("a driver of CUDA %s makes no context of the SMs of both: the odd atom and "
                     "atoms that don't run up to the last can't go together there",
                     version_text(to.device.driver().version()).c_str()));
-    Members members;
-    members.push_back({&from, before, {}, {}});
-    members.push_back({&to, has, after, {}});
-    change(lock, shelf, std::move(members), deferred, &from);
+    Transitions transitions;
+    transitions.push_back({&from, before, {}, {}});
+    transitions.push_back({&to, has, after, {}});
+    apply(lock, state, std::move(transitions), deferred, &from);
 }
 
-bool Leases::release(Lease& lease) {
+bool LeaseManager::release(Lease& lease) {
     Lock lock(mutex_);
-    Shelf& shelf = this->shelf(lease.device);
+    DeviceState& state = state_of(lease.device);
     // Waits for a change of the lease in another thread: at most until its contexts are made.
     changed_.wait(lock, [&] {
-        const auto row = shelf.rows.find(lease.id);
-        return row == shelf.rows.end() || !row->second.changing;
+        const auto entry = state.entries.find(lease.id);
+        return entry == state.entries.end() || !entry->second.changing;
     });
-    if (!shelf.rows.contains(lease.id))
+    if (!state.entries.contains(lease.id))
         return false;
-    Members members;
-    members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}});
-    change(lock, shelf, std::move(members), false, &lease);
+    Transitions transitions;
+    transitions.push_back({&lease, allocator_of(state, lease.family).of(lease.id), {}, {}});
+    apply(lock, state, std::move(transitions), false, &lease);
     return true;
 }
 
-// What nobody else is to get while a change is under way: what is free and is to be given, and what
-// some of its leases share and one is to have alone.
-AtomSet Leases::held_back(const Ledger& ledger, const Members& members) {
-    AtomSet alone;
-    AtomSet after;
-    AtomSet own;
-    for (const Member& member : members) {
-        alone = alone | member.before.own;
-        after = after | member.after.all();
-        own = own | member.after.own;
-    }
-    return (after - ledger.held()) | (own - alone);
-}
-
 // In one order for all, as by those who pass several.
-Few<Gate::Closed, 2> Leases::close_gates(const Members& members) {
-    Few<Lease*, 2> leases;
-    for (const Member& member : members)
-        leases.push_back(member.lease);
+SmallVector<SubmitLock::Exclusive, 2>
+LeaseManager::lock_submitters(const Transitions& transitions) {
+    SmallVector<Lease*, 2> leases;
+    for (const Transition& transition : transitions)
+        leases.push_back(transition.lease);
     std::sort(leases.begin(), leases.end());
-    Few<Gate::Closed, 2> closed;
+    SmallVector<SubmitLock::Exclusive, 2> closed;
     for (Lease* lease : leases)
-        closed.emplace_back(lease->gate());
+        closed.emplace_back(lease->submit_lock());
     return closed;
 }
 
-// Contexts are made and work is asked for without the lock, while the leases are marked, so that
-// other leases go on meanwhile.
-void Leases::change(Lock& lock, Shelf& shelf, Members members, bool deferred,
-                    const Lease* released) {
-    members.remove_if([](const Member& member) { return member.before == member.after; });
-    if (members.empty())
-        return;
-    Ledger& ledger = Leases::ledger(shelf, members[0].lease->family);
-    const uint64_t reserve = next_id_++;
-    const AtomSet alone = held_back(ledger, members);
-    // What is to be shared stays so, also if those who share it now give it up.
-    AtomSet shared;
-    for (const Member& member : members)
-        shared = shared | member.after.shared;
-    ledger.set(reserve, {alone, shared - alone});
-    for (const Member& member : members)
-        shelf.rows.at(member.lease->id).changing = true;
-    lock.unlock();
-    const auto end = [&] {
-        ledger.set(reserve, {});
-        for (const Member& member : members)
-            shelf.rows.at(member.lease->id).changing = false;
-    };
-    Few<Gate::Closed, 2> closed;
-    try {
-        for (Member& member : members) {
-            const AtomSet atoms = member.after.all();
-            if (!atoms.empty() && atoms != member.before.all())
-                member.context = cache_.get(member.lease->key(atoms), ContextCache::Sharing::shared,
-                                            ContextCache::Use::lease);
+// Keeps other changes away from the leases of a change, and from the atoms that they gain, while it
+// lives. Created and destroyed under the manager's mutex.
+class LeaseManager::ChangeMark {
+  public:
+    ChangeMark(DeviceState& state, SmAllocator& allocator, uint64_t placeholder_id,
+               const Transitions& transitions)
+        : state_(state), transitions_(transitions),
+          gained_(allocator, placeholder_id, gained_atoms(allocator, transitions)) {
+        set_changing(true);
+    }
+    ~ChangeMark() { set_changing(false); }
+    ChangeMark(const ChangeMark&) = delete;
+    ChangeMark& operator=(const ChangeMark&) = delete;
+
+  private:
+    // Exclusive: free atoms that are to be assigned, and atoms that some of the leases share and
+    // one is to have exclusively. Shared: atoms that are to be shared stay so, even if all leases
+    // that share them now give them up.
+    static SmAllocator::Allocation gained_atoms(const SmAllocator& allocator,
+                                                const Transitions& transitions) {
+        AtomSet exclusive_before;
+        AtomSet exclusive_after;
+        AtomSet shared_after;
+        for (const Transition& transition : transitions) {
+            exclusive_before = exclusive_before | transition.before.exclusive;
+            exclusive_after = exclusive_after | transition.after.exclusive;
+            shared_after = shared_after | transition.after.shared;
         }
-        closed = close_gates(members);
-        const RelaxedCapture relaxed(shelf.device.driver());
-        // If a later step fails, what is recorded here is registered by the next change.
-        for (const Member& member : members)
-            member.lease->record_work();
+        const AtomSet gained = ((exclusive_after | shared_after) - allocator.allocated()) |
+                               (exclusive_after - exclusive_before);
+        return {gained, shared_after - gained};
+    }
+    void set_changing(bool changing) {
+        for (const Transition& transition : transitions_)
+            state_.entries.at(transition.lease->id).changing = changing;
+    }
+
+    DeviceState& state_;
+    const Transitions& transitions_;
+    SmAllocator::Placeholder gained_;
+};
+
+// Creates contexts and records work without the mutex, so that other leases are not held up. The
+// mark keeps the leases of this change from changing until then.
+void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred,
+                         const Lease* released) {
+    transitions.remove_if(
+        [](const Transition& transition) { return transition.before == transition.after; });
+    if (transitions.empty())
+        return;
+    SmAllocator& allocator = allocator_of(state, transitions[0].lease->family);
+    std::optional<ChangeMark> mark(std::in_place, state, allocator, next_id_++, transitions);
+    lock.unlock();
+    SmallVector<SubmitLock::Exclusive, 2> submit_locks;
+    try {
+        for (Transition& transition : transitions) {
+            const AtomSet atoms = transition.after.all();
+            if (!atoms.empty() && atoms != transition.before.all())
+                transition.context =
+                    cache_.get(transition.lease->key(atoms), ContextCache::Sharing::shared,
+                               ContextCache::Use::lease);
+        }
+        submit_locks = lock_submitters(transitions);
+        const RelaxedCapture relaxed(state.device.driver());
+        // If a later step fails, the next change registers what is recorded here.
+        for (const Transition& transition : transitions)
+            transition.lease->record_work();
     } catch (...) {
         lock.lock();
-        end();
-        serve(shelf);
+        mark.reset();
+        serve_waiters(state);
         throw;
     }
     Dropped dropped;
     lock.lock();
-    end();
-    for (const Member& member : members)
-        ledger.set(member.lease->id, member.after);
-    commit(shelf, members, deferred, dropped);
-    publish_changes(members);
-    closed.clear();
+    mark.reset();
+    for (const Transition& transition : transitions)
+        allocator.assign(transition.lease->id, transition.after);
+    commit(state, transitions, deferred, dropped);
+    publish_transitions(transitions);
+    submit_locks.clear();
     if (released != nullptr)
-        shelf.rows.erase(released->id);
-    serve(shelf);
-    const bool last = shelf.rows.empty();
+        state.entries.erase(released->id);
+    serve_waiters(state);
+    const bool last = state.entries.empty();
     if (last)
-        sweep(shelf, SIZE_MAX, dropped);
-    lock.unlock(); // the former contexts are given up without it
+        sweep_pending(state, SIZE_MAX, dropped);
+    lock.unlock(); // releasing the former contexts calls the driver
     dropped = Dropped();
     if (last)
-        shelf.events.clear();
+        state.events.clear();
 }
 
 // Cannot fail but for memory.
-void Leases::commit(Shelf& shelf, Members& members, bool deferred, Dropped& dropped) {
-    sweep(shelf, kSwept, dropped);
-    for (const Member& member : members) {
-        Lease& lease = *member.lease;
-        const std::lock_guard state(lease.mutex_);
-        for (const auto& work : lease.left_)
-            add_pending(shelf, work, dropped);
-        lease.left_.clear();
-        if (member.after.all().empty())
-            end_pending_of(shelf, lease, dropped);
+void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool deferred,
+                          Dropped& dropped) {
+    sweep_pending(state, kSweptPerChange, dropped);
+    for (const Transition& transition : transitions) {
+        Lease& lease = *transition.lease;
+        const std::lock_guard lease_lock(lease.mutex_);
+        for (const auto& work : lease.unregistered_)
+            register_work(state, work, dropped);
+        lease.unregistered_.clear();
+        if (transition.after.all().empty())
+            retire_work_of(state, lease, dropped);
     }
-    for (Member& member : members) {
-        Lease& lease = *member.lease;
-        const AtomSet had = member.before.all();
-        const AtomSet has = member.after.all();
-        const std::lock_guard state(lease.mutex_);
-        lease.holding_ = member.after;
+    for (Transition& transition : transitions) {
+        Lease& lease = *transition.lease;
+        const AtomSet had = transition.before.all();
+        const AtomSet has = transition.after.all();
+        const std::lock_guard lease_lock(lease.mutex_);
+        lease.allocation_ = transition.after;
         lease.released_ = has.empty();
         if (lease.released_)
             dropped.reservation = std::move(lease.reservation_);
@@ -706,14 +733,14 @@ void Leases::commit(Shelf& shelf, Members& members, bool deferred, Dropped& drop
                                : AtomSet();
         }
         std::erase_if(lease.awaited_, [&](const Lease::Awaited& awaited) {
-            const bool over = awaited.work->known_to_have_passed() ||
-                              (awaited.atoms.empty() && awaited.lost.empty());
+            const bool over =
+                awaited.work->known_finished() || (awaited.atoms.empty() && awaited.lost.empty());
             if (over)
                 dropped.works.push_back(awaited.work);
             return over;
         });
-        await(shelf, lease, has - had, lease.placement_.load() + 1);
-        settle_streams(lease, member, deferred, dropped);
+        add_awaited(state, lease, has - had, lease.placement_.load() + 1);
+        retarget_streams(lease, transition, deferred, dropped);
         lease.changes_.fetch_add(1, std::memory_order_acq_rel);
         lease.placement_.fetch_add(1, std::memory_order_acq_rel);
     }
@@ -721,38 +748,40 @@ void Leases::commit(Shelf& shelf, Members& members, bool deferred, Dropped& drop
 
 // Where the streams of a lease go after a change: to the context of the new set, which may be that
 // of the old one, or, if the change is deferred, nowhere yet.
-void Leases::settle_streams(Lease& lease, Member& member, bool deferred, Dropped& dropped) {
-    if (member.context || lease.released_)
-        std::swap(lease.context_, member.context);
+void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool deferred,
+                                    Dropped& dropped) {
+    if (transition.context || lease.released_)
+        std::swap(lease.context_, transition.context);
     const auto is_waited_for = [&](const AtomSet& from) {
         return std::any_of(lease.awaited_.begin(), lease.awaited_.end(),
                            [&](const auto& awaited) { return !(awaited.atoms - from).empty(); });
     };
-    const AtomSet had = member.before.all();
+    const AtomSet had = transition.before.all();
     // One that loses SMs must not stay: others would wait for it, and it for them.
-    if (deferred && (had - member.after.all()).empty()) {
-        if (!lease.stays_ && member.context && is_waited_for(had)) {
-            lease.stays_ = std::move(member.context);
-            lease.deferred_.store(true, std::memory_order_release);
+    if (deferred && (had - transition.after.all()).empty()) {
+        if (!lease.former_context_ && transition.context && is_waited_for(had)) {
+            lease.former_context_ = std::move(transition.context);
+            lease.is_deferred_.store(true, std::memory_order_release);
         }
         return;
     }
-    if (!lease.stays_)
+    if (!lease.former_context_)
         return;
     // The streams have followed the deferred change without waiting for these.
     for (Lease::Awaited& awaited : lease.awaited_) {
-        if (!(awaited.atoms - lease.stays_->key.set).empty())
+        if (!(awaited.atoms - lease.former_context_->key.set).empty())
             awaited.since = lease.placement_.load() + 1;
     }
-    dropped.contexts.push_back(std::move(lease.stays_));
-    lease.deferred_.store(false, std::memory_order_release);
+    dropped.contexts.push_back(std::move(lease.former_context_));
+    lease.is_deferred_.store(false, std::memory_order_release);
 }
 
 // Lets a lease wait for what others left on atoms that it gained.
-void Leases::await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint64_t since) {
+void LeaseManager::add_awaited(const DeviceState& state, Lease& lease, const AtomSet& gained,
+                               uint64_t since) {
     if (gained.empty())
         return;
-    for (const auto& work : shelf.pending) {
+    for (const auto& work : state.pending) {
         if (work->source.lease == lease.id)
             continue;
         const AtomSet atoms = atoms_touched(lease.family, gained, work->family, work->frontier_);
@@ -762,9 +791,10 @@ void Leases::await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint
 }
 
 // Registers unfinished work. The older work of its stream no longer counts where this ran too.
-void Leases::add_pending(Shelf& shelf, const std::shared_ptr<PendingWork>& work, Dropped& dropped) {
+void LeaseManager::register_work(DeviceState& state, const std::shared_ptr<PendingWork>& work,
+                                 Dropped& dropped) {
     work->registered_ = true;
-    for (const auto& older : shelf.pending) {
+    for (const auto& older : state.pending) {
         if (older->source.stream == work->source.stream)
             older->frontier_ = older->frontier_ - work->atoms;
     }
@@ -773,13 +803,13 @@ void Leases::add_pending(Shelf& shelf, const std::shared_ptr<PendingWork>& work,
         dropped.works.push_back(std::move(older));
     }
     work->implies_.clear();
-    shelf.pending.push_back(work);
-    absorb_implied(shelf, *work, dropped);
+    state.pending.push_back(work);
+    absorb_implied(state, *work, dropped);
 }
 
 // Takes out what newer work, this one, implies everywhere.
-void Leases::absorb_implied(Shelf& shelf, PendingWork& work, Dropped& dropped) {
-    std::erase_if(shelf.pending, [&](const std::shared_ptr<PendingWork>& older) {
+void LeaseManager::absorb_implied(DeviceState& state, PendingWork& work, Dropped& dropped) {
+    std::erase_if(state.pending, [&](const std::shared_ptr<PendingWork>& older) {
         if (!older->frontier_.empty() || older.get() == &work)
             return false;
         work.absorb(*older);
@@ -791,8 +821,8 @@ void Leases::absorb_implied(Shelf& shelf, PendingWork& work, Dropped& dropped) {
 // A released lease never gets its SMs back, so that from now on its work can stand for the work
 // that its streams waited for. While it lived it could not: new streams of the same lease don't
 // wait for its own work, but have to wait for that of former holders.
-void Leases::end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped) {
-    const PendingWorks all = shelf.pending;
+void LeaseManager::retire_work_of(DeviceState& state, Lease& lease, Dropped& dropped) {
+    const PendingWorks all = state.pending;
     for (const auto& work : all) {
         if (work->source.lease != lease.id)
             continue;
@@ -801,7 +831,7 @@ void Leases::end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped) {
                 awaited.work->frontier_ =
                     awaited.work->frontier_ - (work->atoms & (awaited.atoms | awaited.lost));
         }
-        absorb_implied(shelf, *work, dropped);
+        absorb_implied(state, *work, dropped);
     }
     for (Lease::Awaited& awaited : lease.awaited_)
         dropped.works.push_back(std::move(awaited.work));
@@ -811,21 +841,21 @@ void Leases::end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped) {
 }
 
 // Drops pending work that has finished. Asks about so many entries at most, in turn.
-void Leases::sweep(Shelf& shelf, std::size_t most, Dropped& dropped) {
-    if (!shelf.pending.empty()) {
-        const Driver& driver = shelf.device.driver();
+void LeaseManager::sweep_pending(DeviceState& state, std::size_t limit, Dropped& dropped) {
+    if (!state.pending.empty()) {
+        const Driver& driver = state.device.driver();
         const RelaxedCapture relaxed(driver);
-        for (std::size_t left = std::min(most, shelf.pending.size()); left != 0; left--) {
-            if (shelf.sweep_at >= shelf.pending.size())
-                shelf.sweep_at = 0;
-            const auto work = shelf.pending.begin() + static_cast<std::ptrdiff_t>(shelf.sweep_at);
-            if ((*work)->passed(driver, relaxed)) {
+        for (std::size_t left = std::min(limit, state.pending.size()); left != 0; left--) {
+            if (state.next_sweep >= state.pending.size())
+                state.next_sweep = 0;
+            const auto work = state.pending.begin() + static_cast<std::ptrdiff_t>(state.next_sweep);
+            if ((*work)->finished(driver, relaxed)) {
                 (*work)->release_all(dropped.contexts); // others may refer to it for longer
                 dropped.works.push_back(std::move(*work));
-                shelf.pending.erase(work);
+                state.pending.erase(work);
             } else {
                 (*work)->release_finished(driver, relaxed, dropped.contexts);
-                shelf.sweep_at++;
+                state.next_sweep++;
             }
         }
     }
@@ -842,65 +872,65 @@ published::Row begin_row(uint64_t id, const Device& device, const Family& family
     row.flags = terms.shared ? GCX_LEASE_SHARED : 0;
     row.unit_count = family.shape().unit_count;
     row.unit_size = family.shape().unit_size;
-    row.odd_size = family.shape().odd_size;
+    row.odd_size = family.shape().remainder_size;
     std::memcpy(row.name, terms.name.c_str(), std::min(terms.name.size(), sizeof row.name - 1));
     return row;
 }
 
 } // namespace
 
-published::Row row_of(const Lease& lease, const Reservationing& holding) {
+published::Row row_of(const Lease& lease, const SmAllocator::Allocation& allocation) {
     published::Row row = begin_row(lease.id, lease.device, *lease.family, lease.terms);
     row.changes = lease.changes() - 1;
-    row.sm_count = lease.family->sm_count(holding.all());
-    row.exclusive_sm_count = lease.family->sm_count(holding.own);
-    std::copy_n(holding.own.words().data(), AtomSet::kWords, row.own);
-    std::copy_n(holding.shared.words().data(), AtomSet::kWords, row.shared);
+    row.sm_count = lease.family->sm_count(allocation.all());
+    row.exclusive_sm_count = lease.family->sm_count(allocation.exclusive);
+    std::copy_n(allocation.exclusive.words().data(), AtomSet::kWords, row.own);
+    std::copy_n(allocation.shared.words().data(), AtomSet::kWords, row.shared);
     return row;
 }
 
 published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
-                      const Wish& wish) {
-    published::Row row = begin_row(wish.who, device, family, terms);
+                      const SmAllocator::Request& request) {
+    published::Row row = begin_row(request.owner, device, family, terms);
     row.waits = 1;
-    row.sm_count = wish.count;
+    row.sm_count = request.sm_count;
     return row;
 }
 
-void Leases::publish(const published::Head& head) {
+void LeaseManager::publish(const published::Head& head) {
     const Lock lock(mutex_);
     std::vector<published::Row> rows;
-    for (const auto& [device, shelf] : shelves_) {
-        for (const auto& [id, row] : shelf->rows) {
-            if (row.lease != nullptr)
-                rows.push_back(row_of(*row.lease, row.lease->state().holding));
+    for (const auto& [device, state] : device_states_) {
+        for (const auto& [id, entry] : state->entries) {
+            if (entry.lease != nullptr)
+                rows.push_back(row_of(*entry.lease, entry.lease->state().allocation));
         }
-        for (const Waiter* waiter : shelf->waiters)
-            rows.push_back(row_of(*device, *waiter->family, *waiter->terms, waiter->wish));
+        for (const Waiter* waiter : state->waiters)
+            rows.push_back(row_of(*device, *waiter->family, *waiter->terms, waiter->request));
     }
     publisher_.start(head);
     for (const published::Row& row : rows)
         Publisher::Update(publisher_).put(row);
     // From here on each lease tells of its streams itself.
-    for (const auto& [device, shelf] : shelves_) {
-        for (const auto& [id, row] : shelf->rows) {
-            if (row.lease != nullptr)
-                row.lease->count_streams(0);
+    for (const auto& [device, state] : device_states_) {
+        for (const auto& [id, entry] : state->entries) {
+            if (entry.lease != nullptr)
+                entry.lease->count_streams(0);
         }
     }
     publisher_.show();
 }
 
 // In one moment, as they were changed.
-void Leases::publish_changes(const Members& members) {
+void LeaseManager::publish_transitions(const Transitions& transitions) {
     if (!publisher_.active())
         return;
     Publisher::Update update(publisher_);
-    for (const Member& member : members) {
-        if (member.after.all().empty())
-            update.remove(member.lease->id);
+    for (const Transition& transition : transitions) {
+        if (transition.after.all().empty())
+            update.remove(transition.lease->id);
         else
-            update.put(row_of(*member.lease, member.after));
+            update.put(row_of(*transition.lease, transition.after));
     }
 }
 

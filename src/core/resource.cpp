@@ -102,8 +102,9 @@ gcx_resource seal(const ResourceWords& words) {
         seal_structured(words, resource);
         break;
     case GCX_SM_FAMILY_FOREIGN:
-        resource.opaque[kSet] = pack(words.foreign.sm_count, words.foreign.min_partition_size);
-        resource.opaque[kSet + 1] = pack(words.foreign.coscheduled_alignment, words.foreign.flags);
+        resource.opaque[kSet] = pack(words.external.sm_count, words.external.min_partition_size);
+        resource.opaque[kSet + 1] =
+            pack(words.external.coscheduled_alignment, words.external.flags);
         break;
     default:
         resource.opaque[kWorkqueue] =
@@ -142,7 +143,7 @@ ResourceWords unseal(const gcx_resource* resource) {
     case GCX_SM_FAMILY_FOREIGN: {
         const uint64_t counts = resource->opaque[kSet];
         const uint64_t rest = resource->opaque[kSet + 1];
-        words.foreign = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
+        words.external = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
         break;
     }
     default:

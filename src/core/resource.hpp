@@ -20,7 +20,7 @@ struct SmResource {
 };
 
 // The SMs of a green context that gcx did not make: their number is known, their atoms are not.
-struct ForeignSms {
+struct ExternalSms {
     uint32_t sm_count = 0;
     uint32_t min_partition_size = 0;
     uint32_t coscheduled_alignment = 0;
@@ -45,7 +45,7 @@ struct ResourceWords {
     // no room for those, empty and the number under which the device remembers them.
     std::string requests;
     uint64_t remembered = 0;
-    ForeignSms foreign; // of the foreign family, instead of a set
+    ExternalSms external; // of the foreign family, instead of a set
     Workqueue workqueue;
 };
 

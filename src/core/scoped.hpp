@@ -16,13 +16,13 @@ namespace gcx {
 // What isn't given back then is lost for good, so a failure of the moment, as for want of host
 // memory, gets a second chance. Answers what the last try did.
 template <class Call>
-CUresult give_back(Call&& call) {
+CUresult retry_once(Call&& call) {
     const CUresult result = call();
     return result == CUDA_SUCCESS ? result : call();
 }
 
 // Answers to a destroy call that mean that there is nothing left to destroy.
-inline bool gone(CUresult result) {
+inline bool already_destroyed(CUresult result) {
     return result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
            result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_HANDLE;
 }
@@ -34,7 +34,7 @@ class ScopedCurrent {
     }
     ~ScopedCurrent() {
         CUcontext popped = nullptr;
-        give_back([&] { return driver_.cuCtxPopCurrent(&popped); });
+        retry_once([&] { return driver_.cuCtxPopCurrent(&popped); });
     }
     ScopedCurrent(const ScopedCurrent&) = delete;
     ScopedCurrent& operator=(const ScopedCurrent&) = delete;

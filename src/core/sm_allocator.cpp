@@ -7,17 +7,16 @@
 #include <utility>
 
 namespace gcx {
-
 namespace {
 
-constexpr std::size_t kNone = AtomSet::kCapacity;
+constexpr std::size_t kNoAtom = AtomSet::kCapacity;
 
 std::size_t first_of(const AtomSet& set) {
     for (std::size_t w = 0; w < AtomSet::kWords; w++) {
         if (const uint64_t word = set.words()[w]; word != 0)
             return w * 64 + static_cast<std::size_t>(std::countr_zero(word));
     }
-    return kNone;
+    return kNoAtom;
 }
 
 std::size_t last_of(const AtomSet& set) {
@@ -25,16 +24,7 @@ std::size_t last_of(const AtomSet& set) {
         if (const uint64_t word = set.words()[w]; word != 0)
             return w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(word));
     }
-    return kNone;
-}
-
-constexpr uint32_t kTheRest[] = {kRest}; // as counts
-
-// Where a holding is, or would be.
-template <class All>
-auto find(All& holdings, uint64_t who) {
-    return std::lower_bound(holdings.begin(), holdings.end(), who,
-                            [](const auto& entry, uint64_t id) { return entry.first < id; });
+    return kNoAtom;
 }
 
 AtomSet only(std::size_t atom) {
@@ -43,171 +33,183 @@ AtomSet only(std::size_t atom) {
     return set;
 }
 
+constexpr uint32_t kRestAlone[] = {kRest}; // as the counts of a split
+
+// Returns where the allocation of an owner is, or belongs.
+template <class Allocations>
+auto find(Allocations& allocations, uint64_t owner) {
+    return std::lower_bound(allocations.begin(), allocations.end(), owner,
+                            [](const auto& entry, uint64_t id) { return entry.first < id; });
+}
+
+bool is_owner(std::span<const SmAllocator::Request> requests, uint64_t owner) {
+    return std::any_of(requests.begin(), requests.end(),
+                       [&](const SmAllocator::Request& request) { return request.owner == owner; });
+}
+
 } // namespace
 
-// One computation of a plan.
-class Ledger::Change {
+// Computes one plan.
+class SmAllocator::Planner {
   public:
-    Change(const Ledger& ledger, std::span<const Wish> wishes, const AtomSet& usable, Moving moving)
-        : shape_(ledger.shape_), wishes_(wishes), moving_(moving), next_(wishes.size()) {
+    Planner(const SmAllocator& allocator, std::span<const Request> requests, const AtomSet& usable,
+            Moving moving)
+        : shape_(allocator.shape_), requests_(requests), moving_(moving), next_(requests.size()) {
         units_ = AtomSet::first(shape_.unit_count);
-        const bool sharing =
-            std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.shared; });
+        const bool sharing = std::any_of(requests.begin(), requests.end(),
+                                         [](const Request& request) { return request.shared; });
         if (sharing)
-            sharers_.resize(shape_.atom_count());
-        AtomSet others;
-        for (const auto& [who, holding] : ledger.holdings_) {
-            if (takes_part(who))
+            sharer_counts_.resize(shape_.atom_count());
+        AtomSet exclusive_of_others;
+        AtomSet shared_by_others;
+        for (const auto& [owner, allocation] : allocator.allocations_) {
+            if (is_owner(requests_, owner))
                 continue;
-            others = others | holding.own;
-            shared_by_others_ = shared_by_others_ | holding.shared;
+            exclusive_of_others = exclusive_of_others | allocation.exclusive;
+            shared_by_others = shared_by_others | allocation.shared;
             if (sharing)
-                holding.shared.for_each([&](std::size_t atom) { sharers_[atom]++; });
+                allocation.shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
         }
-        for (const Wish& wish : wishes)
-            now_.push_back(ledger.of(wish.who));
-        single_ = usable - others - shared_by_others_;
-        for (std::size_t i = 0; i < wishes.size(); i++) {
-            if (wishes[i].shared && !gives_exclusive(i))
-                single_ = single_ - now_[i].own;
+        for (const Request& request : requests)
+            now_.push_back(allocator.of(request.owner));
+        exclusive_input_ = usable - exclusive_of_others - shared_by_others;
+        for (std::size_t i = 0; i < requests.size(); i++) {
+            if (requests[i].shared && !shrinks_exclusive(i))
+                exclusive_input_ = exclusive_input_ - now_[i].exclusive;
         }
-        shareable_ = usable - others;
+        shareable_ = usable - exclusive_of_others;
     }
 
-    std::optional<Reservationings> run() {
-        if (!give_single() || !give_shared())
+    std::optional<Allocations> run() {
+        if (!plan_exclusive() || !plan_shared())
             return std::nullopt;
         return std::move(next_);
     }
 
   private:
     struct Part {
-        std::size_t index; // of the wish
-        uint32_t count;
+        std::size_t index; // of the request
+        uint32_t sm_count;
         AtomSet planned;         // what a split would give
-        std::size_t surplus = 0; // atoms that it has and is to give
+        std::size_t surplus = 0; // atoms that the lease has and is to lose
     };
-    using Parts = Few<Part, 4>;
+    using Parts = SmallVector<Part, 4>;
 
-    bool takes_part(uint64_t who) const {
-        return std::any_of(wishes_.begin(), wishes_.end(),
-                           [&](const Wish& wish) { return wish.who == who; });
+    // The exclusive atoms of a shared lease stay as they are unless the lease is to have fewer SMs
+    // than those. It then shares nothing and loses exclusive atoms like any other lease.
+    bool shrinks_exclusive(std::size_t i) const {
+        return requests_[i].shared && requests_[i].sm_count < shape_.sm_count(now_[i].exclusive);
     }
 
-    // What a shared lease has exclusively stays as it is, unless the lease is to have less. Then it
-    // shares nothing, and gives up some of its exclusive atoms as any other lease.
-    bool gives_exclusive(std::size_t i) const {
-        return wishes_[i].shared && wishes_[i].count < shape_.sm_count(now_[i].own);
-    }
-
-    // Gives atoms to those who want them exclusively: leases that are not shared, shared ones that
-    // give up exclusive atoms, and the floor of new ones that are shared.
-    bool give_single() {
+    // Plans exclusive atoms: for leases that are not shared, for shared leases that lose exclusive
+    // atoms, and for new shared leases with an exclusive_sm_count.
+    bool plan_exclusive() {
         Parts parts;
-        for (std::size_t i = 0; i < wishes_.size(); i++) {
-            const Wish& wish = wishes_[i];
-            if (!wish.shared || gives_exclusive(i))
-                parts.push_back({i, wish.count, {}});
-            else if (wish.own != 0 && now_[i].own.empty())
-                parts.push_back({i, wish.own, {}});
+        for (std::size_t i = 0; i < requests_.size(); i++) {
+            const Request& request = requests_[i];
+            if (!request.shared || shrinks_exclusive(i))
+                parts.push_back({i, request.sm_count, {}});
+            else if (request.exclusive_sm_count != 0 && now_[i].exclusive.empty())
+                parts.push_back({i, request.exclusive_sm_count, {}});
             else
-                next_[i].own = now_[i].own;
+                next_[i].exclusive = now_[i].exclusive;
         }
         if (parts.empty())
             return true;
         if (!split(parts))
             return false;
         const bool all_new = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-            return now_[part.index].own.empty();
+            return now_[part.index].exclusive.empty();
         });
         if (all_new || moving_ == Moving::allowed) {
             for (const Part& part : parts)
-                next_[part.index].own = part.planned;
+                next_[part.index].exclusive = part.planned;
         } else {
-            move(parts);
+            adjust(parts);
         }
         return true;
     }
 
-    std::optional<Plan> find_groups(const AtomSet& input, std::span<const uint32_t> counts) const {
-        return input.empty() ? std::nullopt : find_plan(shape_, input, counts);
+    std::optional<SplitPlan> find_groups(const AtomSet& input,
+                                         std::span<const uint32_t> counts) const {
+        return input.empty() ? std::nullopt : find_split_plan(shape_, input, counts);
     }
 
-    // How many atoms each gets: as a split of all that they can have.
+    // Finds how many atoms each part gets: as many as a split of all available atoms gives.
     bool split(Parts& parts) {
-        Few<uint32_t, 4> counts;
+        SmallVector<uint32_t, 4> counts;
         for (const Part& part : parts)
-            counts.push_back(part.count);
-        auto plan = find_groups(single_, counts);
-        const Wish& first = wishes_[parts[0].index];
-        if (!plan && parts.size() == 1 && first.least != 0 && !first.shared)
-            plan = find_groups(single_, kTheRest); // all that there is, if that is enough
+            counts.push_back(part.sm_count);
+        auto plan = find_groups(exclusive_input_, counts);
+        const Request& first = requests_[parts[0].index];
+        if (!plan && parts.size() == 1 && first.min_sm_count != 0 && !first.shared)
+            plan = find_groups(exclusive_input_, kRestAlone); // min_sm_count may still be met
         if (!plan)
             return false;
         for (std::size_t i = 0; i < parts.size(); i++) {
             parts[i].planned = plan->groups[i];
-            const Wish& wish = wishes_[parts[i].index];
-            if (!wish.shared && shape_.sm_count(parts[i].planned) < wish.least)
+            const Request& request = requests_[parts[i].index];
+            if (!request.shared && shape_.sm_count(parts[i].planned) < request.min_sm_count)
                 return false;
         }
         return true;
     }
 
-    // The planned numbers of atoms, in such a way that who grows keeps all that it has, and who
-    // shrinks has nothing new.
-    void move(Parts& parts) {
-        AtomSet untaken = single_ & units_;
+    // Gives each part its planned number of atoms such that a lease that grows keeps all that it
+    // has and a lease that shrinks gets none that it did not have.
+    void adjust(Parts& parts) {
+        AtomSet untaken = exclusive_input_ & units_;
         for (Part& part : parts) {
-            const AtomSet has = now_[part.index].own & units_;
-            const std::size_t wants = (part.planned & units_).count();
-            next_[part.index].own = has | (part.planned - units_);
+            const AtomSet has = now_[part.index].exclusive & units_;
+            const std::size_t wanted = (part.planned & units_).count();
+            next_[part.index].exclusive = has | (part.planned - units_);
             untaken = untaken - has;
-            if (has.count() > wants)
-                part.surplus = has.count() - wants;
+            if (has.count() > wanted)
+                part.surplus = has.count() - wanted;
         }
-        // By where they are; new ones last.
+        // By position, new leases last.
         std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
-            const auto place = [&](const Part& part) {
-                return std::pair(first_of(now_[part.index].own), part.index);
+            const auto position = [&](const Part& part) {
+                return std::pair(first_of(now_[part.index].exclusive), part.index);
             };
-            return place(a) < place(b);
+            return position(a) < position(b);
         });
         for (const Part& part : parts) {
-            AtomSet& grows = next_[part.index].own;
-            const std::size_t wants = (part.planned & units_).count();
-            for (std::size_t has = (grows & units_).count(); has < wants; has++)
+            AtomSet& grows = next_[part.index].exclusive;
+            const std::size_t wanted = (part.planned & units_).count();
+            for (std::size_t has = (grows & units_).count(); has < wanted; has++)
                 take_nearest(grows, untaken, parts);
         }
         for (Part& part : parts) {
-            AtomSet& own = next_[part.index].own;
+            AtomSet& atoms = next_[part.index].exclusive;
             for (; part.surplus != 0; part.surplus--) {
-                const AtomSet has = own & units_;
-                own = own - only(own == has ? last_of(has) : first_of(has));
+                const AtomSet has = atoms & units_;
+                atoms = atoms - only(atoms == has ? last_of(has) : first_of(has));
             }
         }
     }
 
-    // Gives one more atom to who grows, of those that nobody has or that somebody has too many of.
+    // Adds one atom to a lease that grows, from the free ones and those of leases with a surplus.
     void take_nearest(AtomSet& grows, AtomSet& untaken, Parts& parts) {
         AtomSet offered = untaken;
         for (const Part& part : parts) {
             if (part.surplus != 0)
-                offered = offered | (next_[part.index].own & units_);
+                offered = offered | (next_[part.index].exclusive & units_);
         }
         const std::size_t atom = nearest(grows, offered);
         untaken = untaken - only(atom);
         for (Part& part : parts) {
-            AtomSet& own = next_[part.index].own;
-            if (&own != &grows && own.contains(atom)) {
-                own = own - only(atom);
+            AtomSet& atoms = next_[part.index].exclusive;
+            if (&atoms != &grows && atoms.contains(atom)) {
+                atoms = atoms - only(atom);
                 part.surplus--;
             }
         }
         grows.add(atom);
     }
 
-    // The first after the first that it has, or else the last before; from the other end for one
-    // with the odd atom.
+    // Returns the first offered atom behind the lease's first one, else the last one before it. A
+    // lease with the remainder atom grows from the back.
     std::size_t nearest(const AtomSet& grows, const AtomSet& offered) const {
         const AtomSet has = grows & units_;
         const bool downward = grows != has;
@@ -218,182 +220,188 @@ class Ledger::Change {
         return after.empty() ? last_of(offered & before) : first_of(after);
     }
 
-    bool give_shared() {
-        for (const Reservationing& holding : next_)
-            shareable_ = shareable_ - holding.own;
-        for (std::size_t i = 0; i < wishes_.size(); i++) {
-            if (wishes_[i].shared && !share(i))
+    bool plan_shared() {
+        for (const Allocation& allocation : next_)
+            shareable_ = shareable_ - allocation.exclusive;
+        for (std::size_t i = 0; i < requests_.size(); i++) {
+            if (requests_[i].shared && !share(i))
                 return false;
         }
         return true;
     }
 
-    // As many atoms as a split of what can be shared would give, those first that it has.
+    // Gives a lease as many shared atoms as a split of the shareable ones would, and prefers those
+    // that it has.
     bool share(std::size_t index) {
-        const Wish& wish = wishes_[index];
-        Reservationing& next = next_[index];
-        const uint32_t own = shape_.sm_count(next.own);
-        const auto planned = shares_for(wish, own);
+        const Request& request = requests_[index];
+        Allocation& next = next_[index];
+        const uint32_t exclusive = shape_.sm_count(next.exclusive);
+        const auto planned = shared_atoms_for(request, exclusive);
         if (!planned)
             return false;
         AtomSet shared = (*planned - units_) | (now_[index].shared & shareable_ & units_);
-        const std::size_t wants = (*planned & units_).count();
-        while ((shared & units_).count() > wants)
-            shared = shared - only(worst_to_share(shared & units_));
-        while ((shared & units_).count() < wants)
-            shared.add(best_to_share((shareable_ - shared) & units_));
+        const std::size_t wanted = (*planned & units_).count();
+        while ((shared & units_).count() > wanted)
+            shared = shared - only(least_shared(shared & units_));
+        while ((shared & units_).count() < wanted)
+            shared.add(most_shared((shareable_ - shared) & units_));
         next.shared = shared;
-        shared.for_each([&](std::size_t atom) { sharers_[atom]++; });
+        shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
         return true;
     }
 
-    // What a split would give beside those that are its alone; nothing if that won't do.
-    std::optional<AtomSet> shares_for(const Wish& wish, uint32_t own) const {
-        if (wish.count <= own)
+    // Returns what a split would give in addition to the exclusive SMs, or nothing if the lease
+    // would have fewer than min_sm_count.
+    std::optional<AtomSet> shared_atoms_for(const Request& request, uint32_t exclusive) const {
+        if (request.sm_count <= exclusive)
             return AtomSet();
-        const uint32_t requested = wish.count == kRest ? 1 : wish.count;
-        const uint32_t least = wish.least != 0 ? wish.least : requested;
+        const uint32_t requested = request.sm_count == kRest ? 1 : request.sm_count;
+        const uint32_t min_sm_count = request.min_sm_count != 0 ? request.min_sm_count : requested;
         AtomSet planned;
-        const uint32_t more = wish.count == kRest ? kRest : wish.count - own;
+        const uint32_t more = request.sm_count == kRest ? kRest : request.sm_count - exclusive;
         if (const auto plan = find_groups(shareable_, {&more, 1}))
             planned = plan->groups.front();
-        else if (wish.count == kRest || wish.least != 0)
+        else if (request.sm_count == kRest || request.min_sm_count != 0)
             planned = shareable_;
-        if (own + shape_.sm_count(planned) < least)
+        if (exclusive + shape_.sm_count(planned) < min_sm_count)
             return std::nullopt;
         return planned;
     }
 
-    // Those that most share, the first of them.
-    std::size_t best_to_share(const AtomSet& of) const {
-        std::size_t best = kNone;
-        of.for_each([&](std::size_t atom) {
-            if (best == kNone || sharers_[atom] > sharers_[best])
+    // The atom with the most sharers, the first of several.
+    std::size_t most_shared(const AtomSet& atoms) const {
+        std::size_t best = kNoAtom;
+        atoms.for_each([&](std::size_t atom) {
+            if (best == kNoAtom || sharer_counts_[atom] > sharer_counts_[best])
                 best = atom;
         });
         return best;
     }
 
-    std::size_t worst_to_share(const AtomSet& of) const {
-        std::size_t worst = kNone;
-        of.for_each([&](std::size_t atom) {
-            if (worst == kNone || sharers_[atom] <= sharers_[worst])
+    // The atom with the fewest sharers, the last of several.
+    std::size_t least_shared(const AtomSet& atoms) const {
+        std::size_t worst = kNoAtom;
+        atoms.for_each([&](std::size_t atom) {
+            if (worst == kNoAtom || sharer_counts_[atom] <= sharer_counts_[worst])
                 worst = atom;
         });
         return worst;
     }
 
     const AtomShape& shape_;
-    std::span<const Wish> wishes_;
+    std::span<const Request> requests_;
     Moving moving_;
-    Reservationings now_;
-    Reservationings next_;
-    AtomSet units_; // all but the odd one
-    AtomSet single_;
+    Allocations now_;
+    Allocations next_;
+    AtomSet units_; // all atoms but the remainder atom
+    AtomSet exclusive_input_;
     AtomSet shareable_;
-    AtomSet shared_by_others_;
-    // By atom, without those who take part until they have theirs; empty if none of them shares.
-    std::vector<uint32_t> sharers_;
+    // How many leases share each atom. Leases of this plan are counted once they have their atoms.
+    // Empty if no lease of this plan is shared.
+    std::vector<uint32_t> sharer_counts_;
 };
 
-std::optional<Reservationings> Ledger::plan(std::span<const Wish> wishes,
-                                            const AtomSet& usable) const {
-    auto found = plan_within(wishes, usable);
-    // What the driver does not make with the odd atom may be had without it, or of the last ones.
-    if (!found && shape_.odd_size != 0 && usable.contains(shape_.unit_count)) {
-        found = plan_within(wishes, usable - only(shape_.unit_count));
+std::optional<SmAllocator::Allocations> SmAllocator::plan(std::span<const Request> requests,
+                                                          const AtomSet& usable) const {
+    auto found = plan_within(requests, usable);
+    // If the driver makes no context of the planned sets with the remainder atom, a plan without it
+    // or one of the last atoms alone may be legal.
+    if (!found && shape_.remainder_size != 0 && usable.contains(shape_.unit_count)) {
+        found = plan_within(requests, usable - only(shape_.unit_count));
         if (!found)
-            found = plan_within(wishes, last_run(wishes, usable));
+            found = plan_within(requests, last_run(requests, usable));
     }
     return found;
 }
 
-// The atoms up to the last without a gap that no other lease has.
-AtomSet Ledger::last_run(std::span<const Wish> wishes, const AtomSet& usable) const {
+// Returns the longest run of atoms that ends at the last one and that no other lease has.
+AtomSet SmAllocator::last_run(std::span<const Request> requests, const AtomSet& usable) const {
     AtomSet open = usable & free();
-    for (const Wish& wish : wishes)
-        open = open | of(wish.who).all();
+    for (const Request& request : requests)
+        open = open | of(request.owner).all();
     std::size_t begin = shape_.atom_count();
     while (begin != 0 && open.contains(begin - 1))
         begin--;
     return shape_.all() - AtomSet::first(begin);
 }
 
-bool Ledger::legal(const Reservationings& holdings) const {
-    return std::all_of(holdings.begin(), holdings.end(),
-                       [&](const Reservationing& next) { return legal_(next.all()); });
+bool SmAllocator::are_legal(const Allocations& allocations) const {
+    return std::all_of(allocations.begin(), allocations.end(),
+                       [&](const Allocation& allocation) { return is_legal_(allocation.all()); });
 }
 
-std::optional<Reservationings> Ledger::plan_within(std::span<const Wish> wishes,
-                                                   const AtomSet& usable) const {
-    auto found = Change(*this, wishes, usable, Moving::avoided).run();
+std::optional<SmAllocator::Allocations> SmAllocator::plan_within(std::span<const Request> requests,
+                                                                 const AtomSet& usable) const {
+    auto found = Planner(*this, requests, usable, Moving::avoided).run();
     if (!found)
         return std::nullopt;
-    if (auto layout = remembered(wishes, *found, usable))
+    if (auto layout = find_layout(requests, *found, usable))
         return layout;
-    if (legal(*found))
+    if (are_legal(*found))
         return found;
-    // The sets of a split are legal if what can be had has no gaps. So the numbers of SMs that
-    // leases get don't depend on the SMs that they had before.
-    found = Change(*this, wishes, usable, Moving::allowed).run();
-    return found && legal(*found) ? std::move(found) : std::nullopt;
+    // The sets of a split are legal if the available atoms have no gaps. The fallback makes the SM
+    // counts that leases get independent of the SMs that they had before.
+    found = Planner(*this, requests, usable, Moving::allowed).run();
+    return found && are_legal(*found) ? std::move(found) : std::nullopt;
 }
 
-Ledger::LayoutName Ledger::name_of(std::span<const Wish> wishes,
-                                   const Reservationings& holdings) const {
-    LayoutName name;
-    name.reserve(wishes.size());
-    for (std::size_t i = 0; i < wishes.size(); i++)
-        name.push_back(
-            {wishes[i].who, shape_.sm_count(holdings[i].own), shape_.sm_count(holdings[i].shared)});
-    std::sort(name.begin(), name.end());
-    return name;
+SmAllocator::LayoutKey SmAllocator::key_of(std::span<const Request> requests,
+                                           const Allocations& allocations) const {
+    LayoutKey key;
+    key.reserve(requests.size());
+    for (std::size_t i = 0; i < requests.size(); i++)
+        key.push_back({requests[i].owner, shape_.sm_count(allocations[i].exclusive),
+                       shape_.sm_count(allocations[i].shared)});
+    std::sort(key.begin(), key.end());
+    return key;
 }
 
-// The layout with the numbers of SMs that were planned, if its atoms are the leases' own or free.
-std::optional<Reservationings> Ledger::remembered(std::span<const Wish> wishes,
-                                                  const Reservationings& planned,
-                                                  const AtomSet& usable) const {
+// Returns the remembered layout with the planned SM counts if its atoms are free or belong to the
+// same owners.
+std::optional<SmAllocator::Allocations> SmAllocator::find_layout(std::span<const Request> requests,
+                                                                 const Allocations& planned,
+                                                                 const AtomSet& usable) const {
     if (layouts_.empty())
         return std::nullopt;
-    const LayoutName name = name_of(wishes, planned);
-    const auto known = layouts_.find(name);
+    const LayoutKey key = key_of(requests, planned);
+    const auto known = layouts_.find(key);
     if (known == layouts_.end())
         return std::nullopt;
-    AtomSet others_own;
-    AtomSet others_shared;
-    for (const auto& [who, holding] : holdings_) {
-        if (std::any_of(wishes.begin(), wishes.end(),
-                        [id = who](const Wish& wish) { return wish.who == id; }))
+    AtomSet exclusive_of_others;
+    AtomSet shared_by_others;
+    for (const auto& [owner, allocation] : allocations_) {
+        if (is_owner(requests, owner))
             continue;
-        others_own = others_own | holding.own;
-        others_shared = others_shared | holding.shared;
+        exclusive_of_others = exclusive_of_others | allocation.exclusive;
+        shared_by_others = shared_by_others | allocation.shared;
     }
-    Reservationings layout;
-    for (const Wish& wish : wishes) {
-        const auto part = std::find_if(name.begin(), name.end(),
-                                       [&](const Part& its) { return its.who == wish.who; });
-        const Reservationing& holding =
-            known->second.holdings[static_cast<std::size_t>(part - name.begin())];
-        if (!(holding.own - (usable - others_own - others_shared)).empty() ||
-            !(holding.shared - (usable - others_own)).empty())
+    Allocations layout;
+    for (const Request& request : requests) {
+        const auto part = std::find_if(key.begin(), key.end(), [&](const LayoutPart& its) {
+            return its.owner == request.owner;
+        });
+        const Allocation& allocation =
+            known->second.allocations[static_cast<std::size_t>(part - key.begin())];
+        if (!(allocation.exclusive - (usable - exclusive_of_others - shared_by_others)).empty() ||
+            !(allocation.shared - (usable - exclusive_of_others)).empty())
             return std::nullopt;
-        layout.push_back(holding);
+        layout.push_back(allocation);
     }
     return layout;
 }
 
-void Ledger::remember(std::span<const Wish> wishes, const Reservationings& layout) {
-    const LayoutName name = name_of(wishes, layout);
-    Layout kept{next_age_++, std::vector<Reservationing>(wishes.size())};
-    for (std::size_t i = 0; i < wishes.size(); i++) {
-        const auto part = std::find_if(name.begin(), name.end(),
-                                       [&](const Part& its) { return its.who == wishes[i].who; });
-        kept.holdings[static_cast<std::size_t>(part - name.begin())] = layout[i];
+void SmAllocator::remember(std::span<const Request> requests, const Allocations& layout) {
+    const LayoutKey key = key_of(requests, layout);
+    Layout entry{next_age_++, std::vector<Allocation>(requests.size())};
+    for (std::size_t i = 0; i < requests.size(); i++) {
+        const auto part = std::find_if(key.begin(), key.end(), [&](const LayoutPart& its) {
+            return its.owner == requests[i].owner;
+        });
+        entry.allocations[static_cast<std::size_t>(part - key.begin())] = layout[i];
     }
-    layouts_.insert_or_assign(name, std::move(kept));
-    for (const Part& part : name)
-        in_layouts_.insert(part.who);
+    layouts_.insert_or_assign(key, std::move(entry));
+    for (const LayoutPart& part : key)
+        layout_owners_.insert(part.owner);
     if (layouts_.size() > kMaxLayouts)
         layouts_.erase(
             std::min_element(layouts_.begin(), layouts_.end(), [](const auto& a, const auto& b) {
@@ -401,30 +409,30 @@ void Ledger::remember(std::span<const Wish> wishes, const Reservationings& layou
             }));
 }
 
-void Ledger::set(uint64_t who, const Reservationing& holding) {
-    const auto at = find(holdings_, who);
-    const bool is_there = at != holdings_.end() && at->first == who;
-    if (!holding.all().empty())
-        (is_there ? at : holdings_.emplace(at, who, Reservationing()))->second = holding;
-    else if (is_there)
-        holdings_.erase(at);
-    if (holding.all().empty() && in_layouts_.erase(who) != 0)
+void SmAllocator::assign(uint64_t owner, const Allocation& allocation) {
+    const auto at = find(allocations_, owner);
+    const bool exists = at != allocations_.end() && at->first == owner;
+    if (!allocation.all().empty())
+        (exists ? at : allocations_.emplace(at, owner, Allocation()))->second = allocation;
+    else if (exists)
+        allocations_.erase(at);
+    if (allocation.all().empty() && layout_owners_.erase(owner) != 0)
         std::erase_if(layouts_, [&](const auto& layout) {
             return std::any_of(layout.first.begin(), layout.first.end(),
-                               [&](const Part& part) { return part.who == who; });
+                               [&](const LayoutPart& part) { return part.owner == owner; });
         });
 }
 
-Reservationing Ledger::of(uint64_t who) const {
-    const auto at = find(holdings_, who);
-    return at != holdings_.end() && at->first == who ? at->second : Reservationing();
+SmAllocator::Allocation SmAllocator::of(uint64_t owner) const {
+    const auto at = find(allocations_, owner);
+    return at != allocations_.end() && at->first == owner ? at->second : Allocation();
 }
 
-AtomSet Ledger::held() const {
-    AtomSet held;
-    for (const auto& [who, holding] : holdings_)
-        held = held | holding.all();
-    return held;
+AtomSet SmAllocator::allocated() const {
+    AtomSet allocated;
+    for (const auto& [owner, allocation] : allocations_)
+        allocated = allocated | allocation.all();
+    return allocated;
 }
 
 } // namespace gcx

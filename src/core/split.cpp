@@ -15,25 +15,25 @@ namespace {
 // What one group takes: a number of unit atoms, and perhaps the odd one.
 struct Share {
     uint32_t units = 0;
-    bool odd = false;
+    bool remainder = false;
 };
 
-class Planner {
+class SplitPlanner {
   public:
-    Planner(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
-            bool exact, const char* where)
+    SplitPlanner(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
+                 bool exact, const char* where)
         : shape_(shape), input_(input), counts_(counts), exact_(exact), where_(where),
-          has_odd_(shape.odd_size != 0 && input.contains(shape.unit_count)),
-          units_(static_cast<uint32_t>(input.count()) - (has_odd_ ? 1 : 0)) {}
+          has_remainder_(shape.remainder_size != 0 && input.contains(shape.unit_count)),
+          units_(static_cast<uint32_t>(input.count()) - (has_remainder_ ? 1 : 0)) {}
 
-    std::optional<Plan> run() const {
+    std::optional<SplitPlan> run() const {
         if (more_groups_than_atoms())
             return std::nullopt;
         std::optional<std::vector<Share>> shares = counted_shares();
         if (!shares || (exact_ && first_rounded(*shares)))
             return std::nullopt;
         share_the_rest(*shares);
-        return place(*shares);
+        return assign_atoms(*shares);
     }
 
     // Says why run() returns nothing.
@@ -42,7 +42,7 @@ class Planner {
             return too_many_groups();
         if (const auto shares = counted_shares())
             return rounding_problem(*shares);
-        const std::vector<Share> with = shares_with(best_holder());
+        const std::vector<Share> with = shares_with(best_remainder_group());
         if (std::min(units_of(with), units_of(shares_with(std::nullopt))) > units_)
             return size_problem();
         return rest_problem(with);
@@ -50,16 +50,19 @@ class Planner {
 
   private:
     uint64_t sms(const Share& share) const {
-        return uint64_t{share.units} * shape_.unit_size + (share.odd ? shape_.odd_size : 0);
+        return uint64_t{share.units} * shape_.unit_size +
+               (share.remainder ? shape_.remainder_size : 0);
     }
     // The least that has the count, with the odd atom or without.
-    Share share_for(uint32_t count, bool odd) const {
+    Share share_for(uint32_t count, bool remainder) const {
         if (count == kRest)
             return {};
-        const uint32_t rest = odd ? count - std::min(count, shape_.odd_size) : count;
-        return {rest / shape_.unit_size + (rest % shape_.unit_size != 0 ? 1 : 0), odd};
+        const uint32_t rest = remainder ? count - std::min(count, shape_.remainder_size) : count;
+        return {rest / shape_.unit_size + (rest % shape_.unit_size != 0 ? 1 : 0), remainder};
     }
-    bool is_exact(uint32_t count, bool odd) const { return sms(share_for(count, odd)) == count; }
+    bool is_exact(uint32_t count, bool remainder) const {
+        return sms(share_for(count, remainder)) == count;
+    }
 
     // What a group with the odd atom leaves to others, in units, and what that does to the number
     // of counts met exactly. The SMs beyond what was asked shrink with the first, so the
@@ -75,20 +78,20 @@ class Planner {
     }
 
     // The group that gains most from the odd atom, the first of several.
-    std::optional<std::size_t> best_holder() const {
+    std::optional<std::size_t> best_remainder_group() const {
         std::optional<std::size_t> best;
-        for (std::size_t i = 0; has_odd_ && i < counts_.size(); i++) {
+        for (std::size_t i = 0; has_remainder_ && i < counts_.size(); i++) {
             if (counts_[i] != kRest && (!best || gain_of(counts_[i]) > gain_of(counts_[*best])))
                 best = i;
         }
         return best;
     }
 
-    std::vector<Share> shares_with(std::optional<std::size_t> odd_holder) const {
+    std::vector<Share> shares_with(std::optional<std::size_t> remainder_group) const {
         std::vector<Share> shares;
         shares.reserve(counts_.size());
         for (std::size_t i = 0; i < counts_.size(); i++)
-            shares.push_back(share_for(counts_[i], odd_holder == i));
+            shares.push_back(share_for(counts_[i], remainder_group == i));
         return shares;
     }
 
@@ -105,9 +108,9 @@ class Planner {
 
     // Atoms for those who ask for the rest.
     uint64_t atoms_left(const std::vector<Share>& shares) const {
-        const bool odd_given =
-            std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.odd; });
-        return units_ - units_of(shares) + (has_odd_ && !odd_given ? 1 : 0);
+        const bool remainder_given =
+            std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.remainder; });
+        return units_ - units_of(shares) + (has_remainder_ && !remainder_given ? 1 : 0);
     }
 
     bool fits(const std::vector<Share>& shares) const {
@@ -136,7 +139,7 @@ class Planner {
     // Returns nothing if the counts do not fit.
     std::optional<std::vector<Share>> counted_shares() const {
         std::vector<Share> without = shares_with(std::nullopt);
-        std::vector<Share> with = shares_with(best_holder());
+        std::vector<Share> with = shares_with(best_remainder_group());
         if (fits(without) && !(fits(with) && cost_of(with) < cost_of(without)))
             return without;
         if (fits(with))
@@ -157,9 +160,10 @@ class Planner {
     // "15 atoms of 8 SMs and one of 12"
     std::string describe_atoms() const {
         if (units_ == 0)
-            return has_odd_ ? format("one atom of %u SMs", shape_.odd_size) : "no atoms";
+            return has_remainder_ ? format("one atom of %u SMs", shape_.remainder_size)
+                                  : "no atoms";
         return format("%u %s of %u SMs", units_, units_ == 1 ? "atom" : "atoms", shape_.unit_size) +
-               (has_odd_ ? format(" and one of %u", shape_.odd_size) : "");
+               (has_remainder_ ? format(" and one of %u", shape_.remainder_size) : "");
     }
 
     // "8 + 16 + 24", of the counted groups
@@ -200,15 +204,15 @@ class Planner {
 
     std::string size_problem() const {
         const std::vector<Share> shares = shares_with(std::nullopt);
-        const std::string asked =
+        const std::string requested =
             list([&](std::size_t i) { return static_cast<unsigned long long>(counts_[i]); });
         std::string rounded = list_sms(shares);
         const uint64_t total = units_of(shares) * shape_.unit_size;
         if (counts_.size() - rest_groups() > 1)
             rounded += format(" = %llu", static_cast<unsigned long long>(total));
         const uint32_t available = shape_.sm_count(input_);
-        return format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u", asked.c_str(),
-                      shape_.unit_size, rounded.c_str(), where_, available) +
+        return format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u",
+                      requested.c_str(), shape_.unit_size, rounded.c_str(), where_, available) +
                (total <= available ? ", in " + describe_atoms() : "");
     }
 
@@ -230,16 +234,16 @@ class Planner {
     void share_the_rest(std::vector<Share>& shares) const {
         std::vector<std::size_t> sharers;
         uint32_t units = units_;
-        bool odd = has_odd_;
+        bool remainder = has_remainder_;
         for (std::size_t i = 0; i < shares.size(); i++) {
             if (counts_[i] == kRest)
                 sharers.push_back(i);
             units -= shares[i].units;
-            odd = odd && !shares[i].odd;
+            remainder = remainder && !shares[i].remainder;
         }
         if (sharers.empty())
             return;
-        shares[sharers.back()].odd = odd;
+        shares[sharers.back()].remainder = remainder;
         const auto has_less = [&](std::size_t a, std::size_t b) {
             return sms(shares[a]) < sms(shares[b]);
         };
@@ -250,21 +254,21 @@ class Planner {
     // Groups take atoms from the front, in order, so that a larger group contains a smaller one of
     // another split. The one with the odd atom, which is last, takes from the back: a set that
     // runs up to the last atom is what a direct split leaves, see Family::realise.
-    Plan place(const std::vector<Share>& shares) const {
+    SplitPlan assign_atoms(const std::vector<Share>& shares) const {
         std::vector<std::size_t> atoms;
         atoms.reserve(input_.count());
         input_.for_each([&](std::size_t atom) {
-            if (!shape_.is_odd(atom))
+            if (!shape_.is_remainder(atom))
                 atoms.push_back(atom);
         });
-        Plan plan;
+        SplitPlan plan;
         plan.groups.resize(shares.size());
         std::size_t front = 0;
         std::size_t back = atoms.size();
         for (std::size_t i = 0; i < shares.size(); i++) {
             for (uint32_t n = 0; n < shares[i].units; n++)
-                plan.groups[i].add(shares[i].odd ? atoms[--back] : atoms[front++]);
-            if (shares[i].odd)
+                plan.groups[i].add(shares[i].remainder ? atoms[--back] : atoms[front++]);
+            if (shares[i].remainder)
                 plan.groups[i].add(shape_.unit_count);
         }
         plan.remainder = input_;
@@ -278,29 +282,29 @@ class Planner {
     std::span<const uint32_t> counts_;
     bool exact_;
     const char* where_;
-    bool has_odd_;
+    bool has_remainder_;
     uint32_t units_;
 };
 
 } // namespace
 
-Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
-               bool exact, const char* where) {
-    const Planner planner(shape, input, counts, exact, where);
+SplitPlan plan_split(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
+                     bool exact, const char* where) {
+    const SplitPlanner planner(shape, input, counts, exact, where);
     auto plan = planner.run();
     if (!plan)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, planner.problem());
     return std::move(*plan);
 }
 
-std::optional<Plan> find_plan(const AtomShape& shape, const AtomSet& input,
-                              std::span<const uint32_t> counts) {
-    return Planner(shape, input, counts, false, "").run();
+std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& input,
+                                         std::span<const uint32_t> counts) {
+    return SplitPlanner(shape, input, counts, false, "").run();
 }
 
-std::string plan_problem(const AtomShape& shape, const AtomSet& input,
-                         std::span<const uint32_t> counts, const char* where) {
-    const Planner planner(shape, input, counts, false, where);
+std::string split_problem(const AtomShape& shape, const AtomSet& input,
+                          std::span<const uint32_t> counts, const char* where) {
+    const SplitPlanner planner(shape, input, counts, false, where);
     return planner.run() ? "" : planner.problem();
 }
 
@@ -436,8 +440,8 @@ gcx_sm_family family_for(const SmResource& input, uint32_t flags) {
     return input.family->kind();
 }
 
-SplitResult in_family(const SmResource& input, const std::shared_ptr<Family>& family,
-                      const std::vector<AtomSet>& groups, const AtomSet& remainder) {
+SplitResult make_result(const SmResource& input, const std::shared_ptr<Family>& family,
+                        const std::vector<AtomSet>& groups, const AtomSet& remainder) {
     SplitResult result;
     result.groups.reserve(groups.size());
     for (const AtomSet& group : groups)
@@ -515,13 +519,13 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
     std::vector<AtomSet> sets(requests.size());
     for (std::size_t i = 0; i < sets.size(); i++)
         sets[i].add(i);
-    return in_family(input, family, sets, family->all() - AtomSet::first(sets.size()));
+    return make_result(input, family, sets, family->all() - AtomSet::first(sets.size()));
 }
 
 } // namespace
 
-SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_sm_request> requests,
-                  uint32_t flags) {
+SplitResult split(LeaseManager& leases, const SmResource& input,
+                  std::span<const gcx_sm_request> requests, uint32_t flags) {
     check_requests(requests, flags);
     const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
     const uint32_t by_count = flags & (GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED);
@@ -559,16 +563,16 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
         counts.push_back(request.sm_count);
     std::string where = whole ? device.label() : "this resource of " + device.label();
     if ((flags & GCX_SPLIT_EXCLUDE_LEASED) != 0) {
-        from.set = from.set - leases.held(device, from.family);
+        from.set = from.set - leases.leased_atoms(device, from.family);
         where = "what no lease has of " + where;
     }
     if ((flags & GCX_SPLIT_EXCLUDE_SHARED) != 0) {
         from.set = from.set - shared_atoms(device, *from.family);
         where += " without the atom of the shared SMs";
     }
-    const Plan plan = make_plan(from.family->shape(), from.set, counts,
-                                (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
-    return in_family(from, from.family, plan.groups, plan.remainder);
+    const SplitPlan plan = plan_split(from.family->shape(), from.set, counts,
+                                      (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
+    return make_result(from, from.family, plan.groups, plan.remainder);
 }
 
 } // namespace gcx

@@ -13,7 +13,7 @@
 
 namespace gcx {
 
-struct Plan {
+struct SplitPlan {
     std::vector<AtomSet> groups;
     AtomSet remainder;
 };
@@ -21,16 +21,16 @@ struct Plan {
 // Divides input by counts in SMs; kRest takes a share of what the others leave. Throws if it does
 // not fit; exact refuses to round. The rule is at gcx_sm_split in gcx.h. where names the input in
 // messages: "device 0".
-Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
-               bool exact, const char* where);
+SplitPlan plan_split(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
+                     bool exact, const char* where);
 
 // The same for callers that need no message: returns nothing if the counts do not fit.
-std::optional<Plan> find_plan(const AtomShape& shape, const AtomSet& input,
-                              std::span<const uint32_t> counts);
+std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& input,
+                                         std::span<const uint32_t> counts);
 
 // Says why the counts do not fit; empty if they do.
-std::string plan_problem(const AtomShape& shape, const AtomSet& input,
-                         std::span<const uint32_t> counts, const char* where);
+std::string split_problem(const AtomShape& shape, const AtomSet& input,
+                          std::span<const uint32_t> counts, const char* where);
 
 // Equal requests give equal bytes: equal ones in a row are counted, and a field that is 0 takes
 // none. A group of usual size takes 4 or 5 bytes.
@@ -39,7 +39,7 @@ std::string pack_requests(std::span<const cu::SmGroupParams> requests);
 // Of what pack_requests gave.
 std::vector<cu::SmGroupParams> unpack_requests(const std::string& packed);
 
-class Leases;
+class LeaseManager;
 
 struct SplitResult {
     std::vector<SmResource> groups;
@@ -47,7 +47,7 @@ struct SplitResult {
 };
 
 // Throws as gcx_sm_split documents.
-SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_sm_request> requests,
-                  uint32_t flags);
+SplitResult split(LeaseManager& leases, const SmResource& input,
+                  std::span<const gcx_sm_request> requests, uint32_t flags);
 
 } // namespace gcx

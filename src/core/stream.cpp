@@ -33,17 +33,17 @@ Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
       green_(cache.share(context, ContextCache::Use::stream)),
       device_(context.key.device->ordinal()), owned_(true),
       priority_(context.key.device->clamp_priority(priority)) {
-    native_ = context.obtain_stream(priority_);
+    native_ = context.acquire_stream(priority_);
 }
 
 Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
     : cache_(cache), driver_(driver), native_(native), owned_(false) {
-    GCX_CALL(driver, cuStreamGetCtx, native, &foreign_);
-    green_ = cache.find(foreign_, ContextCache::Use::stream);
+    GCX_CALL(driver, cuStreamGetCtx, native, &external_);
+    green_ = cache.find(external_, ContextCache::Use::stream);
     if (green_) {
         device_ = green_->key.device->ordinal();
     } else {
-        const ScopedCurrent current(driver, foreign_);
+        const ScopedCurrent current(driver, external_);
         GCX_CALL(driver, cuCtxGetDevice, &device_);
     }
 }
@@ -58,21 +58,21 @@ void Stream::close() {
     if (follower_ != nullptr)
         follower_->close();
     else if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
-        green_->streams.give_up(driver_, native_, priority_);
+        green_->streams.release(driver_, native_, priority_);
     native_ = nullptr;
     green_ = ContextCache::Ref();
 }
 
-Stream::Place Stream::place(Purpose purpose) {
+Stream::Target Stream::target(Purpose purpose) {
     if (follower_ == nullptr)
-        return {native_, green_ ? green_->native : foreign_, green_ ? &*green_ : nullptr, {}};
-    LeaseStream::At at = follower_->at(purpose);
-    GreenContext& green = *at.context;
-    return {at.native, green.native, &green, std::move(at.context)};
+        return {native_, green_ ? green_->native : external_, green_ ? &*green_ : nullptr, {}};
+    LeaseStream::Target target = follower_->target(purpose);
+    GreenContext& green = *target.context;
+    return {target.native, green.native, &green, std::move(target.context)};
 }
 
-Gate* Stream::gate() const {
-    return follower_ == nullptr ? nullptr : &follower_->lease().gate();
+SubmitLock* Stream::submit_lock() const {
+    return follower_ == nullptr ? nullptr : &follower_->lease().submit_lock();
 }
 
 void Stream::check_alive() const {
@@ -82,22 +82,22 @@ void Stream::check_alive() const {
         green_.check_alive();
 }
 
-uint32_t Stream::sm_count(const Place& place) const {
-    if (place.green != nullptr)
-        return place.green->sm_count();
+uint32_t Stream::sm_count(const Target& target) const {
+    if (target.green != nullptr)
+        return target.green->sm_count();
     CUdevResource resource{};
-    GCX_CALL(driver_, cuCtxGetDevResource, place.context, &resource, cu::kResourceSm);
+    GCX_CALL(driver_, cuCtxGetDevResource, target.context, &resource, cu::kResourceSm);
     return cu::get_fields<cu::SmFields>(resource).sm_count;
 }
 
 void Stream::get_info(gcx_stream_info& info) {
-    const Place place = this->place(Purpose::ask);
+    const Target target = this->target(Purpose::ask);
     int priority = 0;
-    GCX_CALL(driver_, cuStreamGetPriority, place.native, &priority);
-    info.sm_count = sm_count(place);
+    GCX_CALL(driver_, cuStreamGetPriority, target.native, &priority);
+    info.sm_count = sm_count(target);
     info.priority = priority;
     info.device = device_;
-    info.context_id = place.green != nullptr ? place.green->id : 0;
+    info.context_id = target.green != nullptr ? target.green->id : 0;
 }
 
 TemporaryStream::~TemporaryStream() {
@@ -116,10 +116,10 @@ TemporaryStream::~TemporaryStream() {
 void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
                     const gcx_kernel_fit_params& params, gcx_kernel_fit& fit) {
     const Driver& driver = device.driver();
-    const Stream::Place place = stream.place(Stream::Purpose::ask);
-    fit.sm_count = stream.sm_count(place);
+    const Stream::Target target = stream.target(Stream::Purpose::ask);
+    fit.sm_count = stream.sm_count(target);
     const RelaxedCapture relaxed(driver);
-    const ScopedCurrent current(driver, place.context);
+    const ScopedCurrent current(driver, target.context);
     int blocks = 0;
     GCX_CALL(driver, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
              static_cast<int>(params.block_threads), params.dynamic_shared_bytes);
@@ -133,7 +133,7 @@ void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
         config.blockDimX = params.block_threads;
         config.blockDimY = config.blockDimZ = 1;
         config.sharedMemBytes = params.dynamic_shared_bytes;
-        config.hStream = place.native;
+        config.hStream = target.native;
         int largest = 0;
         GCX_CALL(driver, cuOccupancyMaxPotentialClusterSize, &largest, function, &config);
         fit.max_cluster_blocks = static_cast<uint32_t>(std::max(largest, 1));

@@ -23,19 +23,19 @@ class Stream {
 
     // Where its work goes. One that follows a lease goes where the lease is first, and is there as
     // long as the place is held.
-    struct Place {
+    struct Target {
         CUstream native = nullptr;
         CUcontext context = nullptr;   // that it belongs to
         GreenContext* green = nullptr; // null if that isn't one of gcx's
-        ContextCache::Ref hold;        // of one that follows a lease
+        ContextCache::Ref keep_alive;  // of one that follows a lease
     };
     using Purpose = LeaseStream::Purpose;
-    Place place(Purpose purpose = Purpose::submit);
+    Target target(Purpose purpose = Purpose::submit);
     // To be passed by who submits work of gcx's own; null: there is nothing to pass.
-    Gate* gate() const;
+    SubmitLock* submit_lock() const;
     void check_alive() const;
     void get_info(gcx_stream_info& info);
-    uint32_t sm_count(const Place& place) const;
+    uint32_t sm_count(const Target& target) const;
     // Whether it follows a lease whose SMs others may have too.
     bool follows_shared_lease() const {
         return follower_ != nullptr && follower_->lease().terms.shared;
@@ -48,7 +48,7 @@ class Stream {
     std::unique_ptr<LeaseStream> follower_; // if it follows a lease; the next three are null then
     ContextCache::Ref green_;
     CUstream native_ = nullptr;
-    CUcontext foreign_ = nullptr;
+    CUcontext external_ = nullptr;
     int32_t device_ = 0;
     bool owned_;
     int priority_ = 0;
@@ -61,7 +61,7 @@ class TemporaryStream {
     ~TemporaryStream();
     TemporaryStream(const TemporaryStream&) = delete;
     TemporaryStream& operator=(const TemporaryStream&) = delete;
-    CUstream native() { return stream_.place().native; }
+    CUstream native() { return stream_.target().native; }
 
   private:
     Stream stream_;

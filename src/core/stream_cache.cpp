@@ -21,8 +21,8 @@ constexpr std::array kAttributes = {
 
 } // namespace
 
-std::optional<ContextStreams::Attributes> ContextStreams::attributes_of(const Driver& driver,
-                                                                        CUstream stream) {
+std::optional<StreamCache::Attributes> StreamCache::attributes_of(const Driver& driver,
+                                                                  CUstream stream) {
     Attributes attributes{};
     static_assert(attributes.size() == kAttributes.size());
     for (std::size_t i = 0; i < attributes.size(); i++) {
@@ -34,18 +34,18 @@ std::optional<ContextStreams::Attributes> ContextStreams::attributes_of(const Dr
     return attributes;
 }
 
-CUstream ContextStreams::take(const Driver& driver, int priority, uint64_t user) {
+CUstream StreamCache::acquire(const Driver& driver, int priority, uint64_t owner) {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty())
+    if (cached_.empty())
         return nullptr;
     const RelaxedCapture relaxed(driver);
-    const auto own = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
-        return user != 0 && idle.user == user && idle.priority == priority &&
-               is_capturing(driver, idle.stream()) == false;
+    const auto same_owner = std::find_if(cached_.begin(), cached_.end(), [&](const Cached& cached) {
+        return owner != 0 && cached.owner == owner && cached.priority == priority &&
+               is_capturing(driver, cached.stream()) == false;
     });
-    if (own != idle_.end())
-        return give_out(own);
-    for (auto it = idle_.begin(); it != idle_.end();) {
+    if (same_owner != cached_.end())
+        return hand_out(same_owner);
+    for (auto it = cached_.begin(); it != cached_.end();) {
         CUstream stream = it->stream();
         // A capturing one must not even be queried. Its former owner ends that capture, or never.
         const auto was_changed = it->priority == priority &&
@@ -54,112 +54,113 @@ CUstream ContextStreams::take(const Driver& driver, int priority, uint64_t user)
                                      ? changed(driver, stream, priority)
                                      : std::nullopt;
         if (was_changed == false)
-            return give_out(it);
-        it = was_changed && gone(driver.cuStreamDestroy(stream)) ? idle_.erase(it) : std::next(it);
+            return hand_out(it);
+        it = was_changed && already_destroyed(driver.cuStreamDestroy(stream)) ? cached_.erase(it)
+                                                                              : std::next(it);
     }
     return nullptr;
 }
 
-CUstream ContextStreams::give_out(const std::deque<Idle>::iterator& idle) {
-    CUstream stream = idle->stream();
-    given_out_.insert(std::move(idle->node));
-    idle_.erase(idle);
+CUstream StreamCache::hand_out(const std::deque<Cached>::iterator& cached) {
+    CUstream stream = cached->stream();
+    in_use_.insert(std::move(cached->node));
+    cached_.erase(cached);
     return stream;
 }
 
-void ContextStreams::add(const Driver& driver, CUstream stream, int priority) {
+void StreamCache::add(const Driver& driver, CUstream stream, int priority) {
     const std::lock_guard lock(mutex_);
-    given_out_.insert(stream);
-    if (fresh_.contains(priority))
+    in_use_.insert(stream);
+    if (default_attributes_.contains(priority))
         return;
     if (const auto attributes = attributes_of(driver, stream))
-        fresh_.emplace(priority, *attributes);
+        default_attributes_.emplace(priority, *attributes);
 }
 
-void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority, uint64_t user) {
+void StreamCache::release(const Driver& driver, CUstream stream, int priority, uint64_t owner) {
     const std::lock_guard lock(mutex_);
     if (has_room(driver, stream)) {
-        idle_.push_back({{}, priority, user});
-        idle_.back().node = given_out_.extract(stream);
+        cached_.push_back({{}, priority, owner});
+        cached_.back().node = in_use_.extract(stream);
         return;
     }
-    if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result))
+    if (const CUresult result = driver.cuStreamDestroy(stream); !already_destroyed(result))
         driver.check(result, "cuStreamDestroy");
-    given_out_.erase(stream);
+    in_use_.erase(stream);
 }
 
-bool ContextStreams::capturing(const Driver& driver) {
+bool StreamCache::capturing(const Driver& driver) {
     const std::lock_guard lock(mutex_);
-    return std::any_of(given_out_.begin(), given_out_.end(),
+    return std::any_of(in_use_.begin(), in_use_.end(),
                        [&](CUstream stream) { return is_capturing(driver, stream) == true; }) ||
-           std::any_of(idle_.begin(), idle_.end(), [&](const Idle& idle) {
-               return is_capturing(driver, idle.stream()) == true;
+           std::any_of(cached_.begin(), cached_.end(), [&](const Cached& cached) {
+               return is_capturing(driver, cached.stream()) == true;
            });
 }
 
-CUresult ContextStreams::destroy(const Driver& driver) {
+CUresult StreamCache::destroy(const Driver& driver) {
     const std::lock_guard lock(mutex_);
-    while (!idle_.empty()) {
-        const CUresult result = driver.cuStreamDestroy(idle_.front().stream());
-        if (!gone(result))
+    while (!cached_.empty()) {
+        const CUresult result = driver.cuStreamDestroy(cached_.front().stream());
+        if (!already_destroyed(result))
             return result;
-        idle_.pop_front();
+        cached_.pop_front();
     }
     return CUDA_SUCCESS;
 }
 
-std::size_t ContextStreams::idle_count() {
+std::size_t StreamCache::cached_count() {
     const std::lock_guard lock(mutex_);
-    return idle_.size();
+    return cached_.size();
 }
 
-CUresult ContextStreams::trim(const Driver& driver) {
+CUresult StreamCache::trim(const Driver& driver) {
     const std::lock_guard lock(mutex_);
     const RelaxedCapture relaxed(driver);
-    for (auto it = idle_.begin(); it != idle_.end();) {
+    for (auto it = cached_.begin(); it != cached_.end();) {
         CUstream stream = it->stream();
         if (is_capturing(driver, stream) != false ||
             driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
             ++it;
             continue;
         }
-        if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result))
+        if (const CUresult result = driver.cuStreamDestroy(stream); !already_destroyed(result))
             return result;
-        it = idle_.erase(it);
+        it = cached_.erase(it);
     }
     return CUDA_SUCCESS;
 }
 
 // Whether it differs from a new one: its owner set attributes, before giving it up or after. Asked
 // when the next one wants a stream, so that it is asked once. nullopt if the driver doesn't tell.
-std::optional<bool> ContextStreams::changed(const Driver& driver, CUstream stream,
-                                            int priority) const {
+std::optional<bool> StreamCache::changed(const Driver& driver, CUstream stream,
+                                         int priority) const {
     const auto attributes = attributes_of(driver, stream);
-    const auto fresh = fresh_.find(priority);
-    if (!attributes || fresh == fresh_.end())
+    const auto defaults = default_attributes_.find(priority);
+    if (!attributes || defaults == default_attributes_.end())
         return std::nullopt;
-    return fresh->second != *attributes;
+    return defaults->second != *attributes;
 }
 
-bool ContextStreams::has_room(const Driver& driver, CUstream stream) {
+bool StreamCache::has_room(const Driver& driver, CUstream stream) {
     const auto captured = is_capturing(driver, stream);
     if (!captured)
         return false; // the driver says that it isn't a stream any more
-    return idle_.size() < kMost || make_room(driver, *captured);
+    return cached_.size() < kMaxCached || make_room(driver, *captured);
 }
 
 // Destroys the one that has waited longest, if nobody will be given it, since it was changed: what
 // is taken comes to the end when it is given up again, so that changed ones come first in time. For
 // one that captures, whose capture would end if it were destroyed, the first that doesn't capture.
-bool ContextStreams::make_room(const Driver& driver, bool for_capture) {
-    const auto end = for_capture ? idle_.end() : std::next(idle_.begin());
-    const auto found = std::find_if(idle_.begin(), end, [&](const Idle& idle) {
-        return is_capturing(driver, idle.stream()) == false &&
-               (for_capture || changed(driver, idle.stream(), idle.priority) == true);
+bool StreamCache::make_room(const Driver& driver, bool for_capture) {
+    const auto end = for_capture ? cached_.end() : std::next(cached_.begin());
+    const auto found = std::find_if(cached_.begin(), end, [&](const Cached& cached) {
+        return is_capturing(driver, cached.stream()) == false &&
+               (for_capture || changed(driver, cached.stream(), cached.priority) == true);
     });
-    if (found == end || !gone(driver.cuStreamDestroy(found->stream())))
+    if (found == end || !already_destroyed(driver.cuStreamDestroy(found->stream())))
         return false;
-    idle_.erase(found);
+    cached_.erase(found);
     return true;
 }
 

@@ -19,24 +19,24 @@
 namespace gcx {
 
 // Priorities are as the driver has them: clamped.
-class ContextStreams {
+class StreamCache {
   public:
     // The most that are kept: as many as PyTorch has in a pool.
-    static constexpr std::size_t kMost = 32;
+    static constexpr std::size_t kMaxCached = 32;
 
     // A kept stream of that priority whose work has finished, or first of all one that this user
     // gave up, with work or not, and with the attributes that the user gave it: later work of the
     // same user belongs behind that. null if there is none. user: a number of its own, or 0.
-    CUstream take(const Driver& driver, int priority, uint64_t user = 0);
+    CUstream acquire(const Driver& driver, int priority, uint64_t owner = 0);
     // Takes in a stream of that priority that the driver just made, and is given out.
     void add(const Driver& driver, CUstream stream, int priority);
     // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
     // Throws, and changes nothing, if the driver refuses.
-    void give_up(const Driver& driver, CUstream stream, int priority, uint64_t user = 0);
+    void release(const Driver& driver, CUstream stream, int priority, uint64_t owner = 0);
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
     // How many are kept.
-    std::size_t idle_count();
+    std::size_t cached_count();
     // Destroys those that are kept, or says what the driver refused.
     CUresult destroy(const Driver& driver);
     // The same, but not of those with work in flight, which somebody may wait for, and those that
@@ -46,10 +46,10 @@ class ContextStreams {
   private:
     using Streams = std::set<CUstream>;
     // A stream comes and goes between the two containers with its node, which costs no memory.
-    struct Idle {
+    struct Cached {
         Streams::node_type node;
         int priority;
-        uint64_t user = 0;
+        uint64_t owner = 0;
 
         CUstream stream() const { return node.value(); }
     };
@@ -58,15 +58,15 @@ class ContextStreams {
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     // These want the mutex.
-    CUstream give_out(const std::deque<Idle>::iterator& idle);
+    CUstream hand_out(const std::deque<Cached>::iterator& cached);
     std::optional<bool> changed(const Driver& driver, CUstream stream, int priority) const;
     bool has_room(const Driver& driver, CUstream stream);
     bool make_room(const Driver& driver, bool for_capture);
 
     std::mutex mutex_;
-    Streams given_out_;
-    std::deque<Idle> idle_;           // the one that was given up first comes first
-    std::map<int, Attributes> fresh_; // what a new stream has, by priority
+    Streams in_use_;
+    std::deque<Cached> cached_;                    // the one that was given up first comes first
+    std::map<int, Attributes> default_attributes_; // what a new stream has, by priority
 };
 
 } // namespace gcx

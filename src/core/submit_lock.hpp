@@ -10,52 +10,55 @@
 
 namespace gcx {
 
-class Gate {
+class SubmitLock {
   public:
     // A thread on its way through several, of which some may be null or the same. In one order for
     // all, as by those who close several.
-    class Passes {
+    class Shared {
       public:
-        explicit Passes(std::span<Gate*> gates) : gates_(gates) {
-            std::sort(gates_.begin(), gates_.end());
-            for (std::size_t i = 0; i < gates_.size(); i++) {
-                if (i != 0 && gates_[i] == gates_[i - 1])
-                    gates_[i - 1] = nullptr;
+        explicit Shared(std::span<SubmitLock*> locks) : locks_(locks) {
+            std::sort(locks_.begin(), locks_.end());
+            for (std::size_t i = 0; i < locks_.size(); i++) {
+                if (i != 0 && locks_[i] == locks_[i - 1])
+                    locks_[i - 1] = nullptr;
             }
-            for (Gate* gate : gates_) {
-                if (gate != nullptr)
-                    gate->enter();
-            }
-        }
-        ~Passes() {
-            for (Gate* gate : gates_) {
-                if (gate != nullptr)
-                    gate->leave();
+            for (SubmitLock* submit_lock : locks_) {
+                if (submit_lock != nullptr)
+                    submit_lock->enter();
             }
         }
-        Passes(const Passes&) = delete;
-        Passes& operator=(const Passes&) = delete;
+        ~Shared() {
+            for (SubmitLock* submit_lock : locks_) {
+                if (submit_lock != nullptr)
+                    submit_lock->leave();
+            }
+        }
+        Shared(const Shared&) = delete;
+        Shared& operator=(const Shared&) = delete;
 
       private:
-        std::span<Gate*> gates_;
+        std::span<SubmitLock*> locks_;
     };
 
     // Keeps it closed, once all who were on their way are through. One at a time.
-    class Closed {
+    class Exclusive {
       public:
-        explicit Closed(Gate& gate) : gate_(&gate) { gate.close(); }
-        Closed(Closed&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
-        Closed& operator=(Closed&& other) noexcept {
-            std::swap(gate_, other.gate_);
+        explicit Exclusive(SubmitLock& submit_lock) : submit_lock_(&submit_lock) {
+            submit_lock.close();
+        }
+        Exclusive(Exclusive&& other) noexcept
+            : submit_lock_(std::exchange(other.submit_lock_, nullptr)) {}
+        Exclusive& operator=(Exclusive&& other) noexcept {
+            std::swap(submit_lock_, other.submit_lock_);
             return *this;
         }
-        ~Closed() {
-            if (gate_ != nullptr)
-                gate_->open();
+        ~Exclusive() {
+            if (submit_lock_ != nullptr)
+                submit_lock_->open();
         }
 
       private:
-        Gate* gate_;
+        SubmitLock* submit_lock_;
     };
 
   private:

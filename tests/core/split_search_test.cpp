@@ -49,8 +49,8 @@ class Search {
   public:
     Search(const AtomShape& shape, const AtomSet& input, const Counts& counts)
         : shape_(shape), counts_(counts),
-          has_odd_(shape.odd_size != 0 && input.contains(shape.unit_count)),
-          units_(input.count() - (has_odd_ ? 1 : 0)),
+          has_remainder_(shape.remainder_size != 0 && input.contains(shape.unit_count)),
+          units_(input.count() - (has_remainder_ ? 1 : 0)),
           rests_(static_cast<std::size_t>(std::count(counts.begin(), counts.end(), kRest))) {}
 
     // Who holds the odd atom by the rule; nullopt if there is no way to divide.
@@ -69,7 +69,8 @@ class Search {
 
     // The least that it costs if this group holds the odd atom.
     std::optional<Cost> cost(int holder) const {
-        if (holder != kNobody && (!has_odd_ || counts_[static_cast<std::size_t>(holder)] == kRest))
+        if (holder != kNobody &&
+            (!has_remainder_ || counts_[static_cast<std::size_t>(holder)] == kRest))
             return std::nullopt;
         // By how many units are used so far.
         std::vector<std::optional<Cost>> best(units_ + 1);
@@ -80,7 +81,7 @@ class Search {
             const bool odd = static_cast<int>(i) == holder;
             std::vector<std::optional<Cost>> next(units_ + 1);
             for (std::size_t units = 0; units <= units_; units++) {
-                const uint64_t given = units * shape_.unit_size + (odd ? shape_.odd_size : 0);
+                const uint64_t given = units * shape_.unit_size + (odd ? shape_.remainder_size : 0);
                 if (given < counts_[i])
                     continue;
                 const bool exact = given == counts_[i];
@@ -98,7 +99,7 @@ class Search {
         }
         std::optional<Cost> least;
         for (std::size_t used = 0; used <= units_; used++) {
-            const std::size_t left = units_ - used + (has_odd_ && holder == kNobody ? 1 : 0);
+            const std::size_t left = units_ - used + (has_remainder_ && holder == kNobody ? 1 : 0);
             if (best[used] && left >= rests_ && (!least || *best[used] < *least))
                 least = best[used];
         }
@@ -113,7 +114,7 @@ class Search {
             const uint32_t shared = units - beside;
             if (shared < others || (others == 0 && shared != 0))
                 continue;
-            uint32_t least = odd ? beside * shape_.unit_size + shape_.odd_size : UINT32_MAX;
+            uint32_t least = odd ? beside * shape_.unit_size + shape_.remainder_size : UINT32_MAX;
             uint32_t most = odd ? least : 0;
             if (others != 0) {
                 least = std::min(least, shared / others * shape_.unit_size);
@@ -127,26 +128,26 @@ class Search {
   private:
     const AtomShape& shape_;
     const Counts& counts_;
-    bool has_odd_;
+    bool has_remainder_;
     std::size_t units_;
     std::size_t rests_;
 };
 
 struct Outcome {
-    std::optional<Plan> plan;
+    std::optional<SplitPlan> plan;
     std::string message;
 };
 
 Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
     try {
-        return {make_plan(shape, input, counts, exact, "here"), ""};
+        return {plan_split(shape, input, counts, exact, "here"), ""};
     } catch (const Error& error) {
         CHECK_EQ(error.result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         return {std::nullopt, error.message};
     }
 }
 
-void check_sets(const AtomSet& input, const Counts& counts, const Plan& plan) {
+void check_sets(const AtomSet& input, const Counts& counts, const SplitPlan& plan) {
     AtomSet used;
     std::size_t atoms = 0;
     for (const AtomSet& group : plan.groups) {
@@ -169,11 +170,11 @@ struct Found {
     bool rest_has_odd = false;
 };
 
-Found read(const AtomShape& shape, const Counts& counts, const Plan& plan) {
+Found read(const AtomShape& shape, const Counts& counts, const SplitPlan& plan) {
     Found found;
     for (std::size_t i = 0; i < counts.size(); i++) {
         const uint32_t given = shape.sm_count(plan.groups[i]);
-        const bool odd = shape.odd_size != 0 && plan.groups[i].contains(shape.unit_count);
+        const bool odd = shape.remainder_size != 0 && plan.groups[i].contains(shape.unit_count);
         if (counts[i] == kRest) {
             found.rests.push_back(given);
             found.rest_has_odd = found.rest_has_odd || odd;
@@ -191,7 +192,7 @@ Found read(const AtomShape& shape, const Counts& counts, const Plan& plan) {
 
 void describe(const AtomShape& shape, const AtomSet& input, const Counts& counts) {
     std::fprintf(stderr, "    atoms %u x %u + %u, %zu of them, asked:", shape.unit_count,
-                 shape.unit_size, shape.odd_size, input.count());
+                 shape.unit_size, shape.remainder_size, input.count());
     for (const uint32_t count : counts)
         std::fprintf(stderr, " %u", count);
     std::fprintf(stderr, "\n");

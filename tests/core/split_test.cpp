@@ -43,13 +43,13 @@ uint32_t below(std::mt19937& random, uint32_t bound) {
 }
 
 struct Outcome {
-    std::optional<Plan> plan;
+    std::optional<SplitPlan> plan;
     std::string message;
 };
 
 Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
     try {
-        return {make_plan(shape, input, counts, exact, "here"), ""};
+        return {plan_split(shape, input, counts, exact, "here"), ""};
     } catch (const Error& error) {
         CHECK_EQ(error.result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(!error.message.empty());
@@ -58,8 +58,9 @@ Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& coun
 }
 
 // Unit atoms that a group needs, if it has the odd atom or not.
-uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_odd) {
-    const uint64_t rest = with_odd ? count - std::min(count, uint64_t{shape.odd_size}) : count;
+uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_remainder) {
+    const uint64_t rest =
+        with_remainder ? count - std::min(count, uint64_t{shape.remainder_size}) : count;
     return (rest + shape.unit_size - 1) / shape.unit_size;
 }
 
@@ -81,8 +82,8 @@ struct Model {
             if (counts[i] == kRest)
                 continue;
             const bool odd = holder == i;
-            const uint64_t given =
-                units_needed(shape, counts[i], odd) * shape.unit_size + (odd ? shape.odd_size : 0);
+            const uint64_t given = units_needed(shape, counts[i], odd) * shape.unit_size +
+                                   (odd ? shape.remainder_size : 0);
             if (given != counts[i])
                 return false;
         }
@@ -110,7 +111,7 @@ struct Model {
 
 // What holds for every plan. Returns whether it was made.
 bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
-    const bool has_odd = shape.odd_size != 0 && input.contains(shape.unit_count);
+    const bool has_odd = shape.remainder_size != 0 && input.contains(shape.unit_count);
     const auto units = static_cast<uint32_t>(input.count()) - (has_odd ? 1U : 0U);
     const Model model{shape, units, has_odd, counts};
     const Outcome outcome = plan_of(shape, input, counts, exact);
@@ -119,7 +120,7 @@ bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& coun
             CHECK_EQ(outcome.message, "a plan, since one is possible");
         return false;
     }
-    const Plan& plan = *outcome.plan;
+    const SplitPlan& plan = *outcome.plan;
     CHECK(model.possible(exact));
     CHECK_EQ(plan.groups.size(), counts.size());
     AtomSet used;
@@ -155,8 +156,8 @@ std::optional<uint64_t> expected_single(const AtomShape& shape, uint32_t count) 
     std::optional<uint64_t> least;
     for (const bool odd : {false, true}) {
         const uint64_t units = units_needed(shape, count, odd);
-        const uint64_t given = units * shape.unit_size + (odd ? shape.odd_size : 0);
-        if ((!odd || shape.odd_size != 0) && units <= shape.unit_count &&
+        const uint64_t given = units * shape.unit_size + (odd ? shape.remainder_size : 0);
+        if ((!odd || shape.remainder_size != 0) && units <= shape.unit_count &&
             (!least || given < *least))
             least = given;
     }
@@ -193,10 +194,11 @@ void exact_gives_the_count_or_refuses() {
         for (uint32_t count = 1; count <= total + 1; count++) {
             const bool of_units =
                 count % shape.unit_size == 0 && count / shape.unit_size <= shape.unit_count;
-            const bool with_odd = shape.odd_size != 0 && count >= shape.odd_size &&
-                                  (count - shape.odd_size) % shape.unit_size == 0 &&
-                                  (count - shape.odd_size) / shape.unit_size <= shape.unit_count;
-            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_odd);
+            const bool with_remainder =
+                shape.remainder_size != 0 && count >= shape.remainder_size &&
+                (count - shape.remainder_size) % shape.unit_size == 0 &&
+                (count - shape.remainder_size) / shape.unit_size <= shape.unit_count;
+            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_remainder);
         }
         // The whole input can always be given exactly.
         CHECK(check_plan(shape, all, {total}, true));
@@ -286,11 +288,11 @@ void larger_first_groups_contain_smaller_ones() {
 // A group with the odd atom runs up to the last atom: what a direct split would leave.
 void groups_with_the_odd_atom_run_to_the_end() {
     for (const auto& [name, shape] : kShapes) {
-        if (shape.odd_size == 0)
+        if (shape.remainder_size == 0)
             continue;
         const AtomSet all = shape.all();
         for (uint32_t units = 1; units <= shape.unit_count; units++) {
-            const uint32_t count = units * shape.unit_size + shape.odd_size;
+            const uint32_t count = units * shape.unit_size + shape.remainder_size;
             const Outcome outcome = plan_of(shape, all, {count}, true);
             CHECK(outcome.plan.has_value());
             if (!outcome.plan || !outcome.plan->groups[0].contains(shape.unit_count))
@@ -320,7 +322,7 @@ void rests_share_evenly() {
             for (std::size_t i = 2; i < outcome.plan->groups.size(); i++)
                 CHECK(shape.sm_count(outcome.plan->groups[i - 2]) >=
                       shape.sm_count(outcome.plan->groups[i - 1]));
-            CHECK(most - least <= std::max(shape.unit_size, shape.odd_size));
+            CHECK(most - least <= std::max(shape.unit_size, shape.remainder_size));
             CHECK(outcome.plan->remainder.empty());
         }
     }
