@@ -222,7 +222,7 @@ uint64_t ContextCache::queue_of(GreenContext& context) {
     context.native_queue_ = cu::get_fields<QueueBytes>(native);
     if (context.queue_ != 0)
         return context.queue_;
-    // Contexts that share a queue without having been made of it, as those that share the device's.
+    // A context also shares a queue if the driver reports the same one, as with the device's own.
     for (const auto& [key, other] : entries_) {
         if (other->queue_ != 0 && key.device == context.key.device &&
             other->native_queue_ == context.native_queue_ && context.native_queue_ != QueueBytes{})
@@ -238,7 +238,7 @@ bool ContextCache::alive(GreenContext& context) {
            driver_.context_has_id(context.native, context.native_id_);
 }
 
-// The same, for callers that must not throw: false if the driver does not say.
+// Returns false, and does not throw, if the driver reports an error.
 bool ContextCache::is_known_dead(GreenContext& context) {
     try {
         return !alive(context);
@@ -262,15 +262,15 @@ void ContextCache::release(GreenContext& context, Use use) {
     count(context, use, -1);
     if (context.users_ != 0)
         return;
-    context.exclusive_ = false; // the next one may be given it
+    context.exclusive_ = false; // the next user may share it
     context.last_used_ = ++clock_;
     if (const auto failed = evict(context.key.device))
         log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
                                         "; the context is destroyed later");
 }
 
-// Prefers a context in use over a cached one, so that sharers get the same one, and of the cached
-// ones one that was prepared.
+// Prefers a context in use over a cached one, so that sharers get the same one, and a prepared
+// context over other cached ones.
 GreenContext* ContextCache::find_usable(const ContextKey& key, Sharing sharing) {
     GreenContext* found = nullptr;
     const auto [begin, end] = entries_.equal_range(key);
@@ -292,7 +292,7 @@ ContextCache::Entries::iterator ContextCache::find_entry(const GreenContext& con
     return it == end ? entries_.end() : it;
 }
 
-// Takes a dead context out of the cache. Users that it has keep the empty shell.
+// Removes a dead context from the cache. Its users keep the object, which names no driver context.
 void ContextCache::mark_dead(GreenContext& context) {
     if (context.dead_.exchange(true))
         return;
@@ -312,7 +312,7 @@ void ContextCache::make(GreenContext& context) {
     const Driver& driver = context.driver();
     context.primary_ = context.key.device->retain_primary();
     std::vector<CUdevResource> resources = context.key.family->native_resources(context.key.set);
-    Ref holder; // of the queue that the context is to have
+    Ref holder; // keeps the wanted queue alive
     if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
         holder = share_owner_of(wanted->queue);
         CUdevResource queue{};
@@ -325,8 +325,8 @@ void ContextCache::make(GreenContext& context) {
     CUdevResourceDesc descriptor = nullptr;
     const CUresult described = driver.cuDevResourceGenerateDesc(
         &descriptor, resources.data(), static_cast<unsigned>(resources.size()));
-    // From 13.1 on the header wants one smCoscheduledAlignment in a descriptor, which a remainder
-    // does not share with groups.
+    // From 13.1 on, cuda.h requires that all resources of a descriptor have the same
+    // smCoscheduledAlignment, which a remainder does not share with groups.
     if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
         driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
         fail(GCX_ERROR_NOT_SUPPORTED,
@@ -367,7 +367,7 @@ CUdevResource ContextCache::native_config(const Device& device, const Workqueue&
     CUdevResource native{};
     GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
              cu::kResourceWorkqueueConfig);
-    // The header: a workqueue's configuration is changed in place.
+    // cuda.h: a workqueue configuration is changed in place.
     auto fields = cu::get_fields<cu::WorkqueueFields>(native);
     fields.scope = static_cast<uint32_t>(wanted.scope);
     fields.concurrency_limit = wanted.concurrency_limit;
@@ -377,7 +377,7 @@ CUdevResource ContextCache::native_config(const Device& device, const Workqueue&
 
 namespace {
 
-// The devices whose memory a trim may give back, and what is free on them.
+// Free memory of the devices that a trim affects.
 class FreeMemory {
   public:
     void add(Device& device) { entries_.push_back({device.retain_primary(), &device, 0}); }
@@ -385,7 +385,7 @@ class FreeMemory {
         for (Entry& entry : entries_)
             entry.before = entry.device->free_memory(entry.primary);
     }
-    // The bytes that came free since; others may have taken more than that.
+    // Returns the increase in free bytes since begin(), or 0 if other allocations exceed it.
     uint64_t gained() const {
         int64_t bytes = 0;
         for (const Entry& entry : entries_) {
@@ -407,11 +407,11 @@ class FreeMemory {
 
 } // namespace
 
-// Counts the keys of a call as prepared until their contexts are made and marked, so that calls of
-// several threads do not all count on the same room.
+// Counts the keys of a prepare() call as prepared until their contexts are marked, so that
+// concurrent calls do not use the same room twice.
 class ContextCache::Preparation {
   public:
-    // Throws if the limit of a device is too small for them.
+    // Throws if they exceed the limit of a device.
     Preparation(ContextCache& cache, std::span<const ContextKey> keys) : cache_(cache) {
         Keys reserved(keys.begin(), keys.end());
         const std::lock_guard lock(cache.mutex_);
@@ -436,7 +436,7 @@ class ContextCache::Preparation {
 void ContextCache::set_limit(uint32_t limit) {
     const std::lock_guard lock(mutex_);
     limit_ = limit;
-    std::optional<Refusal> refusal = evict(nullptr); // spares the prepared ones
+    std::optional<Refusal> refusal = evict(nullptr); // spares prepared contexts
     std::set<const Device*> devices;
     for (const auto& [key, context] : entries_)
         devices.insert(key.device);
@@ -468,7 +468,7 @@ void ContextCache::prepare(std::span<const ContextKey> keys, const std::function
         before();
         {
             const std::lock_guard lock(mutex_);
-            check_room({}); // The limit may have been lowered since.
+            check_room({}); // the limit may have been lowered
         }
         get_or_make(key, Sharing::shared, Use::current, Purpose::later);
         after();
@@ -497,7 +497,7 @@ void ContextCache::check_room(const Keys& keys) {
     }
 }
 
-// Returns how many contexts of a device are prepared once those of these keys are too.
+// Returns how many contexts of a device would be prepared, including those of these keys.
 uint32_t ContextCache::prepared_with(const Device& device, const Keys& keys) {
     std::set<ContextKey> wanted;
     for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
@@ -517,14 +517,14 @@ uint32_t ContextCache::prepared(const Device& device) {
         entries_of(&device), [](const auto& entry) { return entry.second->prepared_; }));
 }
 
-// Keeps to the limit, which another thread may have lowered while the context was made.
+// Respects the limit, which another thread may have lowered since.
 void ContextCache::mark_prepared(GreenContext& context) {
     if (!context.prepared_ && prepared(*context.key.device) < limit_)
         context.prepared_ = true;
 }
 
-// Leaves no more contexts prepared than the limit. The longest unused are the first that are not
-// prepared any more; those in use are the last.
+// Leaves at most as many contexts prepared as the limit. Unmarks the least recently used first, and
+// those in use last.
 void ContextCache::unmark_surplus(const Device& device) {
     for (uint32_t count = prepared(device); count > limit_; count--) {
         GreenContext* next = nullptr;
@@ -558,7 +558,7 @@ ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
     return done;
 }
 
-// Those with a context, after what a reset has taken has left.
+// Returns the devices that have contexts. Removes dead contexts first.
 std::set<Device*> ContextCache::devices() {
     const std::lock_guard lock(mutex_);
     std::set<Device*> found;
@@ -576,7 +576,7 @@ std::set<Device*> ContextCache::devices() {
     return found;
 }
 
-// They are destroyed without the lock, for those who want other contexts meanwhile.
+// Destroys the contexts without the mutex, so that other contexts can be had concurrently.
 std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, Trimmed& done) {
     std::vector<Entries::node_type> taken;
     std::unique_lock lock(mutex_);
@@ -617,7 +617,7 @@ std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, 
 std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
     for (uint64_t last = 0;;) {
         const std::lock_guard lock(mutex_);
-        GreenContext* next = nullptr; // by id, since the lock is free between two
+        GreenContext* next = nullptr; // in order of id, because the mutex is released between two
         for (const auto& [key, context] : entries_) {
             if (context->made_ && context->id > last && (next == nullptr || context->id < next->id))
                 next = context.get();
@@ -637,9 +637,8 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
     }
 }
 
-// Destroys what nobody uses: contexts that stand apart, and cached ones of a device, or of all for
-// null, beyond the limit. Stops at the first that the driver refuses to destroy; the next call
-// tries again.
+// Destroys unused detached contexts, and the surplus of unused cached ones of a device, or of all
+// devices for null. Stops at the first refusal of the driver; the next call tries again.
 std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
     for (auto it = detached_.begin(); it != detached_.end();) {
         if ((*it)->users_ != 0) {
@@ -650,7 +649,7 @@ std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
             return refusal;
         it = detached_.erase(it);
     }
-    // They are counted only where there can be too many.
+    // cached() is only worth its cost if the limit may be exceeded.
     if (entries_.size() <= limit_)
         return std::nullopt;
     if (device != nullptr)
@@ -665,8 +664,8 @@ std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
     return std::nullopt;
 }
 
-// Destroys the longest unused first, and none that was prepared: there are at most as many of those
-// as the limit allows.
+// Destroys the least recently used contexts beyond the limit. Spares prepared ones, of which there
+// are at most as many as the limit.
 std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& device) {
     if (cached(&device) <= limit_)
         return std::nullopt;
@@ -683,7 +682,7 @@ std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& d
     return std::nullopt;
 }
 
-// After a reset those that nobody has noticed yet would take the room of others.
+// Removes contexts that died in a reset, which would otherwise use up the limit.
 void ContextCache::drop_dead(const Device& device) {
     const auto entries = entries_of(&device);
     for (auto it = entries.begin(); it != entries.end();) {
@@ -693,8 +692,8 @@ void ContextCache::drop_dead(const Device& device) {
     }
 }
 
-// Of the cached ones of a device, or of all for null. Not one with a stream that was given up while
-// it captured a graph: with the context that capture would end.
+// Considers the unused contexts of a device, or of all for null. Skips a context with a cached
+// stream that captures a graph, because the capture would end with the context.
 ContextCache::Entries::iterator ContextCache::least_recently_used(const Device* device,
                                                                   Prepared prepared) {
     auto found = entries_.end();
@@ -732,8 +731,8 @@ uint32_t ContextCache::cached(const Device* device) {
 
 std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {
     if (context.dead_.load() || context.green == nullptr)
-        return std::nullopt; // gone with the reset
-    // First: a stream of a destroyed context can't be destroyed any more.
+        return std::nullopt; // it died with its device's primary context
+    // Streams go first: once their context is destroyed, the driver cannot destroy them.
     if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
         return Refusal{result, "cuStreamDestroy"};
     const CUresult result = driver_.cuGreenCtxDestroy(context.green);

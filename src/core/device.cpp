@@ -10,8 +10,9 @@
 namespace gcx {
 namespace {
 
-// The fewest SMs whose group allows more than the clusters that the coscheduled family has
-// anyway: 24 on an H200, where groups of 8 and of 16 allow clusters of 8, and those of 24 of 16.
+// In multiples of the coscheduled alignment, the smallest group that allows larger clusters than
+// the coscheduled family. On an H200 groups of 8 and 16 SMs allow clusters of 8, and those of 24
+// allow 16.
 constexpr uint32_t kMaxClusterAlignments = 3;
 // No group is smaller.
 constexpr uint32_t kSmsOfATpc = 2;
@@ -44,7 +45,7 @@ Device::Device(const Driver& driver, int32_t ordinal)
         min_partition_size_ = fields.min_partition_size;
         coscheduled_alignment_ = fields.coscheduled_alignment;
     } else {
-        // What the CUDA documentation gives for each compute capability.
+        // From the CUDA documentation of each compute capability.
         min_partition_size_ = major_ >= 9 ? 8 : major_ == 8 ? 4 : 2;
         coscheduled_alignment_ = major_ >= 9 ? 8 : 2;
     }
@@ -66,7 +67,7 @@ FamilyRequest Device::request_for(gcx_sm_family kind) const {
     if (kind == GCX_SM_FAMILY_FINE)
         return {kind, 1, kSmsOfATpc};
     if (kind != GCX_SM_FAMILY_MAX_CLUSTER)
-        return {kind, 1, min_partition_size_}; // the smallest that the driver gives
+        return {kind, 1, min_partition_size_}; // the smallest groups that the driver gives
     if (major_ < 9)
         fail(
             GCX_ERROR_NOT_SUPPORTED,
@@ -131,7 +132,7 @@ void Device::note_extra_sms(const std::vector<uint32_t>& seen) {
     std::vector<uint32_t> both;
     std::set_intersection(maybe_shared_.begin(), maybe_shared_.end(), seen.begin(), seen.end(),
                           std::back_inserter(both));
-    // Fewer than the shared ones can't be: an earlier list was of something else.
+    // The shared SMs are in every list. If fewer are in both, the earlier list was wrong.
     maybe_shared_ = both.size() < kSharedSms ? seen : both;
     if (maybe_shared_.size() == kSharedSms)
         log::write(GCX_LOG_WARNING,
@@ -208,10 +209,10 @@ bool Device::primary_alive(uint64_t epoch) {
 
 void Device::release_primary(uint64_t epoch) noexcept {
     const std::lock_guard lock(mutex_);
-    // Holds from before a reset hold nothing any more.
+    // References from before a reset refer to nothing any more.
     if (epoch != primary_epoch_ || --primary_refs_ != 0)
         return;
-    bool alive = true; // unless the driver says that it isn't
+    bool alive = true; // unless the driver reports otherwise
     try {
         alive = primary_is_current_locked();
     } catch (const Error& error) {

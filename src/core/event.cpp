@@ -18,7 +18,7 @@ EventPool::Event EventPool::take() {
     const Driver& driver = device_.driver();
     if (primary_.context() == nullptr)
         primary_ = device_.retain_primary();
-    // So that an event that comes back has its place.
+    // Reserves space so that put_back() cannot fail.
     idle_.reserve(idle_.size() + in_use_ + 1);
     const ScopedCurrent current(driver, primary_.context());
     CUevent native = nullptr;
@@ -35,7 +35,7 @@ void EventPool::put_back(CUevent native, uint64_t epoch) {
     idle_.push_back(native);
 }
 
-// After a reset of the device its events are gone.
+// Drops the events that died in a reset of the device.
 void EventPool::drop_dead() {
     if (primary_.context() == nullptr || primary_.alive())
         return;
@@ -49,8 +49,7 @@ void EventPool::clear() {
     const std::lock_guard lock(mutex_);
     drop_dead();
     std::erase_if(idle_, [&](CUevent native) {
-        return already_destroyed(
-            retry_once([&] { return device_.driver().cuEventDestroy(native); }));
+        return is_destroyed(retry_once([&] { return device_.driver().cuEventDestroy(native); }));
     });
     if (idle_.empty() && in_use_ == 0)
         primary_ = Device::PrimaryContextRef();
@@ -70,7 +69,7 @@ Event::Event(Device& device, uint32_t flags)
 
 Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(native) {
     const RelaxedCapture relaxed(driver);
-    // Asking a captured event for its work breaks the capture, asking for times doesn't.
+    // A query would break the capture of a captured event; asking for a time does not.
     float milliseconds = 0;
     if (driver.cuEventElapsedTime(&milliseconds, native, native) == CUDA_ERROR_CAPTURED_EVENT)
         return;
@@ -82,7 +81,7 @@ Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(na
 void Event::close() {
     if (device_ != nullptr && native_ != nullptr && primary_.alive()) {
         const CUresult result = driver_.cuEventDestroy(native_);
-        if (!already_destroyed(result))
+        if (!is_destroyed(result))
             driver_.check(result, "cuEventDestroy");
     }
     native_ = nullptr;
@@ -107,7 +106,7 @@ void Event::check_comparable(const Event& end) const {
 }
 
 void Event::check_timed(const char* name) const {
-    float none = 0; // between an event and itself
+    float none = 0; // between the event and itself
     const CUresult result = driver_.cuEventElapsedTime(&none, native_, native_);
     if (result == CUDA_ERROR_INVALID_HANDLE)
         fail(

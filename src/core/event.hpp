@@ -1,4 +1,4 @@
-// What later work waits for: the work that streams had in flight at a moment, as events.
+// Events: the objects of event handles, and a pool of events that order work on the device.
 #pragma once
 
 #include "core/device.hpp"
@@ -10,7 +10,7 @@
 
 namespace gcx {
 
-// Events of a device without times, used again and again.
+// Reuses events without timing. Thread-safe.
 class EventPool {
   public:
     explicit EventPool(Device& device) : device_(device) {}
@@ -18,7 +18,7 @@ class EventPool {
     EventPool(const EventPool&) = delete;
     EventPool& operator=(const EventPool&) = delete;
 
-    // An event while it is used; goes back into the pool.
+    // An event in use. Returns to the pool.
     class Event {
       public:
         Event(EventPool& pool, CUevent native, uint64_t epoch)
@@ -44,7 +44,7 @@ class EventPool {
         uint64_t epoch_;
     };
     Event take();
-    // Gives back to the driver what nobody uses, and the primary context with the last of it.
+    // Destroys idle events, and releases the primary context if none is in use.
     void clear();
 
   private:
@@ -54,7 +54,7 @@ class EventPool {
     Device& device_;
     std::mutex mutex_;
     Device::PrimaryContextRef primary_;
-    uint64_t epoch_ = 0; // counts the resets of the device that were noticed
+    uint64_t epoch_ = 0; // counts the resets of the device
     std::size_t in_use_ = 0;
     std::vector<CUevent> idle_;
 };
@@ -62,20 +62,21 @@ class EventPool {
 class Event {
   public:
     Event(Device& device, uint32_t flags);
-    // Someone else's event.
+    // Wraps an event that gcx did not make.
     Event(const Driver& driver, CUevent native);
 
     void close();
     CUevent native() const { return native_; }
     void check_alive() const;
-    // Throws if it is known that work of this device can't be recorded in the event.
+    // Throws if the event is known to be of another device.
     void check_recordable(int32_t device) const;
-    // Throws if it is known that no time lies between the two: events of two devices.
+    // Throws if the events are known to be of two devices, because CUDA then measures no time.
     void check_comparable(const Event& end) const;
-    // Throws, calling the event by this name, if it is why the driver knows no time for it.
+    // Throws if the event is the reason why the driver cannot measure a time. name names it in
+    // messages.
     void check_timed(const char* name) const;
 
-    // The handle of the capturing stream that it was recorded in last; 0: the last wasn't one.
+    // Returns the handle of the stream if the last recording was in a graph capture, else 0.
     uint64_t captured_in() const { return captured_in_.load(std::memory_order_relaxed); }
     void note_recorded(uint64_t capturing_stream) {
         captured_in_.store(capturing_stream, std::memory_order_relaxed);
@@ -83,7 +84,7 @@ class Event {
 
   private:
     const Driver& driver_;
-    Device* device_ = nullptr; // null: someone else's, whose device the driver doesn't tell
+    Device* device_ = nullptr; // null: not made by gcx, device unknown
     Device::PrimaryContextRef primary_;
     CUevent native_ = nullptr;
     bool timing_ = true;

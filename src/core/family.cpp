@@ -31,8 +31,8 @@ unsigned flags_of(gcx_sm_family kind) {
     }
 }
 
-// The part of the struct that is the driver's own. From its first byte on it holds a mask of
-// the resource's SMs (seen on a driver of CUDA 13.0, docs/measurements.md). Only ever compared.
+// The driver's private part of the struct. It begins with a mask of the resource's SMs, as seen on
+// a driver of CUDA 13.0 (docs/measurements.md). Masks are only compared.
 class DriverMask {
   public:
     DriverMask() = default;
@@ -47,14 +47,14 @@ class DriverMask {
             both.words_[i] = words_[i] | other.words_[i];
         return both;
     }
-    // Whether the masks have a bit in common.
+    // Returns whether the masks have a bit in common.
     bool meets(const DriverMask& other) const {
         uint64_t common = 0;
         for (std::size_t i = 0; i < kMaskWords; i++)
             common |= words_[i] & other.words_[i];
         return common != 0;
     }
-    // Whether the mask has a bit for each SM, or for each pair of them.
+    // Returns whether the mask has one bit per SM or per pair of SMs.
     bool counts(uint32_t sms) const {
         uint32_t bits = 0;
         for (std::size_t i = 0; i < kMaskWords; i++)
@@ -68,8 +68,8 @@ class DriverMask {
     std::array<uint64_t, (cu::kResourceUnionOffset - kOffset) / sizeof(uint64_t)> words_{};
 };
 
-// Whether this driver keeps masks there: each atom but the odd one has as many bits as it
-// should, and no two atoms share one. (Part of the odd one's SMs are noted elsewhere.)
+// Returns whether this driver stores masks there: each unit atom has as many bits as it should, and
+// no two atoms share one. Part of the remainder atom's SMs are noted elsewhere.
 bool masks_are_known(const std::vector<CUdevResource>& atoms, uint32_t units) {
     DriverMask all;
     for (std::size_t i = 0; i < atoms.size(); i++) {
@@ -90,7 +90,7 @@ void refuse_too_many(std::size_t atoms) {
 
 constexpr const char* kStructuredSplit = "cuDevSmResourceSplit";
 
-// Splits by the first so many of the requests, which stay as they are: the driver fills in counts.
+// Splits by the first count requests. Takes a copy of them, because the driver fills in counts.
 CUresult split_structured(const Driver& driver, const CUdevResource& device,
                           std::vector<cu::SmGroupParams> requests, std::size_t count,
                           std::vector<CUdevResource>& groups, CUdevResource& remainder) {
@@ -113,7 +113,7 @@ std::string describe(const cu::SmGroupParams& request) {
     return text;
 }
 
-// The driver doesn't say which request it does not like, so it is asked with fewer of them.
+// The driver does not report which request it refuses, so a binary search finds it.
 [[noreturn]] void refuse_structured(const Driver& driver, const CUdevResource& device,
                                     const std::vector<cu::SmGroupParams>& requests,
                                     CUresult result) {
@@ -149,7 +149,7 @@ Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& reque
     : driver_(driver), kind_(request.kind), device_resource_(query_device(driver, device)),
       split_flags_(flags_of(request.kind)) {
     const uint32_t sms = sms_of(device_resource_);
-    if (sms < request.min_sm_count) { // a small MIG slice: all of it, or nothing
+    if (sms < request.min_sm_count) { // a small MIG slice is a single atom
         atoms_ = {device_resource_};
         shape_ = {1, sms, 0};
         return;
@@ -159,7 +159,7 @@ Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& reque
 }
 
 void Family::split_into_atoms(uint32_t atom_sm_count) {
-    // With no room for groups the driver says how many it would give.
+    // Without an array for groups, the driver reports how many it would give.
     unsigned groups = 0;
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, nullptr, &groups, &device_resource_, nullptr,
              split_flags_, atom_sm_count);
@@ -219,8 +219,8 @@ void Family::describe(const AtomSet& set, gcx_resource_info& info) const {
         info.min_partition_size = 0;
 }
 
-// None can be split further, so the least is all of it, and so is the step where the driver gives
-// none.
+// A structured group cannot be split further, so its minimum is all of it. So is its step if the
+// driver reports none.
 void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) const {
     info.min_partition_size = info.sm_count;
     uint32_t step = sms_of(device_resource_);
@@ -236,10 +236,9 @@ void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) co
     info.coscheduled_alignment = step;
 }
 
-// What the driver leaves when it splits off that many groups of the atoms' size, if it is exactly
-// the atoms after the first so many. That it is can't be taken for granted: asked for fewer groups
-// of 24 for the largest clusters, an H200 gives others than the first ones. So the driver's own
-// masks are compared.
+// Returns what the driver leaves when it splits off that many unit atoms, if that is exactly the
+// atoms behind them. This is not certain: asked for fewer groups of 24 for the largest clusters, an
+// H200 gives others than the first ones. The driver's masks tell.
 std::optional<CUdevResource> Family::remainder_after(uint32_t units) const {
     std::vector<CUdevResource> groups(units);
     unsigned count = units;
@@ -260,8 +259,8 @@ std::vector<CUdevResource> Family::native_resources(const AtomSet& set) const {
     const bool with_remainder = kind_ != GCX_SM_FAMILY_STRUCTURED && shape_.remainder_size != 0 &&
                                 set.contains(shape_.unit_count);
     if (with_remainder) {
-        // A set that runs up to the last atom is what a direct split leaves: one resource, which
-        // every driver takes, and which allows larger clusters than its atoms put together.
+        // A set that runs up to the last atom is what a direct split leaves. That is one resource,
+        // which every driver accepts and which allows larger clusters than its atoms put together.
         const auto units = static_cast<uint32_t>(set.count()) - 1;
         const uint32_t before = shape_.unit_count - units;
         if (set == all() - AtomSet::first(before)) {
@@ -278,7 +277,8 @@ bool Family::can_make_context(const AtomSet& set) const {
     const bool with_remainder = shape_.remainder_size != 0 && set.contains(shape_.unit_count);
     if (!with_remainder || !driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
         return true;
-    // The header wants one alignment of all. Below compute capability 9.0 they have one.
+    // cuda.h requires one alignment in a descriptor. Below compute capability 9.0 all atoms have
+    // the same.
     const auto alignment = [&](std::size_t atom) {
         return cu::get_fields<cu::SmFields>(atoms_[atom]).coscheduled_alignment;
     };

@@ -28,7 +28,7 @@ bool Executable::alive() const {
 }
 
 Executable::~Executable() {
-    // Nobody could repeat a call that failed: a failure of the moment gets a second chance.
+    // A destructor's caller cannot repeat a failed call, so a temporary failure gets a second try.
     for (const bool last : {false, true}) {
         try {
             destroy();
@@ -49,7 +49,7 @@ CUresult Executable::set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_
 }
 
 void Executable::destroy() {
-    // With a reset of the device it went, and naming it might bring the process down.
+    // A reset of the device has destroyed it, and naming it could crash the process.
     if (native_ != nullptr && primary_.alive())
         GCX_CALL(driver_, cuGraphExecDestroy, native_);
     native_ = nullptr;
@@ -69,14 +69,14 @@ ExecutableCache::Pointer ExecutableCache::find(const TargetKey& key) {
 }
 
 void ExecutableCache::add(Pointer made) {
-    Pointer already_destroyed; // outside of the lock
+    Pointer evicted; // destroyed outside the lock
     const std::lock_guard lock(mutex_);
     if (entries_.size() >= limit_) {
         const auto oldest =
             std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
                 return a.last_used < b.last_used;
             });
-        already_destroyed = std::move(oldest->executable);
+        evicted = std::move(oldest->executable);
         *oldest = {std::move(made), ++clock_};
         evicted_++;
     } else {
@@ -94,7 +94,7 @@ std::vector<ExecutableCache::Pointer> ExecutableCache::all() const {
 }
 
 void ExecutableCache::replace(std::vector<Pointer> others) {
-    std::vector<Entry> entries; // those that there were go outside of the lock
+    std::vector<Entry> entries; // the former entries are destroyed outside the lock
     const std::lock_guard lock(mutex_);
     for (Pointer& other : others) {
         const auto former = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
@@ -106,7 +106,7 @@ void ExecutableCache::replace(std::vector<Pointer> others) {
 }
 
 void ExecutableCache::remove(const Pointer& one) {
-    const std::lock_guard lock(mutex_); // the caller's is not the last to go
+    const std::lock_guard lock(mutex_); // the caller has a reference, so nothing is destroyed here
     std::erase_if(entries_, [&](const Entry& entry) { return entry.executable == one; });
 }
 
@@ -154,8 +154,8 @@ void Graph::close() {
 }
 
 void Graph::launch(std::span<Stream* const> streams) {
-    // An executable is made outside of the gate, which changes of leases wait for. If it is gone
-    // again, or the lease went elsewhere in the meantime, it is made within.
+    // The executable is made outside the submit lock, because resizes wait for that. If it was
+    // evicted or a lease was resized in the meantime, the second round makes it inside.
     for (bool make_now = false;; make_now = true) {
         auto missing = try_launch(streams, make_now);
         if (!missing)
@@ -173,7 +173,7 @@ void Graph::check_count(std::size_t count) const {
                     parts == 1 ? "" : "s"));
 }
 
-// Nothing if it was launched; else the executable that is missing.
+// Returns nothing if the graph was launched, or the missing executable.
 std::optional<Graph::MissingExecutable> Graph::try_launch(std::span<Stream* const> streams,
                                                           bool make_now) {
     std::array<SubmitLock*, GCX_MAX_GRAPH_PARTS> locks{};
@@ -193,7 +193,7 @@ std::optional<Graph::MissingExecutable> Graph::try_launch(std::span<Stream* cons
     }
     if (submit(*executable, launch_targets))
         return std::nullopt;
-    return describe_missing(launch_targets, streams); // A change has replaced it.
+    return describe_missing(launch_targets, streams); // a change has replaced it
 }
 
 void Graph::add_target(LaunchTargets& launch_targets, Stream& stream) const {
@@ -212,7 +212,7 @@ void Graph::add_target(LaunchTargets& launch_targets, Stream& stream) const {
 uint64_t Graph::id_of(const Stream::Target& target) const {
     if (target.green != nullptr)
         return target.green->id;
-    check_alive(); // which of those of gcx was asked already
+    check_alive(); // the caller has checked those of gcx
     if (target.context == primary_.context())
         return 0;
     unsigned long long id = 0;
@@ -237,7 +237,7 @@ Graph::MissingExecutable Graph::describe_missing(const LaunchTargets& launch_tar
     return missing;
 }
 
-// Launches the executable unless a change has left it incomplete; says whether it did.
+// Launches the executable. Returns false if a change left it incomplete.
 bool Graph::submit(Executable& executable, const LaunchTargets& launch_targets) {
     const auto lock = executable.lock();
     if (!executable.usable)
@@ -250,7 +250,8 @@ bool Graph::submit(Executable& executable, const LaunchTargets& launch_targets) 
     return true;
 }
 
-// In the first stream, behind what the others have, which go on behind it.
+// Launches in the first stream, after the work of the other streams. Their later work waits for the
+// graph.
 void Graph::launch_in(Executable& executable, const LaunchTargets& launch_targets) {
     CUstream const first = launch_targets.at[0].native;
     if (launch_targets.count == 1) {
@@ -260,7 +261,8 @@ void Graph::launch_in(Executable& executable, const LaunchTargets& launch_target
     for (uint32_t i = 1; i < launch_targets.count; i++) {
         const RelaxedCapture relaxed(driver_);
         CUstream const other = launch_targets.at[i].native;
-        // One that has nothing to do is not waited for: what waits occupies one of the queues.
+        // An idle stream needs no wait, and each waiting stream occupies one of the device's
+        // queues.
         if (other == first || driver_.cuStreamQuery(other) == CUDA_SUCCESS)
             continue;
         const EventPool::Event before = events_.take();
@@ -279,7 +281,7 @@ void Graph::launch_in(Executable& executable, const LaunchTargets& launch_target
     }
     if (result == CUDA_SUCCESS)
         return;
-    // It runs, and can't be taken back: so the order is made here.
+    // The graph runs and cannot be cancelled, so this thread waits instead of the streams.
     const RelaxedCapture relaxed(driver_);
     GCX_CALL(driver_, cuStreamSynchronize, first);
 }
@@ -309,18 +311,18 @@ void Graph::prepare(std::span<const ContextKey> contexts) {
 
 Graph::Pointer Graph::make(const TargetKey& key, PartTargets targets) {
     const std::lock_guard lock(building_);
-    if (Pointer made = executables_.find(key)) // by another thread, or before
+    if (Pointer made = executables_.find(key)) // another thread may have made it
         return made;
     check_alive();
     if (key.count() != 1)
-        check_count(key.count()); // Parts may have been added since the caller's was checked.
+        check_count(key.count()); // parts may have been added since the caller checked
     Pointer made = build(*movable_, key, std::move(targets));
     executables_.add(made);
     return made;
 }
 
-// The contexts that an executable with these targets has from the capture. The primary context is
-// the graph's own.
+// Returns the captured contexts that an executable with these targets runs in. The primary context
+// is not among them, because the graph keeps it alive.
 std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
                                                  std::span<const PartTarget> targets) {
     std::vector<CapturedContext> captured;
@@ -354,7 +356,8 @@ Graph::Pointer Graph::build(MovableGraph& movable, const TargetKey& key, PartTar
     movable.check_grids(targets);
     std::vector<CapturedContext> captured = captured_for(movable, targets);
     auto made = std::make_shared<Executable>(device_, key, std::move(targets), std::move(captured));
-    const ScopedCurrent current(driver_, primary_.context()); // instantiating asks for one
+    // instantiation requires a current context
+    const ScopedCurrent current(driver_, primary_.context());
     made->set_native(movable.instantiate(made->targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
     made_.fetch_add(1, std::memory_order_relaxed);
     return made;
@@ -402,7 +405,7 @@ std::vector<gcx_graph_node> Graph::describe_nodes() const {
 
 namespace {
 
-// What no function of the driver tells, so that it may differ.
+// The driver does not report these nodes' parameters, so they may differ.
 bool has_hidden_parameters(const GraphNode& node) {
     return node.kind >= GCX_GRAPH_NODE_WAIT_EVENT;
 }
@@ -430,7 +433,7 @@ void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
     }
 }
 
-// Whether nothing but parameters of kernels differs.
+// Returns whether the graphs differ only in kernel parameters.
 bool differs_in_parameters_alone(const GraphNodes& now, const GraphNodes& other) {
     return std::equal(now.nodes.begin(), now.nodes.end(), other.nodes.begin(),
                       [](const GraphNode& a, const GraphNode& b) {
@@ -462,7 +465,7 @@ void Graph::set_part(std::span<const uint32_t> numbers, uint32_t part) {
                     "least one node",
                     part));
     if (numbers.empty())
-        return; // the executables stay
+        return; // keeps the executables
     nodes.set_part(numbers, part);
     part_count_.store(nodes.part_count(), std::memory_order_relaxed);
     for (const Pointer& executable : executables_.all()) {
@@ -530,7 +533,7 @@ void Graph::update(CUgraph captured, const DeviceOf& device_of) {
     std::swap(movable_, other);
 }
 
-// Drops those with a context that is not gcx's and has been destroyed.
+// Returns the executables whose contexts all exist. Removes the others.
 std::vector<Graph::Pointer> Graph::live_executables() {
     std::vector<Pointer> all = executables_.all();
     std::erase_if(all, [&](const Pointer& executable) {
@@ -560,8 +563,8 @@ std::vector<Graph::Pointer> Graph::build_all(MovableGraph& movable,
     return built;
 }
 
-// All of it or nothing. An executable that was told of a change which is then taken back is given
-// up, to be made anew when it is used.
+// Changes all executables or none. On failure, removes the executables that were changed; they are
+// made again on the next launch.
 void Graph::apply(std::vector<Change> changes) {
     const auto exchange = [&] {
         for (Change& change : changes)
@@ -583,8 +586,8 @@ void Graph::apply(std::vector<Change> changes) {
     }
 }
 
-// Whether the driver could: not where the code is another one, nor in child graphs, whose
-// executables it doesn't know by their nodes.
+// Returns false if the driver cannot: if a kernel's code changes, or in child graphs, whose nodes
+// in the executable it does not know.
 bool Graph::set_in_place(const std::vector<Pointer>& executables,
                          const std::vector<Change>& changes, std::vector<Pointer>& touched) {
     const auto& nodes = movable_->nodes();
@@ -594,7 +597,7 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
             return false;
     }
     KernelParams params;
-    std::vector<std::unique_lock<std::mutex>> locks; // until all are changed
+    std::vector<std::unique_lock<std::mutex>> locks; // held until all are changed
     locks.reserve(executables.size());
     for (const Pointer& executable : executables)
         locks.push_back(executable->lock());

@@ -1,4 +1,5 @@
-// What a graph handle stands for: a captured graph, and its executables.
+// Graphs: a captured graph, and its executables, one for each combination of targets that it was
+// launched on.
 #pragma once
 
 #include "core/event.hpp"
@@ -16,7 +17,7 @@
 
 namespace gcx {
 
-// The ids of places, one alone if they are all the same. No memory is taken.
+// The ids of targets, or a single id if all are the same. Allocates no memory.
 class TargetKey {
   public:
     void add(uint64_t id) { ids_[count_++] = id; }
@@ -45,24 +46,23 @@ class Executable {
     Executable& operator=(const Executable&) = delete;
 
     const TargetKey key;
-    const PartTargets targets; // one for each part, or one for all
-    // Those that parts run in which run where they were captured.
+    const PartTargets targets; // one per part, or one for all
+    // The capture's own contexts in which parts of this executable run.
     const std::vector<CapturedContext> captured;
 
-    // Whether those that are not gcx's still exist.
+    // Returns whether the captured contexts that gcx did not make still exist.
     bool captured_alive() const;
-    // The same of all contexts that it runs in.
+    // Returns the same of all contexts in which it runs.
     bool alive() const;
-    // What the driver made is this one's now.
     void set_native(CUgraphExec native) { native_ = native; }
-    // CUDA wants one thread at a time: the caller of the next three holds this lock. A change of
-    // several kernels holds it from the first to the last, so that no launch sees half of them.
+    // CUDA allows one thread at a time, so callers of the next three hold this lock. A change of
+    // several kernels holds it throughout, so that no launch sees half of the change.
     std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-    // One that a change has left incomplete is not launched any more.
+    // Set to false while a change is incomplete; it is then not launched.
     bool usable = true;
     void launch(CUstream stream);
     CUresult set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2& params);
-    // Gives it back. Throws, and changes nothing, if the driver refuses.
+    // Destroys the driver's executable. Throws, and changes nothing, if the driver refuses.
     void destroy();
 
   private:
@@ -72,24 +72,24 @@ class Executable {
     CUgraphExec native_ = nullptr;
 };
 
-// Threads may use one that leaves the table meanwhile: it goes when the last has let go.
+// The executables of a graph. Thread-safe. An executable that leaves the cache lives until its last
+// user releases it.
 class ExecutableCache {
   public:
     explicit ExecutableCache(uint32_t limit) : limit_(limit) {}
 
     using Pointer = std::shared_ptr<Executable>;
-    // Null: there is none.
+    // Returns null if there is none.
     Pointer find(const TargetKey& key);
-    // Takes one in. What is one too many goes, the longest unused first.
+    // Adds an executable. Evicts the least recently used one if the cache is full.
     void add(Pointer made);
     std::vector<Pointer> all() const;
-    // These instead of those that there are: each in the place of the one with its key, as long
-    // unused.
+    // Replaces all executables. Each new one inherits the age of the one with its key.
     void replace(std::vector<Pointer> others);
     void remove(const Pointer& one);
     uint32_t limit() const { return limit_; }
     uint64_t evicted() const;
-    // Gives all back to the driver. Throws, and keeps the rest, if it refuses.
+    // Destroys all executables. Throws, and keeps the others, if the driver refuses one.
     void destroy();
 
   private:
@@ -101,7 +101,7 @@ class ExecutableCache {
     const uint32_t limit_;
     mutable std::mutex mutex_;
     std::vector<Entry> entries_;
-    std::size_t last_ = 0; // where the last was found
+    std::size_t last_ = 0; // index of the last one found
     uint64_t clock_ = 0;
     uint64_t evicted_ = 0;
 };
@@ -110,7 +110,7 @@ class Graph {
   public:
     using DeviceOf = std::function<Device&(int32_t)>;
 
-    // params are checked.
+    // params are checked by the caller.
     Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
           const gcx_graph_params& params, const DeviceOf& device_of);
 
@@ -119,11 +119,11 @@ class Graph {
     void close();
 
     Device& device() const { return device_; }
-    // Throws unless it is the number of parts.
+    // Throws unless count is the number of parts.
     void check_count(std::size_t count) const;
-    // One stream for all parts, or one for each.
+    // Launches the graph. streams has one stream for all parts, or one per part.
     void launch(std::span<Stream* const> streams);
-    // The same of contexts, to be made if they are not there.
+    // Makes the executable for these contexts, and the contexts if they are missing.
     void prepare(std::span<const ContextKey> contexts);
     void set_part(std::span<const uint32_t> numbers, uint32_t part);
     void set_kernel(uint32_t number, const gcx_kernel_params& params);
@@ -133,7 +133,7 @@ class Graph {
 
   private:
     using Pointer = ExecutableCache::Pointer;
-    // Where the streams of a launch are.
+    // The targets of a launch.
     struct LaunchTargets {
         std::array<Stream::Target, GCX_MAX_GRAPH_PARTS> at;
         uint32_t count = 0;
@@ -156,7 +156,7 @@ class Graph {
     bool submit(Executable& executable, const LaunchTargets& launch_targets);
     void launch_in(Executable& executable, const LaunchTargets& launch_targets);
     Pointer make(const TargetKey& key, PartTargets targets);
-    // These want building_.
+    // These require building_.
     std::vector<CapturedContext> captured_for(const MovableGraph& movable,
                                               std::span<const PartTarget> targets);
     Pointer build(MovableGraph& movable, const TargetKey& key, PartTargets targets);
@@ -170,7 +170,7 @@ class Graph {
     ContextCache& cache_;
     const Driver& driver_;
     const uint32_t flags_;
-    mutable std::mutex building_; // held while executables are made; launches don't want it
+    mutable std::mutex building_; // held while executables are made, not by launches
     std::unique_ptr<MovableGraph> movable_;
     Device& device_;
     Device::PrimaryContextRef primary_;

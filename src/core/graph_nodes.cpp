@@ -67,18 +67,18 @@ const NodeAttribute* find_attribute(const KernelLaunch& launch, unsigned id) {
     return found == launch.attributes.end() ? nullptr : &*found;
 }
 
-// What a node has where nobody set the attribute.
+// Returns the value that a node has if the attribute was never set.
 NodeAttribute default_attribute(unsigned id) {
     CUlaunchAttributeValue value;
     std::memset(&value, 0, sizeof value);
-    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on 13.0, of streams
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on streams with 13.0
         value.memSyncDomainMap.remote = 1;
     NodeAttribute attribute{id, {}};
     std::memcpy(attribute.value.data(), &value, sizeof value);
     return attribute;
 }
 
-// The arguments as a launch by CU_LAUNCH_PARAM_BUFFER_POINTER gives them; empty: it gives none.
+// Returns the arguments passed by CU_LAUNCH_PARAM_BUFFER_POINTER; empty if there are none.
 std::span<const std::byte> buffer_of(void** extra) {
     const std::byte* begin = nullptr;
     std::size_t size = 0;
@@ -117,7 +117,7 @@ bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
 }
 
 std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id) {
-    CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+    CUlaunchAttributeValue value; // the driver fills in the attribute's own size
     std::memset(&value, 0, sizeof value);
     const CUresult result =
         driver.cuGraphKernelNodeGetAttribute(node, cu::attribute_id(id), &value);
@@ -129,10 +129,10 @@ std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode no
     return attribute;
 }
 
-// Measured on 13.0, of nodes and of executables' nodes: where func is given, the driver takes the
-// current context and ignores kern and ctx; where it is null, it takes kern and ctx.
+// Measured on 13.0, for nodes and nodes of executables: if func is given, the driver takes the
+// current context and ignores kern and ctx. If it is null, the driver takes kern and ctx.
 const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, CUcontext context) {
-    // The driver reads what they point to, and changes nothing.
+    // The driver only reads what they point to.
     auto* const begin = const_cast<std::byte*>(launch.arguments.data());
     pointers_.clear();
     for (const KernelLayout::Parameter& parameter : launch.layout->parameters)
@@ -246,7 +246,7 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     read_attributes(node, number);
 }
 
-// Before anything is asked of the context: one of gcx's may be cached, where others push it out.
+// Called before anything else is asked of the context, because the cache may evict an unused one.
 void GraphNodes::keep_captured_context(CUcontext context, uint32_t number) {
     const auto is_it = [&](const CapturedContext& one) { return one.native == context; };
     if (std::any_of(captured_in.begin(), captured_in.end(), is_it))
@@ -336,7 +336,7 @@ GraphNodes::layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
     std::shared_ptr<const KernelLayout>& found = layouts_[key];
     if (found != nullptr)
         return found;
-    // Measured on 13.0: the driver tells a kernel's parameters only where a context is current.
+    // Measured on 13.0: the driver reports a kernel's parameters only while a context is current.
     std::optional<ScopedCurrent> current;
     if (params.ctx != nullptr)
         current.emplace(driver_, params.ctx);
@@ -398,7 +398,7 @@ void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
     device_ = &device_of(seen.begin()->second);
 }
 
-// One for each context that kernels were captured in.
+// Makes one part for each context in which kernels were captured.
 void GraphNodes::find_parts() {
     const Device::PrimaryContextRef primary = device_->retain_primary();
     std::vector<CUcontext> contexts;
@@ -429,16 +429,16 @@ void GraphNodes::find_parts() {
     }
 }
 
-// Those whose context CUDA doesn't tell go with the kernel before them, or else after them; in a
-// child graph without kernels, with the node that stands for it.
+// CUDA does not report the context of copies. They join the part of the nearest kernel before them,
+// or else after them. Those of a child graph without kernels join the part of its node.
 void GraphNodes::assign_copies() {
     constexpr uint32_t kNone = GCX_NO_NODE;
-    std::vector<uint32_t> nearest(nodes.size(), kNone); // the part of a kernel near a node
+    std::vector<uint32_t> nearest(nodes.size(), kNone); // part of the nearest kernel
     for (uint32_t i = 0; i < nodes.size(); i++) {
         if (nodes[i].is_kernel())
             nearest[i] = nodes[i].part;
     }
-    // Breadth first along the edges, first forwards, then backwards.
+    // Breadth first along the edges, forwards, then backwards.
     for (const bool forwards : {true, false}) {
         for (const GraphLevel& level : levels) {
             std::unordered_map<uint32_t, std::vector<uint32_t>> next;
@@ -458,7 +458,7 @@ void GraphNodes::assign_copies() {
         }
     }
     for (uint32_t i = 0; i < nodes.size(); i++) {
-        const uint32_t parent = nodes[i].parent; // comes before
+        const uint32_t parent = nodes[i].parent; // comes before the node
         const uint32_t otherwise = parent == GCX_NO_NODE ? 0 : nodes[parent].part;
         nodes[i].part = nearest[i] == kNone ? otherwise : nearest[i];
     }
@@ -467,7 +467,7 @@ void GraphNodes::assign_copies() {
 void GraphNodes::set_part(std::span<const uint32_t> numbers, uint32_t part) {
     for (const uint32_t number : numbers) {
         nodes[number].part = part;
-        // Those in its child graph, which follow it.
+        // The nodes of its child graph follow it.
         for (std::size_t i = number + 1; i < nodes.size(); i++) {
             uint32_t parent = nodes[i].parent;
             while (parent != GCX_NO_NODE && parent > number)
@@ -582,7 +582,7 @@ CUgraphExec MovableGraph::instantiate(std::span<const PartTarget> targets, bool 
 
 KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch) {
     GraphNode& node = nodes_->nodes[number];
-    node.at = nullptr; // so that it is told at the next move
+    node.at = nullptr; // forces the next move to set it
     return std::exchange(node.kernel, std::move(launch));
 }
 
@@ -613,7 +613,7 @@ void MovableGraph::move_to(std::span<const PartTarget> targets) {
     }
     in_contexts(moves, [this](const NodeTarget& one) {
         GraphNode& node = nodes_->nodes[one.number];
-        node.at = nullptr; // until it is known
+        node.at = nullptr; // unknown if the call fails
         if (node.is_kernel())
             move_kernel(one);
         else
@@ -628,7 +628,7 @@ void MovableGraph::check_set(CUresult result, const char* function, uint32_t num
              describe_node(nodes(), number) + ": " + driver_.describe(result, function));
 }
 
-// Wants the context to be current.
+// Requires that the context is current.
 void MovableGraph::move_kernel(const NodeTarget& where) {
     const GraphNode& node = nodes()[where.number];
     check_set(
@@ -643,7 +643,7 @@ void MovableGraph::move_kernel(const NodeTarget& where) {
     }
 }
 
-// A memcpy or memset node. No driver before 13.2 tells the context that one has.
+// Moves a memcpy or memset node. Drivers before 13.2 do not report the context of one.
 void MovableGraph::move_copy(const NodeTarget& where) {
     const GraphNode& node = nodes()[where.number];
     CUgraphNodeParams params{};
@@ -654,7 +654,7 @@ void MovableGraph::move_copy(const NodeTarget& where) {
     } else {
         params.type = CU_GRAPH_NODE_TYPE_MEMSET;
         const auto of_node = from_bytes<CUDA_MEMSET_NODE_PARAMS>(node.parameters);
-        std::memcpy(&params.memset, &of_node, sizeof of_node); // the same fields, then ctx
+        std::memcpy(&params.memset, &of_node, sizeof of_node); // same fields, then ctx
         params.memset.ctx = where.context;
     }
     check_set(driver_.cuGraphNodeSetParams(node.native, &params), "cuGraphNodeSetParams",

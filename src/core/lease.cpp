@@ -10,10 +10,11 @@ namespace {
 constinit std::atomic<uint64_t> next_work{1};
 constinit std::atomic<uint64_t> next_stream{1};
 
-// What has passed is dropped when it is swept or waited for. Only of more entries than this, which
-// newer work of others may have replaced, one is asked about at each change.
+// Finished work is dropped when it is swept or waited for. A lease that awaits more entries than
+// this queries one of them at each resize.
 constexpr std::size_t kMaxUnqueried = 8;
-// So many closed streams of a lease may have unfinished work before the next ones are put in line.
+// Number of closed streams with unfinished work from which on streams are chained when they are
+// closed.
 constexpr std::size_t kMaxClosed = 8;
 
 void drop_known_finished(PendingWorks& works) {
@@ -33,7 +34,7 @@ PendingWork::PendingWork(const Source& its_source, ContextCache::Ref context_ref
 bool PendingWork::finished(const Driver& driver, const RelaxedCapture& /*relaxed*/) {
     if (known_finished())
         return true;
-    // Any other answer, as after a reset, means that there is nothing left to wait for.
+    // Any other result, as after a reset, means that there is nothing left to wait for.
     if (driver.cuEventQuery(event_->native()) == CUDA_ERROR_NOT_READY)
         return false;
     finished_.store(true, std::memory_order_release);
@@ -130,7 +131,7 @@ Lease::Target Lease::target(ContextCache& cache, uint64_t waited) {
         if (awaited.since <= waited || awaited.work->known_finished() ||
             (awaited.atoms & context->key.set).empty())
             continue;
-        // The newest work of a stream implies what that stream was given before.
+        // The newest work of a stream implies its older work.
         const auto same =
             std::find_if(target.wait_for.begin(), target.wait_for.end(), [&](const auto& work) {
                 return work->source.stream == awaited.work->source.stream;
@@ -174,7 +175,7 @@ void Lease::end_deferral() {
     ContextCache::Ref former; // released without the mutex
     const std::lock_guard lock(mutex_);
     if (placement_.load() != placement)
-        return; // changed by another thread
+        return; // resized by another thread
     former = std::move(former_context_);
     former_context_ = ContextCache::Ref();
     is_deferred_.store(false, std::memory_order_release);
@@ -219,7 +220,7 @@ void Lease::add_work(std::shared_ptr<PendingWork> work) {
 
 std::shared_ptr<PendingWork> Lease::find_work_to_chain(const GreenContext& context,
                                                        const RelaxedCapture& relaxed) {
-    PendingWorks asked; // keeps them until the mutex is free
+    PendingWorks asked; // keeps them alive until the mutex is released
     {
         const std::lock_guard lock(mutex_);
         if (closed_.size() < kMaxClosed)
@@ -319,7 +320,7 @@ LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr
                          int priority)
     : cache_(cache), events_(events), lease_(std::move(lease)),
       priority_(lease_->device.clamp_priority(priority)), id_(next_stream++) {
-    // What its work waits for is settled when it is first used.
+    // What its work waits for is decided at the first use.
     context_ = lease_->start_context(cache_);
     native_ = context_->acquire_stream(priority_);
     {
@@ -352,7 +353,7 @@ LeaseStream::Target LeaseStream::target(Purpose purpose) {
 
 void LeaseStream::follow(Purpose purpose) {
     const Driver& driver = lease_->device.driver();
-    lease_->check_unreleased(); // whether the device was reset was asked with the handle
+    lease_->check_unreleased(); // the handle lookup has checked for a reset
     if (is_capturing(driver, native_) == true)
         return;
     const RelaxedCapture relaxed(driver);
@@ -401,7 +402,7 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
                           lease_->label().c_str(), context_->sm_count(), context->sm_count()));
     native_ = next;
     context_ = std::move(context);
-    // What was given to it since the last change is not recorded otherwise.
+    // This work was submitted after the last resize, so it is not recorded yet.
     if (left != nullptr)
         lease_->add_work(std::move(left));
 }
@@ -409,7 +410,7 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
 bool LeaseStream::is_busy() const {
     const Driver& driver = lease_->device.driver();
     if (is_capturing(driver, native_) == true)
-        return false; // asking would break the capture
+        return false; // a query would break the capture
     const CUresult result = driver.cuStreamQuery(native_);
     if (result == CUDA_ERROR_NOT_READY)
         return true;
@@ -419,7 +420,7 @@ bool LeaseStream::is_busy() const {
 
 std::shared_ptr<PendingWork> LeaseStream::record_unfinished(const RelaxedCapture& /*relaxed*/) {
     const Driver& driver = lease_->device.driver();
-    // Any other answer means that there is nothing that would be waited for.
+    // Any other result means that there is nothing to wait for.
     if (driver.cuStreamQuery(native_) != CUDA_ERROR_NOT_READY)
         return nullptr;
     EventPool::Event event = events_.take();
@@ -430,7 +431,8 @@ std::shared_ptr<PendingWork> LeaseStream::record_unfinished(const RelaxedCapture
 }
 
 void LeaseStream::record_work(const RelaxedCapture& relaxed) {
-    // What an unused stream left is recorded already, and what captures must not be asked.
+    // Work of an unused stream is already recorded. A stream that captures a graph must not be
+    // queried.
     if (submissions_ == recorded_ || is_capturing(lease_->device.driver(), native_) == true)
         return;
     if (auto work = record_unfinished(relaxed))
@@ -444,7 +446,7 @@ void LeaseStream::close() {
     if (native_ != nullptr && cache_.is_alive(*context_)) {
         std::shared_ptr<PendingWork> before;
         std::shared_ptr<PendingWork> work;
-        // What the streams of a released lease have left is recorded.
+        // The work of a released lease's streams is already recorded.
         if (submissions_ != 0 && !lease_->state().released &&
             is_capturing(driver, native_) != true) {
             const RelaxedCapture relaxed(driver);

@@ -20,7 +20,7 @@ std::string count_text(uint32_t sm_count) {
     return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
 }
 
-// "64 SMs, at least 40 (min_sm_count)": what a request says.
+// Describes a request: "64 SMs, at least 40 (min_sm_count)".
 std::string request_text(const SmAllocator::Request& request) {
     std::string text = count_text(request.sm_count);
     if (request.min_sm_count != 0)
@@ -30,13 +30,47 @@ std::string request_text(const SmAllocator::Request& request) {
     return text;
 }
 
-// "device 0", or "the reservation "train" of device 0": where a request's SMs come from.
+// Names where a request's SMs come from: "device 0", or "the reservation "train" of device 0".
 std::string reach_label(const Device& device, const LeaseTerms& terms) {
     if (terms.reservation == nullptr)
         return device.label();
     const char* const name = terms.reservation->name;
     return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") + "of " +
            device.label();
+}
+
+published::Row begin_row(uint64_t id, const Device& device, const Family& family,
+                         const LeaseTerms& terms) {
+    published::Row row{};
+    row.id = id;
+    row.device = device.ordinal();
+    row.family = static_cast<uint32_t>(family.kind());
+    row.flags = terms.shared ? GCX_LEASE_SHARED : 0;
+    row.unit_count = family.shape().unit_count;
+    row.unit_size = family.shape().unit_size;
+    row.odd_size = family.shape().remainder_size;
+    std::memcpy(row.name, terms.name.c_str(), std::min(terms.name.size(), sizeof row.name - 1));
+    return row;
+}
+
+// Returns a lease as it is published. The publisher fills in the number of streams.
+published::Row row_of(const Lease& lease, const SmAllocator::Allocation& allocation) {
+    published::Row row = begin_row(lease.id, lease.device, *lease.family, lease.terms);
+    row.changes = lease.changes() - 1;
+    row.sm_count = lease.family->sm_count(allocation.all());
+    row.exclusive_sm_count = lease.family->sm_count(allocation.exclusive);
+    std::copy_n(allocation.exclusive.words().data(), AtomSet::kWords, row.own);
+    std::copy_n(allocation.shared.words().data(), AtomSet::kWords, row.shared);
+    return row;
+}
+
+// Returns a waiting request as it is published.
+published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
+                      const SmAllocator::Request& request) {
+    published::Row row = begin_row(request.owner, device, family, terms);
+    row.waits = 1;
+    row.sm_count = request.sm_count;
+    return row;
 }
 
 } // namespace
@@ -67,7 +101,7 @@ SmAllocator& LeaseManager::allocator_of(DeviceState& state, const std::shared_pt
     return state.allocators.emplace(family, SmAllocator(family->shape(), legal)).first->second;
 }
 
-// The atoms that leases of other families have; nothing if that isn't known.
+// Returns the atoms whose SMs leases of other families have, or nothing if that is not known.
 std::optional<AtomSet>
 LeaseManager::taken_by_other_families(DeviceState& state, const std::shared_ptr<Family>& family) {
     AtomSet taken;
@@ -109,8 +143,8 @@ bool LeaseManager::grant(DeviceState& state, Waiter& waiter) {
     return true;
 }
 
-// Gives those who wait what they can have, in the order in which they came. Whoever can't be served
-// holds up its own queue only.
+// Grants waiting requests in order of arrival. A request that cannot be granted blocks only its own
+// queue.
 void LeaseManager::serve_waiters(DeviceState& state) {
     const auto now = Clock::now();
     std::erase_if(state.waiters, [&](const Waiter* waiter) { return waiter->until <= now; });
@@ -138,7 +172,8 @@ void LeaseManager::remove_waiters(DeviceState& state, const Is& is) {
         serve_waiters(state);
 }
 
-// A thread may wake long after its timeout. Until then its request gets nothing, and holds up none.
+// A thread may wake long after its timeout. Until then its request must neither be granted nor
+// block others.
 void LeaseManager::remove_expired_waiters(DeviceState& state) {
     if (state.waiters.empty())
         return;
@@ -154,8 +189,8 @@ void LeaseManager::remove_lease(DeviceState& state, uint64_t id) {
     serve_waiters(state);
 }
 
-// "device 0 has 132, of which 40 are free; "decode" has 64, "prefill" 28; 1 waits, the first for 64
-// SMs": for messages. Free is what a request with these terms could be given.
+// Describes who has the SMs: "device 0 has 132, of which 40 are free; "decode" has 64, "prefill"
+// 28; 1 waits, the first for 64 SMs". Free are the SMs that a request with these terms could get.
 std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_ptr<Family>& family,
                                          const LeaseTerms& terms) {
     const AtomSet reachable = reachable_atoms(*family, terms);
@@ -176,7 +211,7 @@ std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_p
             if (entry == state.entries.end())
                 continue;
             uint32_t has = its_family->sm_count(allocation.all());
-            if (terms.reservation != nullptr) { // of the reservation's
+            if (terms.reservation != nullptr) { // count only the reservation's SMs
                 const auto met = atoms_meeting(*family, *its_family, allocation.all());
                 has = met ? family->sm_count(*met & reachable) : has;
             }
@@ -198,7 +233,7 @@ std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_p
     return text;
 }
 
-// The atoms that a lease can have, whoever has them.
+// Returns all atoms that a lease can have, whether free or not.
 AtomSet LeaseManager::reachable_atoms(const Family& family, const LeaseTerms& terms) {
     return terms.reservation != nullptr ? terms.reservation_atoms : family.all();
 }
@@ -213,8 +248,8 @@ bool LeaseManager::has_waiters(const DeviceState& state, const LeaseTerms& terms
     });
 }
 
-// A lease outside of reservations may have the SMs of one, and would otherwise starve who waits in
-// it. Between families of which it isn't known which SMs the atoms hold, nothing is kept.
+// Leases outside of a reservation can have its SMs, and would starve requests that wait in it.
+// Withholds nothing between families whose SMs are not known.
 AtomSet LeaseManager::withheld_atoms(const DeviceState& state, const Family& family,
                                      const LeaseTerms& terms, const Waiter* before) {
     AtomSet atoms;
@@ -241,7 +276,7 @@ void LeaseManager::check_feasible(const DeviceState& state, const std::shared_pt
         return;
     const std::string where = reach_label(state.device, terms);
     std::string problem;
-    // Of shared leases, and where less is acceptable, the arithmetic is not a split's.
+    // The arithmetic of shared leases and of requests with a min_sm_count is not that of a split.
     if (std::none_of(requests.begin(), requests.end(), [](const SmAllocator::Request& request) {
             return request.shared || request.min_sm_count != 0;
         })) {
@@ -283,15 +318,15 @@ std::shared_ptr<Lease> LeaseManager::acquire(Device& device, const LeaseRequest&
     if (is_cancelled(request) || has_waiters(state, request.terms) || !grant(state, waiter)) {
         check_feasible(state, family, {&waiter.request, 1}, request.terms,
                        request_text(waiter.request));
-        available_atoms(state, family); // throws if it isn't known
+        available_atoms(state, family); // throws if it is not known
         wait(lock, state, waiter, request);
     }
     lock.unlock();
     return make_lease(state, request, waiter);
 }
 
-// A request is granted or refused for good under the mutex: by serve, by a signal, or by its
-// timeout, whether its thread has woken or not.
+// A request is decided under the mutex: granted by serve_waiters(), or refused by a signal or its
+// timeout. Whether its thread has woken does not matter.
 void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
                         const LeaseRequest& request) {
     const auto over = [&] { return waiter.granted.has_value() || is_cancelled(request); };
@@ -326,7 +361,7 @@ void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
                                                  : "min_sm_count to accept fewer"));
 }
 
-// What was granted becomes a lease.
+// Makes a lease of a granted request.
 std::shared_ptr<Lease> LeaseManager::make_lease(DeviceState& state, const LeaseRequest& request,
                                                 const Waiter& waiter) {
     const uint64_t id = waiter.request.owner;
@@ -413,7 +448,7 @@ void LeaseManager::drop_finished_work() {
                 unused.push_back(state.get());
         }
     }
-    for (DeviceState* state : unused) // they live as long as this
+    for (DeviceState* state : unused) // states live as long as the manager
         state->events.clear();
 }
 
@@ -491,7 +526,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
         theirs = theirs | allocator.of(size.lease->id).all();
     }
     const Requests requests = requests_of(sizes);
-    // What is free is for those who wait.
+    // Free SMs belong to waiting requests.
     if (has_waiters(state, first))
         usable = usable & theirs;
     else
@@ -541,7 +576,7 @@ void LeaseManager::prepare(std::span<const Size> sizes) {
         keys.push_back(transition.lease->key(transition.after.all()));
     const auto nothing = [] {};
     cache_.prepare(keys, nothing, nothing);
-    // From now on the layout comes back to these sets, unless a lease was released meanwhile.
+    // Later plans return to this layout, unless a lease was released in the meantime.
     const Lock lock(mutex_);
     DeviceState& state = state_of(first.device);
     SmAllocator::Allocations layout;
@@ -583,7 +618,7 @@ void LeaseManager::hand_over(Lease& from, Lease& to, bool deferred) {
 bool LeaseManager::release(Lease& lease) {
     Lock lock(mutex_);
     DeviceState& state = state_of(lease.device);
-    // Waits for a change of the lease in another thread: at most until its contexts are made.
+    // Another thread may be changing the lease. This waits at most until its contexts are made.
     changed_.wait(lock, [&] {
         const auto entry = state.entries.find(lease.id);
         return entry == state.entries.end() || !entry->second.changing;
@@ -596,7 +631,7 @@ bool LeaseManager::release(Lease& lease) {
     return true;
 }
 
-// In one order for all, as by those who pass several.
+// Locks in order of address, like submitters do.
 SmallVector<SubmitLock::Exclusive, 2>
 LeaseManager::lock_submitters(const Transitions& transitions) {
     SmallVector<Lease*, 2> leases;
@@ -609,8 +644,8 @@ LeaseManager::lock_submitters(const Transitions& transitions) {
     return closed;
 }
 
-// Keeps other changes away from the leases of a change, and from the atoms that they gain, while it
-// lives. Created and destroyed under the manager's mutex.
+// Keeps other changes away from the leases of a change and from the atoms that they gain. Created
+// and destroyed under LeaseManager::mutex_.
 class LeaseManager::ChangeMark {
   public:
     ChangeMark(DeviceState& state, SmAllocator& allocator, uint64_t placeholder_id,
@@ -624,9 +659,9 @@ class LeaseManager::ChangeMark {
     ChangeMark& operator=(const ChangeMark&) = delete;
 
   private:
-    // Exclusive: free atoms that are to be assigned, and atoms that some of the leases share and
-    // one is to have exclusively. Shared: atoms that are to be shared stay so, even if all leases
-    // that share them now give them up.
+    // Withheld exclusively: free atoms that are to be assigned, and shared atoms that one lease is
+    // to have exclusively. Withheld as shared: atoms that are to be shared, even if the leases that
+    // share them now lose them.
     static SmAllocator::Allocation gained_atoms(const SmAllocator& allocator,
                                                 const Transitions& transitions) {
         AtomSet exclusive_before;
@@ -651,8 +686,8 @@ class LeaseManager::ChangeMark {
     SmAllocator::Placeholder gained_;
 };
 
-// Creates contexts and records work without the mutex, so that other leases are not held up. The
-// mark keeps the leases of this change from changing until then.
+// Makes contexts and records work without the mutex, so that other leases are not blocked. The mark
+// keeps the leases of this change as they are until then.
 void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred,
                          const Lease* released) {
     transitions.remove_if(
@@ -673,7 +708,7 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
         }
         submit_locks = lock_submitters(transitions);
         const RelaxedCapture relaxed(state.device.driver());
-        // If a later step fails, the next change registers what is recorded here.
+        // If a later step fails, the next change registers this work.
         for (const Transition& transition : transitions)
             transition.lease->record_work();
     } catch (...) {
@@ -702,7 +737,7 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
         state.events.clear();
 }
 
-// Cannot fail but for memory.
+// Fails only if memory runs out.
 void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool deferred,
                           Dropped& dropped) {
     sweep_pending(state, kSweptPerChange, dropped);
@@ -727,7 +762,7 @@ void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool def
         for (Lease::Awaited& awaited : lease.awaited_) {
             awaited.lost = awaited.lost | (awaited.atoms - has);
             awaited.atoms = awaited.atoms & has;
-            // Of use only while the work itself still counts there.
+            // It matters only while the awaited work itself counts there.
             awaited.lost = awaited.work->family == lease.family
                                ? awaited.lost & awaited.work->frontier_
                                : AtomSet();
@@ -746,8 +781,8 @@ void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool def
     }
 }
 
-// Where the streams of a lease go after a change: to the context of the new set, which may be that
-// of the old one, or, if the change is deferred, nowhere yet.
+// Decides where the streams of a lease go after a change: to the context of the new set, or nowhere
+// yet if the change is deferred.
 void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool deferred,
                                     Dropped& dropped) {
     if (transition.context || lease.released_)
@@ -757,7 +792,7 @@ void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool d
                            [&](const auto& awaited) { return !(awaited.atoms - from).empty(); });
     };
     const AtomSet had = transition.before.all();
-    // One that loses SMs must not stay: others would wait for it, and it for them.
+    // A lease that loses SMs must not stay: other leases would wait for it, and it for them.
     if (deferred && (had - transition.after.all()).empty()) {
         if (!lease.former_context_ && transition.context && is_waited_for(had)) {
             lease.former_context_ = std::move(transition.context);
@@ -767,7 +802,7 @@ void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool d
     }
     if (!lease.former_context_)
         return;
-    // The streams have followed the deferred change without waiting for these.
+    // The streams followed the deferred change without waiting for this work.
     for (Lease::Awaited& awaited : lease.awaited_) {
         if (!(awaited.atoms - lease.former_context_->key.set).empty())
             awaited.since = lease.placement_.load() + 1;
@@ -776,7 +811,7 @@ void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool d
     lease.is_deferred_.store(false, std::memory_order_release);
 }
 
-// Lets a lease wait for what others left on atoms that it gained.
+// Makes a lease wait for the work that others left on the atoms that it gained.
 void LeaseManager::add_awaited(const DeviceState& state, Lease& lease, const AtomSet& gained,
                                uint64_t since) {
     if (gained.empty())
@@ -790,7 +825,7 @@ void LeaseManager::add_awaited(const DeviceState& state, Lease& lease, const Ato
     }
 }
 
-// Registers unfinished work. The older work of its stream no longer counts where this ran too.
+// Registers unfinished work. Older work of its stream no longer counts on the same atoms.
 void LeaseManager::register_work(DeviceState& state, const std::shared_ptr<PendingWork>& work,
                                  Dropped& dropped) {
     work->registered_ = true;
@@ -807,7 +842,7 @@ void LeaseManager::register_work(DeviceState& state, const std::shared_ptr<Pendi
     absorb_implied(state, *work, dropped);
 }
 
-// Takes out what newer work, this one, implies everywhere.
+// Removes older work that this newer work implies on all atoms.
 void LeaseManager::absorb_implied(DeviceState& state, PendingWork& work, Dropped& dropped) {
     std::erase_if(state.pending, [&](const std::shared_ptr<PendingWork>& older) {
         if (!older->frontier_.empty() || older.get() == &work)
@@ -818,9 +853,9 @@ void LeaseManager::absorb_implied(DeviceState& state, PendingWork& work, Dropped
     });
 }
 
-// A released lease never gets its SMs back, so that from now on its work can stand for the work
-// that its streams waited for. While it lived it could not: new streams of the same lease don't
-// wait for its own work, but have to wait for that of former holders.
+// A released lease never gets its SMs back, so its work can now stand for the work that its streams
+// waited for. Before the release it could not, because new streams of the lease wait for earlier
+// owners' work but not for the lease's own.
 void LeaseManager::retire_work_of(DeviceState& state, Lease& lease, Dropped& dropped) {
     const PendingWorks all = state.pending;
     for (const auto& work : all) {
@@ -840,7 +875,7 @@ void LeaseManager::retire_work_of(DeviceState& state, Lease& lease, Dropped& dro
     lease.closed_.clear();
 }
 
-// Drops pending work that has finished. Asks about so many entries at most, in turn.
+// Drops finished pending work. Queries at most limit entries, in turn.
 void LeaseManager::sweep_pending(DeviceState& state, std::size_t limit, Dropped& dropped) {
     if (!state.pending.empty()) {
         const Driver& driver = state.device.driver();
@@ -850,7 +885,7 @@ void LeaseManager::sweep_pending(DeviceState& state, std::size_t limit, Dropped&
                 state.next_sweep = 0;
             const auto work = state.pending.begin() + static_cast<std::ptrdiff_t>(state.next_sweep);
             if ((*work)->finished(driver, relaxed)) {
-                (*work)->release_all(dropped.contexts); // others may refer to it for longer
+                (*work)->release_all(dropped.contexts); // other objects may keep the entry
                 dropped.works.push_back(std::move(*work));
                 state.pending.erase(work);
             } else {
@@ -859,42 +894,6 @@ void LeaseManager::sweep_pending(DeviceState& state, std::size_t limit, Dropped&
             }
         }
     }
-}
-
-namespace {
-
-published::Row begin_row(uint64_t id, const Device& device, const Family& family,
-                         const LeaseTerms& terms) {
-    published::Row row{};
-    row.id = id;
-    row.device = device.ordinal();
-    row.family = static_cast<uint32_t>(family.kind());
-    row.flags = terms.shared ? GCX_LEASE_SHARED : 0;
-    row.unit_count = family.shape().unit_count;
-    row.unit_size = family.shape().unit_size;
-    row.odd_size = family.shape().remainder_size;
-    std::memcpy(row.name, terms.name.c_str(), std::min(terms.name.size(), sizeof row.name - 1));
-    return row;
-}
-
-} // namespace
-
-published::Row row_of(const Lease& lease, const SmAllocator::Allocation& allocation) {
-    published::Row row = begin_row(lease.id, lease.device, *lease.family, lease.terms);
-    row.changes = lease.changes() - 1;
-    row.sm_count = lease.family->sm_count(allocation.all());
-    row.exclusive_sm_count = lease.family->sm_count(allocation.exclusive);
-    std::copy_n(allocation.exclusive.words().data(), AtomSet::kWords, row.own);
-    std::copy_n(allocation.shared.words().data(), AtomSet::kWords, row.shared);
-    return row;
-}
-
-published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
-                      const SmAllocator::Request& request) {
-    published::Row row = begin_row(request.owner, device, family, terms);
-    row.waits = 1;
-    row.sm_count = request.sm_count;
-    return row;
 }
 
 void LeaseManager::publish(const published::Head& head) {
@@ -911,7 +910,7 @@ void LeaseManager::publish(const published::Head& head) {
     publisher_.start(head);
     for (const published::Row& row : rows)
         Publisher::Update(publisher_).put(row);
-    // From here on each lease tells of its streams itself.
+    // From here on each lease publishes its own stream count.
     for (const auto& [device, state] : device_states_) {
         for (const auto& [id, entry] : state->entries) {
             if (entry.lease != nullptr)
@@ -921,7 +920,7 @@ void LeaseManager::publish(const published::Head& head) {
     publisher_.show();
 }
 
-// In one moment, as they were changed.
+// Readers see all changes of an operation at once.
 void LeaseManager::publish_transitions(const Transitions& transitions) {
     if (!publisher_.active())
         return;

@@ -1,4 +1,17 @@
-// All leases of the process: who has which SMs, who waits, and how SMs change hands.
+// The lease manager: decides which lease has which SMs, serves waiting requests in order of
+// arrival, and moves SMs between leases.
+//
+// Lock order, outermost first:
+// 1. SubmitLock, several in order of address
+// 2. Graph::building_, Executable::mutex_
+// 3. Lease::streams_mutex_
+// 4. LeaseManager::mutex_
+// 5. Lease::mutex_
+// 6. ContextCache::mutex_, EventPool::mutex_
+// 7. StreamCache::mutex_, Device::mutex_, the publisher's mutex
+//
+// Under LeaseManager::mutex_ and Lease::mutex_ the driver is only asked whether events have
+// completed and contexts exist. It makes and destroys nothing there.
 #pragma once
 
 #include "core/cancel_list.hpp"
@@ -15,19 +28,13 @@
 
 namespace gcx {
 
-// But for its streams, which the publisher counts.
-published::Row row_of(const Lease& lease, const SmAllocator::Allocation& allocation);
-// Of one that waits.
-published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
-                      const SmAllocator::Request& request);
-
-// Cancels the waits of other threads.
+// The object of a gcx_cancel handle: cancels blocking calls of other threads.
 class Cancel {
   public:
     bool signalled() const { return signalled_.load(std::memory_order_acquire); }
     void check_alive() const {}
     void close() {}
-    // The waits that are not in the queue of Leases.
+    // Blocking calls other than waits for leases, which are in the lease manager's queues.
     CancelList waits;
 
   private:
@@ -37,11 +44,11 @@ class Cancel {
 
 struct LeaseRequest {
     uint32_t sm_count = kRest;
-    uint32_t min_sm_count = 0; // SMs that will do; 0: sm_count
+    uint32_t min_sm_count = 0; // 0: sm_count, or one atom for kRest
     gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
     LeaseTerms terms;
     std::shared_ptr<const reservations::Reservation>
-        reservation; // that has terms.reservation; null: none
+        reservation; // keeps terms.reservation alive; null: none
     uint32_t timeout_ms = 0;
     const Cancel* cancel = nullptr;
 };
@@ -51,7 +58,7 @@ class LeaseManager {
     explicit LeaseManager(ContextCache& cache) : cache_(cache) {}
 
     std::shared_ptr<Lease> acquire(Device& device, const LeaseRequest& request);
-    // Frees the SMs of a lease, whatever other threads do with it. False, and nothing was done, if
+    // Frees the SMs of a lease, even if other threads use it. Returns false, and does nothing, if
     // another thread has released it or handed it over.
     bool release(Lease& lease);
 
@@ -60,12 +67,13 @@ class LeaseManager {
         uint32_t sm_count;
     };
     void resize(std::span<const Size> sizes, bool deferred);
-    // [13.1+] Where the driver has workqueues, the contexts of leases have ones of their own, as
-    // far as it can.
+    // [13.1+] Returns the workqueue configuration of lease contexts, which asks for queues that
+    // other contexts do not use as far as the device has enough. Returns nothing if the driver has
+    // no workqueues.
     static std::optional<Workqueue> workqueue(const Device& device);
-    // Makes what resize would need, and changes nothing.
+    // Makes the contexts that resize() would need. Resizes nothing.
     void prepare(std::span<const Size> sizes);
-    // Releases the one, whose SMs the other gets.
+    // Releases from and gives its SMs to to.
     void hand_over(Lease& from, Lease& to, bool deferred);
     void signal(Cancel& cancel);
 
@@ -76,16 +84,16 @@ class LeaseManager {
         std::shared_ptr<Family> family;
         bool waiting;
         Lease::State state;
-        uint32_t requested; // of one that waits: SMs
+        uint32_t requested; // of a waiting request
     };
     std::vector<Live> live(const Device* device);
-    // The atoms of a family that a lease of any family has.
+    // Returns the atoms of a family whose SMs any lease has, of whatever family.
     AtomSet leased_atoms(Device& device, const std::shared_ptr<Family>& family);
     EventPool& events(Device& device);
-    // From now on other processes of the user can see the leases. head: what the process is.
+    // Makes the leases visible to other processes of the user. head describes this process.
     void publish(const published::Head& head);
     Publisher& publisher() { return publisher_; }
-    // Gives up what was kept for work that has finished since.
+    // Releases events and contexts that were kept for work which has finished since.
     void drop_finished_work();
 
   private:
@@ -94,12 +102,12 @@ class LeaseManager {
         std::shared_ptr<Family> family;
         const LeaseTerms* terms;
         const Cancel* cancel;
-        std::chrono::steady_clock::time_point until; // max: forever
+        std::chrono::steady_clock::time_point until; // max: no timeout
         std::optional<SmAllocator::Allocation> granted;
     };
     struct Entry {
         std::string name;             // as in LeaseTerms
-        std::shared_ptr<Lease> lease; // none yet: its context is being made
+        std::shared_ptr<Lease> lease; // null while its context is being made
         bool changing = false;
     };
     struct DeviceState {
@@ -107,56 +115,56 @@ class LeaseManager {
         Device& device;
         EventPool events;
         std::map<std::shared_ptr<Family>, SmAllocator> allocators;
-        std::map<uint64_t, Entry> entries; // by id
-        // All queues, in the order of arrival: each reservation has a queue of its own, and so have
-        // the leases outside of any. See queue_of.
+        std::map<uint64_t, Entry> entries; // by lease id
+        // All waiting requests in order of arrival. Those of one reservation form a queue, and so
+        // do those outside of reservations: see queue_id().
         std::deque<Waiter*> waiters;
-        // Unfinished work that leases left where they lost SMs or were released, in the order in
-        // which it was recorded.
+        // Unfinished work that leases left where they lost SMs or were released, oldest first.
         PendingWorks pending;
-        std::size_t next_sweep = 0; // in pending, which is to be asked about next
+        std::size_t next_sweep = 0; // index in pending of the next entry to query
     };
-    // What is released once the mutex is free, since the driver may be called then.
+    // Objects to destroy once the mutex is released, because destroying them may call the driver.
     struct Dropped {
         PendingWorks works;
         std::vector<ContextCache::Ref> contexts;
         std::shared_ptr<const reservations::Reservation> reservation;
     };
-    // One lease in a change.
+    // The change of one lease in an operation on several.
     struct Transition {
         Lease* lease;
         SmAllocator::Allocation before;
         SmAllocator::Allocation after;
-        ContextCache::Ref context; // of after; none: it has the same as before, or no SMs
+        ContextCache::Ref context; // of after; empty: the same as before, or no SMs
     };
-    // So many entries of pending work are asked about at each change, so that its cost does not
-    // depend on how many there are.
+    // Number of pending entries to query at each change. It is constant, so that the cost of a
+    // change does not depend on the number of entries.
     static constexpr std::size_t kSweptPerChange = 1;
     using Transitions = SmallVector<Transition, 2>;
     using Lock = std::unique_lock<std::mutex>;
 
-    // These want the mutex.
+    // These require mutex_.
     DeviceState& state_of(Device& device);
     static SmAllocator& allocator_of(DeviceState& state, const std::shared_ptr<Family>& family);
     static std::optional<AtomSet> taken_by_other_families(DeviceState& state,
                                                           const std::shared_ptr<Family>& family);
     static AtomSet available_atoms(DeviceState& state, const std::shared_ptr<Family>& family);
     static AtomSet reachable_atoms(const Family& family, const LeaseTerms& terms);
-    // The id of the reservation in whose queue a request waits; 0: it is outside of any.
+    // Returns the id of the reservation in whose queue a request waits; 0: the queue outside of
+    // reservations.
     static uint64_t queue_id(const LeaseTerms& terms);
     static bool has_waiters(const DeviceState& state, const LeaseTerms& terms);
-    // The atoms that are kept from a new request, or a lease that grows, for requests which wait in
-    // reservations. Before: those requests came before that one; null: all.
+    // Returns the atoms that a new request or a growing lease outside of reservations must leave to
+    // requests that wait in reservations. Considers requests that came before a waiter, or all for
+    // null.
     static AtomSet withheld_atoms(const DeviceState& state, const Family& family,
                                   const LeaseTerms& terms, const Waiter* before);
-    // Throws if the wishes could not be granted if all SMs were free.
+    // Throws if the requests could not be granted even if all SMs were free.
     static void check_feasible(const DeviceState& state, const std::shared_ptr<Family>& family,
                                std::span<const SmAllocator::Request> requests,
                                const LeaseTerms& terms, const std::string& requested);
     static bool grant(DeviceState& state, Waiter& waiter);
     void serve_waiters(DeviceState& state);
-    // Takes waiters out of their queue that are not to be served any more, by a predicate, and
-    // serves those behind them.
+    // Removes the waiters that match a predicate and serves the ones behind them.
     template <class Is>
     void remove_waiters(DeviceState& state, const Is& is);
     void remove_expired_waiters(DeviceState& state);
@@ -172,7 +180,7 @@ class LeaseManager {
     static void add_awaited(const DeviceState& state, Lease& lease, const AtomSet& gained,
                             uint64_t since);
     void wait(Lock& lock, DeviceState& state, Waiter& waiter, const LeaseRequest& request);
-    // Waits until nobody else changes one of the leases. Throws if one was released.
+    // Waits until no other thread changes one of the leases. Throws if one was released.
     void wait_for_changes(Lock& lock, DeviceState& state, std::span<const Size> sizes);
     class ChangeMark;
     using Requests = SmallVector<SmAllocator::Request, 4>;
@@ -186,10 +194,10 @@ class LeaseManager {
     void publish_transitions(const Transitions& transitions);
     static SmallVector<SubmitLock::Exclusive, 2> lock_submitters(const Transitions& transitions);
 
-    // These take it.
+    // These acquire mutex_.
     std::shared_ptr<Lease> make_lease(DeviceState& state, const LeaseRequest& request,
                                       const Waiter& waiter);
-    // Lets go of it before the former contexts are given up.
+    // Releases mutex_ before it releases the former contexts.
     void apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred,
                const Lease* released);
 
@@ -201,14 +209,15 @@ class LeaseManager {
     uint64_t next_id_ = 1;
 };
 
-// A caller's reservation on a lease.
+// The object of a gcx_lease handle.
 struct LeaseHandle {
     LeaseManager& leases;
     std::shared_ptr<Lease> lease;
 
     void check_alive() const { lease->check_alive(); }
-    // A handle's object is closed once no thread uses it any more, which would be too late for the
-    // SMs: gcx_lease_release has released them before.
+    // The table closes a handle's object once no thread uses it any more, which would be too late
+    // for the SMs. gcx_lease_release therefore calls release() first, and this call finds nothing
+    // to do.
     void close() { leases.release(*lease); }
 };
 

@@ -1,8 +1,5 @@
-// Keeps graph captures whole. While one is under way, CUDA forbids its thread, and in global mode
-// all others, to query, synchronize and allocate, and breaks the capture if they do. A thread in
-// relaxed mode is let through: it is right to ask of streams and events that take no part in a
-// capture, which can't hurt it. Asking those that do breaks it in any mode, so gcx refuses that
-// itself. docs/measurements.md has what was seen of which call.
+// Scopes and retries around driver calls: the current context, the graph capture mode, and releases
+// that must not fail.
 #pragma once
 
 #include "driver/driver.hpp"
@@ -12,21 +9,22 @@
 
 namespace gcx {
 
-// Gives something back where nobody could repeat a call that failed: in destructors.
-// What isn't given back then is lost for good, so a failure of the moment, as for want of host
-// memory, gets a second chance. Answers what the last try did.
+// Repeats a release that failed, for destructors, whose caller cannot. What stays unreleased leaks,
+// so a temporary failure, such as a lack of host memory, deserves a second try. Returns the last
+// result.
 template <class Call>
 CUresult retry_once(Call&& call) {
     const CUresult result = call();
     return result == CUDA_SUCCESS ? result : call();
 }
 
-// Answers to a destroy call that mean that there is nothing left to destroy.
-inline bool already_destroyed(CUresult result) {
+// Returns whether a destroy call succeeded or found nothing to destroy.
+inline bool is_destroyed(CUresult result) {
     return result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
            result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_HANDLE;
 }
 
+// Makes a context current for the calling thread, for driver functions that use the current one.
 class ScopedCurrent {
   public:
     ScopedCurrent(const Driver& driver, CUcontext context) : driver_(driver) {
@@ -43,7 +41,13 @@ class ScopedCurrent {
     const Driver& driver_;
 };
 
-// The calling thread is in relaxed mode while this lives. Inside another one it costs nothing.
+// Puts the calling thread into relaxed capture mode. Costs nothing inside another one.
+//
+// While a graph capture is in progress, CUDA forbids its thread, and in global mode all threads, to
+// query, synchronize and allocate, and invalidates the capture if they do. In relaxed mode these
+// calls are allowed, and are harmless on streams and events that take no part in a capture. On
+// those that do, they invalidate it in any mode, so gcx refuses such calls itself.
+// docs/measurements.md records which calls do what.
 class RelaxedCapture {
   public:
     explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
@@ -63,8 +67,8 @@ class RelaxedCapture {
     CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// Whether a stream takes part in a capture, also in one that is broken; nothing if the driver
-// doesn't say. Breaks none.
+// Returns whether a stream takes part in a capture, including an invalidated one, or nothing if the
+// driver reports an error. Invalidates no capture.
 inline std::optional<bool> is_capturing(const Driver& driver, CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)

@@ -12,7 +12,7 @@ namespace gcx {
 
 namespace {
 
-// What one group takes: a number of unit atoms, and perhaps the odd one.
+// The share of one group.
 struct Share {
     uint32_t units = 0;
     bool remainder = false;
@@ -36,7 +36,7 @@ class SplitPlanner {
         return assign_atoms(*shares);
     }
 
-    // Says why run() returns nothing.
+    // Explains why run() returns nothing.
     std::string problem() const {
         if (more_groups_than_atoms())
             return too_many_groups();
@@ -53,7 +53,7 @@ class SplitPlanner {
         return uint64_t{share.units} * shape_.unit_size +
                (share.remainder ? shape_.remainder_size : 0);
     }
-    // The least that has the count, with the odd atom or without.
+    // Returns the smallest share with at least count SMs, with or without the remainder atom.
     Share share_for(uint32_t count, bool remainder) const {
         if (count == kRest)
             return {};
@@ -64,9 +64,9 @@ class SplitPlanner {
         return sms(share_for(count, remainder)) == count;
     }
 
-    // What a group with the odd atom leaves to others, in units, and what that does to the number
-    // of counts met exactly. The SMs beyond what was asked shrink with the first, so the
-    // greatest is the best by the rule at gcx_sm_split.
+    // What a group gains by the remainder atom: unit atoms that it leaves to others, and the change
+    // in the number of counts that are met exactly. The more unit atoms, the fewer SMs exceed the
+    // counts, so the greatest gain is the best by the rules at gcx_sm_split.
     struct Gain {
         uint32_t units;
         int exact;
@@ -77,7 +77,7 @@ class SplitPlanner {
                 int{is_exact(count, true)} - int{is_exact(count, false)}};
     }
 
-    // The group that gains most from the odd atom, the first of several.
+    // Returns the group that gains most from the remainder atom, the first of several.
     std::optional<std::size_t> best_remainder_group() const {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; has_remainder_ && i < counts_.size(); i++) {
@@ -106,7 +106,7 @@ class SplitPlanner {
         return static_cast<std::size_t>(std::count(counts_.begin(), counts_.end(), kRest));
     }
 
-    // Atoms for those who ask for the rest.
+    // Returns the number of atoms that groups of kRest can share.
     uint64_t atoms_left(const std::vector<Share>& shares) const {
         const bool remainder_given =
             std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.remainder; });
@@ -117,7 +117,7 @@ class SplitPlanner {
         return units_of(shares) <= units_ && atoms_left(shares) >= rest_groups();
     }
 
-    // What the rule at gcx_sm_split compares, smaller first. (All shares have what was asked.)
+    // What the rules at gcx_sm_split compare; smaller is better.
     struct Cost {
         uint64_t given = 0;
         std::size_t rounded = 0;
@@ -134,9 +134,9 @@ class SplitPlanner {
         return cost;
     }
 
-    // By the rule. No group saves more units by the odd atom than the best holder, so that where
-    // that doesn't fit none does. Where both cost the same the odd atom stays with the rest.
-    // Returns nothing if the counts do not fit.
+    // No group saves more unit atoms with the remainder atom than the best one. So if that does not
+    // fit, none does. If both plans cost the same, the remainder atom stays with the rest. Returns
+    // nothing if the counts do not fit.
     std::optional<std::vector<Share>> counted_shares() const {
         std::vector<Share> without = shares_with(std::nullopt);
         std::vector<Share> with = shares_with(best_remainder_group());
@@ -147,7 +147,7 @@ class SplitPlanner {
         return std::nullopt;
     }
 
-    // Each group has an atom at least.
+    // Each group has at least one atom.
     bool more_groups_than_atoms() const {
         return counts_.size() > input_.count() && counts_.size() > 1;
     }
@@ -166,7 +166,7 @@ class SplitPlanner {
                (has_remainder_ ? format(" and one of %u", shape_.remainder_size) : "");
     }
 
-    // "8 + 16 + 24", of the counted groups
+    // "8 + 16 + 24", of the groups with a count
     template <class CountOf>
     std::string list(CountOf count_of) const {
         constexpr int kMost = 16; // more would be cut off at the end of the message
@@ -186,7 +186,7 @@ class SplitPlanner {
         return list([&](std::size_t i) { return static_cast<unsigned long long>(sms(shares[i])); });
     }
 
-    // The first group whose count was rounded.
+    // Returns the first group whose count was rounded.
     std::optional<std::size_t> first_rounded(const std::vector<Share>& shares) const {
         for (std::size_t i = 0; i < counts_.size(); i++) {
             if (counts_[i] != kRest && sms(shares[i]) != counts_[i])
@@ -229,8 +229,8 @@ class SplitPlanner {
                       atoms == 1 ? "atom" : "atoms");
     }
 
-    // kRest: the rest, in shares as even as atoms allow, by the order of the requests: each atom
-    // goes to the group with the fewest SMs, the first of several. The last has the odd atom.
+    // Divides the rest among the groups of kRest: each atom goes to the group with the fewest SMs,
+    // the first of several. The last group gets the remainder atom.
     void share_the_rest(std::vector<Share>& shares) const {
         std::vector<std::size_t> sharers;
         uint32_t units = units_;
@@ -251,9 +251,9 @@ class SplitPlanner {
             shares[*std::min_element(sharers.begin(), sharers.end(), has_less)].units++;
     }
 
-    // Groups take atoms from the front, in order, so that a larger group contains a smaller one of
-    // another split. The one with the odd atom, which is last, takes from the back: a set that
-    // runs up to the last atom is what a direct split leaves, see Family::realise.
+    // Groups take atoms from the front in order, so that a larger group contains a smaller one of
+    // another split. The group with the remainder atom takes from the back, because a set that runs
+    // up to the last atom is what a direct split leaves: see Family::native_resources.
     SplitPlan assign_atoms(const std::vector<Share>& shares) const {
         std::vector<std::size_t> atoms;
         atoms.reserve(input_.count());
@@ -321,7 +321,7 @@ bool equal(const Request& a, const Request& b) {
                        [&](auto field) { return a.*field == b.*field; });
 }
 
-// Seven bits a byte, the lowest first; the eighth says that more follow.
+// Seven bits per byte, lowest first. The eighth is set if more bytes follow.
 void put(std::string& bytes, uint64_t number) {
     for (; number >= 0x80; number >>= 7)
         bytes += static_cast<char>((number & 0x7f) | 0x80);
@@ -358,7 +358,7 @@ std::string pack_requests(std::span<const Request> requests) {
         unsigned present = 0;
         for (std::size_t f = 0; f < std::size(kFields); f++)
             present |= requests[i].*kFields[f] != 0 ? 1U << f : 0U;
-        // Together in one byte for up to three in a row.
+        // One byte holds both for up to three repetitions.
         put(bytes, uint64_t{end - i} << std::size(kFields) | present);
         for (const auto field : kFields) {
             if (requests[i].*field != 0)
@@ -450,7 +450,7 @@ SplitResult make_result(const SmResource& input, const std::shared_ptr<Family>& 
     return result;
 }
 
-// The atoms of a family that hold SMs which all partitions of the process share.
+// Returns the atoms with SMs that all partitions of the process share.
 AtomSet shared_atoms(Device& device, const Family& family) {
     AtomSet atoms;
     if (!device.may_share_sms())
@@ -481,7 +481,7 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
                              uint32_t flags) {
     Device& device = *input.device;
     const Driver& driver = device.driver();
-    // The newest that is needed is told first, so that one new driver will do.
+    // The newest requirement is reported first, so that one driver update is enough.
     if (std::any_of(requests.begin(), requests.end(), is_in_domain))
         driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
     driver.require(GCX_CAPABILITY_STRUCTURED_SPLIT,
@@ -512,7 +512,7 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
         static_assert(sizeof group == sizeof request);
         std::memcpy(&group, &request, sizeof group);
         if (group.sm_count == kRest)
-            group.sm_count = 0; // the driver's word for it
+            group.sm_count = 0; // how the driver spells it
         groups.push_back(group);
     }
     const std::shared_ptr<Family> family = device.structured_family(pack_requests(groups));

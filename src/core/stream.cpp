@@ -8,7 +8,7 @@
 namespace gcx {
 namespace {
 
-// Of clusters as large as asked for; 0 where none of that size fits.
+// Returns how many clusters of this size run at once; 0 if none fits.
 uint32_t active_clusters(const Driver& driver, CUfunction function, CUlaunchConfig config,
                          uint32_t cluster_blocks) {
     CUlaunchAttribute attribute{};
@@ -101,7 +101,7 @@ void Stream::get_info(gcx_stream_info& info) {
 }
 
 TemporaryStream::~TemporaryStream() {
-    // Nobody could repeat a call that failed: a failure of the moment gets a second chance.
+    // A destructor's caller cannot repeat a failed call, so a temporary failure gets a second try.
     for (const bool last : {false, true}) {
         try {
             stream_.close();

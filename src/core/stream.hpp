@@ -1,5 +1,5 @@
-// What handles stand for: contexts, streams and events. Each has check_alive(), which throws
-// GCX_ERROR_CONTEXT_IS_DESTROYED once the device was reset, and the close() of handle_table.hpp.
+// Streams: the objects of stream handles. A stream belongs to a context, follows a lease, or wraps
+// a native stream that gcx did not make.
 #pragma once
 
 #include "core/lease.hpp"
@@ -10,33 +10,32 @@ namespace gcx {
 
 class Stream {
   public:
-    // A new stream of a context.
+    // Makes a stream of a context.
     Stream(ContextCache& cache, GreenContext& context, int priority);
-    // Someone else's stream.
+    // Wraps a stream that gcx did not make.
     Stream(ContextCache& cache, const Driver& driver, CUstream native);
-    // One that follows a lease.
+    // Makes a stream that follows a lease.
     Stream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease, int priority);
 
-    // Gives the stream up: to the next who wants one of its context, or to the driver. Throws, and
-    // changes nothing, if the driver refuses.
+    // Releases the native stream to the context's cache or to the driver. Throws, and changes
+    // nothing, if the driver refuses.
     void close();
 
-    // Where its work goes. One that follows a lease goes where the lease is first, and is there as
-    // long as the place is held.
+    // Where work of the stream runs.
     struct Target {
         CUstream native = nullptr;
-        CUcontext context = nullptr;   // that it belongs to
-        GreenContext* green = nullptr; // null if that isn't one of gcx's
-        ContextCache::Ref keep_alive;  // of one that follows a lease
+        CUcontext context = nullptr;   // the native stream's context
+        GreenContext* green = nullptr; // null if gcx did not make the context
+        ContextCache::Ref keep_alive;  // keeps a lease's context alive while the target is used
     };
     using Purpose = LeaseStream::Purpose;
     Target target(Purpose purpose = Purpose::submit);
-    // To be passed by who submits work of gcx's own; null: there is nothing to pass.
+    // Returns the lock to share while gcx submits work to the stream; null: none is needed.
     SubmitLock* submit_lock() const;
     void check_alive() const;
     void get_info(gcx_stream_info& info);
     uint32_t sm_count(const Target& target) const;
-    // Whether it follows a lease whose SMs others may have too.
+    // Returns whether the stream follows a lease that shares SMs with others.
     bool follows_shared_lease() const {
         return follower_ != nullptr && follower_->lease().terms.shared;
     }
@@ -45,7 +44,7 @@ class Stream {
   private:
     ContextCache& cache_;
     const Driver& driver_;
-    std::unique_ptr<LeaseStream> follower_; // if it follows a lease; the next three are null then
+    std::unique_ptr<LeaseStream> follower_; // if it follows a lease; the next three are then empty
     ContextCache::Ref green_;
     CUstream native_ = nullptr;
     CUcontext external_ = nullptr;
@@ -54,7 +53,7 @@ class Stream {
     int priority_ = 0;
 };
 
-// A stream for a moment.
+// A stream for the duration of a scope.
 class TemporaryStream {
   public:
     TemporaryStream(ContextCache& cache, GreenContext& context) : stream_(cache, context, 0) {}
@@ -67,7 +66,7 @@ class TemporaryStream {
     Stream stream_;
 };
 
-// Fills in all but the struct_size.
+// Fills in how much of a kernel runs at once on a stream's SMs; all fields but struct_size.
 void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
                     const gcx_kernel_fit_params& params, gcx_kernel_fit& fit);
 

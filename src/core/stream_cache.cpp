@@ -26,7 +26,7 @@ std::optional<StreamCache::Attributes> StreamCache::attributes_of(const Driver& 
     Attributes attributes{};
     static_assert(attributes.size() == kAttributes.size());
     for (std::size_t i = 0; i < attributes.size(); i++) {
-        CUlaunchAttributeValue value{}; // the driver fills in as much as the attribute has
+        CUlaunchAttributeValue value{}; // the driver fills in the attribute's own size
         if (driver.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
             return std::nullopt;
         std::memcpy(attributes[i].data(), &value, sizeof value);
@@ -47,7 +47,7 @@ CUstream StreamCache::acquire(const Driver& driver, int priority, uint64_t owner
         return hand_out(same_owner);
     for (auto it = cached_.begin(); it != cached_.end();) {
         CUstream stream = it->stream();
-        // A capturing one must not even be queried. Its former owner ends that capture, or never.
+        // A query would break the capture. Only the former owner can end it.
         const auto was_changed = it->priority == priority &&
                                          is_capturing(driver, stream) == false &&
                                          driver.cuStreamQuery(stream) == CUDA_SUCCESS
@@ -55,8 +55,8 @@ CUstream StreamCache::acquire(const Driver& driver, int priority, uint64_t owner
                                      : std::nullopt;
         if (was_changed == false)
             return hand_out(it);
-        it = was_changed && already_destroyed(driver.cuStreamDestroy(stream)) ? cached_.erase(it)
-                                                                              : std::next(it);
+        it = was_changed && is_destroyed(driver.cuStreamDestroy(stream)) ? cached_.erase(it)
+                                                                         : std::next(it);
     }
     return nullptr;
 }
@@ -84,7 +84,7 @@ void StreamCache::release(const Driver& driver, CUstream stream, int priority, u
         cached_.back().node = in_use_.extract(stream);
         return;
     }
-    if (const CUresult result = driver.cuStreamDestroy(stream); !already_destroyed(result))
+    if (const CUresult result = driver.cuStreamDestroy(stream); !is_destroyed(result))
         driver.check(result, "cuStreamDestroy");
     in_use_.erase(stream);
 }
@@ -102,7 +102,7 @@ CUresult StreamCache::destroy(const Driver& driver) {
     const std::lock_guard lock(mutex_);
     while (!cached_.empty()) {
         const CUresult result = driver.cuStreamDestroy(cached_.front().stream());
-        if (!already_destroyed(result))
+        if (!is_destroyed(result))
             return result;
         cached_.pop_front();
     }
@@ -124,15 +124,16 @@ CUresult StreamCache::trim(const Driver& driver) {
             ++it;
             continue;
         }
-        if (const CUresult result = driver.cuStreamDestroy(stream); !already_destroyed(result))
+        if (const CUresult result = driver.cuStreamDestroy(stream); !is_destroyed(result))
             return result;
         it = cached_.erase(it);
     }
     return CUDA_SUCCESS;
 }
 
-// Whether it differs from a new one: its owner set attributes, before giving it up or after. Asked
-// when the next one wants a stream, so that it is asked once. nullopt if the driver doesn't tell.
+// Returns whether attributes of a stream differ from a new one's. Checked on reuse, because the
+// former owner can still change them after the release. Returns nothing if the driver reports an
+// error.
 std::optional<bool> StreamCache::changed(const Driver& driver, CUstream stream,
                                          int priority) const {
     const auto attributes = attributes_of(driver, stream);
@@ -145,20 +146,20 @@ std::optional<bool> StreamCache::changed(const Driver& driver, CUstream stream,
 bool StreamCache::has_room(const Driver& driver, CUstream stream) {
     const auto captured = is_capturing(driver, stream);
     if (!captured)
-        return false; // the driver says that it isn't a stream any more
+        return false; // the stream no longer exists
     return cached_.size() < kMaxCached || make_room(driver, *captured);
 }
 
-// Destroys the one that has waited longest, if nobody will be given it, since it was changed: what
-// is taken comes to the end when it is given up again, so that changed ones come first in time. For
-// one that captures, whose capture would end if it were destroyed, the first that doesn't capture.
+// Destroys one cached stream. Normally this is the oldest, and only if its attributes were changed:
+// it would never be reused. If the stream to be cached captures a graph, it must not be destroyed,
+// so the first cached one that does not capture goes instead.
 bool StreamCache::make_room(const Driver& driver, bool for_capture) {
     const auto end = for_capture ? cached_.end() : std::next(cached_.begin());
     const auto found = std::find_if(cached_.begin(), end, [&](const Cached& cached) {
         return is_capturing(driver, cached.stream()) == false &&
                (for_capture || changed(driver, cached.stream(), cached.priority) == true);
     });
-    if (found == end || !already_destroyed(driver.cuStreamDestroy(found->stream())))
+    if (found == end || !is_destroyed(driver.cuStreamDestroy(found->stream())))
         return false;
     cached_.erase(found);
     return true;

@@ -1,9 +1,6 @@
-// The streams of a green context: those that are given out, and those that were given up and wait
-// for the next who wants one.
-//
-// They are kept not for speed alone: a library that caches memory by stream, as PyTorch does, goes
-// on to name a stream after its owner gave it up, and ends the process if the driver no longer
-// knows it.
+// The streams of one green context: those in use, and released ones that are cached for reuse.
+// Caching does more than save time. A library that caches memory by stream, like PyTorch, still
+// names a stream after its owner has released it, and aborts if the driver has destroyed it.
 #pragma once
 
 #include "driver/driver.hpp"
@@ -18,34 +15,34 @@
 
 namespace gcx {
 
-// Priorities are as the driver has them: clamped.
+// Thread-safe. Priorities are clamped to the driver's range by the caller.
 class StreamCache {
   public:
-    // The most that are kept: as many as PyTorch has in a pool.
+    // Limit of cached streams: the size of a stream pool in PyTorch.
     static constexpr std::size_t kMaxCached = 32;
 
-    // A kept stream of that priority whose work has finished, or first of all one that this user
-    // gave up, with work or not, and with the attributes that the user gave it: later work of the
-    // same user belongs behind that. null if there is none. user: a number of its own, or 0.
+    // Returns a cached stream of this priority, or null. Prefers the one that this owner released,
+    // even with work in flight and changed attributes, because later work of the same owner is
+    // ordered behind it. Otherwise returns one that is idle and has default attributes. owner 0
+    // stands for no owner.
     CUstream acquire(const Driver& driver, int priority, uint64_t owner = 0);
-    // Takes in a stream of that priority that the driver just made, and is given out.
+    // Adds a stream in use that the driver just made.
     void add(const Driver& driver, CUstream stream, int priority);
-    // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
-    // Throws, and changes nothing, if the driver refuses.
+    // Releases a stream in use: caches it, or destroys it if the cache is full. Throws, and changes
+    // nothing, if the driver refuses.
     void release(const Driver& driver, CUstream stream, int priority, uint64_t owner = 0);
-    // Whether any of them takes part in a graph capture.
+    // Returns whether one of the streams captures a graph.
     bool capturing(const Driver& driver);
-    // How many are kept.
     std::size_t cached_count();
-    // Destroys those that are kept, or says what the driver refused.
+    // Destroys the cached streams. Returns the driver's error if it refuses one.
     CUresult destroy(const Driver& driver);
-    // The same, but not of those with work in flight, which somebody may wait for, and those that
-    // capture.
+    // Like destroy(), but spares streams with work in flight, which may be waited for, and streams
+    // that capture a graph.
     CUresult trim(const Driver& driver);
 
   private:
     using Streams = std::set<CUstream>;
-    // A stream comes and goes between the two containers with its node, which costs no memory.
+    // A stream moves between the two containers as a node, so that release() allocates no set node.
     struct Cached {
         Streams::node_type node;
         int priority;
@@ -53,11 +50,11 @@ class StreamCache {
 
         CUstream stream() const { return node.value(); }
     };
-    // Values as bytes: they are compared, not read.
+    // Attribute values as bytes. They are only compared.
     using Attributes = std::array<std::array<std::byte, sizeof(CUlaunchAttributeValue)>, 5>;
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
-    // These want the mutex.
+    // These require mutex_.
     CUstream hand_out(const std::deque<Cached>::iterator& cached);
     std::optional<bool> changed(const Driver& driver, CUstream stream, int priority) const;
     bool has_room(const Driver& driver, CUstream stream);
@@ -65,8 +62,8 @@ class StreamCache {
 
     std::mutex mutex_;
     Streams in_use_;
-    std::deque<Cached> cached_;                    // the one that was given up first comes first
-    std::map<int, Attributes> default_attributes_; // what a new stream has, by priority
+    std::deque<Cached> cached_;                    // in order of release
+    std::map<int, Attributes> default_attributes_; // attributes of a new stream, by priority
 };
 
 } // namespace gcx

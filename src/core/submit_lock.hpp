@@ -1,4 +1,4 @@
-// A gate: any number of threads pass it at once, and wait while somebody has it closed.
+// A lock that submitters of work share and a resize takes exclusively.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace gcx {
 
 class SubmitLock {
   public:
-    // A thread on its way through several, of which some may be null or the same. In one order for
-    // all, as by those who close several.
+    // Locks several for submission, in order of address. Entries may be null or equal.
     class Shared {
       public:
         explicit Shared(std::span<SubmitLock*> locks) : locks_(locks) {
@@ -40,7 +39,7 @@ class SubmitLock {
         std::span<SubmitLock*> locks_;
     };
 
-    // Keeps it closed, once all who were on their way are through. One at a time.
+    // Waits for all submitters, then blocks new ones. One thread at a time.
     class Exclusive {
       public:
         explicit Exclusive(SubmitLock& submit_lock) : submit_lock_(&submit_lock) {
@@ -91,7 +90,7 @@ class SubmitLock {
         state_.notify_all();
     }
 
-    std::atomic<uint32_t> state_{0}; // who is on the way, and whether it is closed
+    std::atomic<uint32_t> state_{0}; // number of submitters, and kClosed
 };
 
 } // namespace gcx
