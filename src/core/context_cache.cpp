@@ -18,13 +18,13 @@ namespace {
 void add_sms(ContextKey& key, const ContextKey& part, std::size_t index) {
     if (key.family != nullptr && key.family != part.family)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("resource %zu is of another family than those before: which SMs they share is "
-                    "not the driver's to say",
+             format("resource %zu is of another family than the ones before it, and which SMs they "
+                    "share is not known; use resources of one family",
                     index));
     const uint32_t shared = part.family->sm_count(key.set & part.set);
     if (shared != 0)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("resource %zu has %u SMs that those before have already; take them out with "
+             format("resource %zu has %u SMs that the ones before it also have; remove them with "
                     "gcx_resource_subtract",
                     index, shared));
     key.family = part.family;
@@ -37,8 +37,8 @@ void add(ContextKey& key, const ContextKey& part, std::size_t index) {
              format("resource %zu is a second workqueue; a context has one at most", index));
     if (key.device != nullptr && key.device != part.device)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("resource %zu is of %s, those before of %s", index,
-                    part.device->label().c_str(), key.device->label().c_str()));
+             format("resource %zu is of %s, the ones before it of %s; use resources of one device",
+                    index, part.device->label().c_str(), key.device->label().c_str()));
     key.device = part.device;
     if (part.workqueue)
         key.workqueue = part.workqueue;
@@ -53,7 +53,8 @@ ContextKey key_of(std::span<const ContextKey> parts) {
     for (std::size_t i = 0; i < parts.size(); i++)
         add(key, parts[i], i);
     if (key.family == nullptr)
-        fail(GCX_ERROR_INVALID_RESOURCE_TYPE, "there is no SM resource among the resources");
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+             "none of the resources is an SM resource; a context needs one");
     if (key.set.empty())
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, "the resources hold no SMs");
     return key;
@@ -181,7 +182,7 @@ bool ContextCache::is_alive(GreenContext& context) {
 void ContextCache::check_alive(GreenContext& context) {
     if (!is_alive(context))
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-             format("the context of %u SMs died: the primary context of %s was reset. Destroy the "
+             format("the context of %u SMs died: the primary context of %s was reset; destroy the "
                     "handle and make a new context",
                     context.sm_count(), context.key.device->label().c_str()));
 }
@@ -330,10 +331,9 @@ void ContextCache::make(GreenContext& context) {
     if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
         driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
         fail(GCX_ERROR_NOT_SUPPORTED,
-             format("a driver of CUDA %s makes no context of these %u SMs: the odd atom and atoms "
-                    "that don't run up to the last can't go together there, nor groups of a "
-                    "structured split that were asked for differently. gcx_sm_split gives the odd "
-                    "atom only together with the last ones",
+             format("a driver of CUDA %s makes no context of these %u SMs: it accepts the "
+                    "remainder atom only together with the last atoms, and groups of a structured "
+                    "split only if they were requested alike; use sets that gcx_sm_split returned",
                     version_text(driver.version()).c_str(), context.sm_count()));
     driver.check(described, "cuDevResourceGenerateDesc");
     GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
@@ -359,8 +359,8 @@ ContextCache::Ref ContextCache::share_owner_of(uint64_t queue) {
         }
     }
     fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-         "the contexts that had the workqueue are gone, and it with them; keep one of them alive, "
-         "or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
+         "the workqueue no longer exists, because all its contexts were destroyed; keep one of "
+         "them alive, or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
 }
 
 CUdevResource ContextCache::native_config(const Device& device, const Workqueue& wanted) {
@@ -550,8 +550,8 @@ ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
         refusal = trim_streams(done);
     if (refusal)
         fail(static_cast<gcx_result>(refusal->result),
-             format("%s; %u contexts and %u streams were destroyed before, what is left can be "
-                    "trimmed again",
+             format("%s; %u contexts and %u streams were destroyed before; call gcx_cache_trim "
+                    "again for the others",
                     driver_.describe(refusal->result, refusal->function).c_str(), done.contexts,
                     done.streams));
     done.bytes = memory.gained();

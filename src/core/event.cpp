@@ -91,17 +91,17 @@ void Event::close() {
 void Event::check_recordable(int32_t device) const {
     if (device_ != nullptr && device_->ordinal() != device)
         fail(GCX_ERROR_INVALID_HANDLE,
-             format("the event is of device %d, the work of device %d: an event is recorded on its "
-                    "own device alone, so make one with gcx_event_create(%d, ...). Waiting for it "
-                    "works on any",
+             format("the event is of device %d, the work of device %d: an event can only be "
+                    "recorded on its own device; make one with gcx_event_create(%d, ...). Any "
+                    "device can wait for it",
                     device_->ordinal(), device, device));
 }
 
 void Event::check_comparable(const Event& end) const {
     if (device_ != nullptr && end.device_ != nullptr && device_ != end.device_)
         fail(GCX_ERROR_INVALID_HANDLE,
-             format("start is of device %d, end of device %d: CUDA takes times between events of "
-                    "one device alone. Wait for both, and take the time of the host's clock",
+             format("start is of device %d, end of device %d: CUDA only measures times between "
+                    "events of one device; wait for both and use the host's clock",
                     device_->ordinal(), end.device_->ordinal()));
 }
 
@@ -109,12 +109,12 @@ void Event::check_timed(const char* name) const {
     float none = 0; // between the event and itself
     const CUresult result = driver_.cuEventElapsedTime(&none, native_, native_);
     if (result == CUDA_ERROR_INVALID_HANDLE)
-        fail(
-            GCX_ERROR_INVALID_HANDLE,
-            !timing_ ? format("%s takes no times: it was made without GCX_EVENT_TIMING", name)
-            : device_ != nullptr
-                ? format("%s was never recorded", name)
-                : format("%s, which gcx did not make, takes no times or was never recorded", name));
+        fail(GCX_ERROR_INVALID_HANDLE,
+             !timing_ ? format("%s records no times: it was made without GCX_EVENT_TIMING", name)
+             : device_ != nullptr
+                 ? format("%s was never recorded", name)
+                 : format("%s, which gcx did not make, records no times or was never recorded",
+                          name));
     if (result == CUDA_ERROR_NOT_READY)
         fail(GCX_ERROR_NOT_READY,
              format("the work of %s has not finished; wait with gcx_event_synchronize", name));
@@ -123,7 +123,7 @@ void Event::check_timed(const char* name) const {
 void Event::check_alive() const {
     if (device_ != nullptr && !primary_.alive())
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-             format("the event died: the primary context of %s was reset. Destroy the handle and "
+             format("the event died: the primary context of %s was reset; destroy the handle and "
                     "make a new event",
                     device_->label().c_str()));
 }

@@ -35,7 +35,8 @@ Executable::~Executable() {
             return;
         } catch (const Error& error) {
             if (last)
-                log::write(GCX_LOG_ERROR, "an executable graph is left behind: " + error.message);
+                log::write(GCX_LOG_ERROR,
+                           "an executable graph could not be destroyed: " + error.message);
         }
     }
 }
@@ -141,7 +142,7 @@ Graph::Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
 void Graph::check_alive() const {
     if (!primary_.alive())
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-             format("the graph died: the primary context of %s was reset. Destroy the handle, and "
+             format("the graph died: the primary context of %s was reset; destroy the handle and "
                     "capture the graph again",
                     device_.label().c_str()));
 }
@@ -412,7 +413,7 @@ bool has_hidden_parameters(const GraphNode& node) {
 
 [[noreturn]] void refuse_update(const std::string& where) {
     fail(GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-         "the captured graph is another one: " + where + ". Make a new graph object of it");
+         "the captured graph differs: " + where + "; make a new graph object of it");
 }
 
 void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
@@ -497,9 +498,8 @@ KernelLaunch Graph::changed(uint32_t number, const gcx_kernel_params& params) {
     const bool empty = std::count(launch.grid.begin(), launch.grid.end(), 0U) != 0 ||
                        std::count(launch.block.begin(), launch.block.end(), 0U) != 0;
     if (empty)
-        fail(GCX_ERROR_INVALID_VALUE,
-             "params->grid and params->block have a 0; gcx_graph_get_nodes "
-             "tells what the kernel has");
+        fail(GCX_ERROR_INVALID_VALUE, "params->grid and params->block have a 0; "
+                                      "gcx_graph_get_nodes returns the current values");
     const ScopedCurrent current(driver_, primary_.context());
     launch.blocks_per_sm = all.blocks_per_sm(launch);
     return launch;

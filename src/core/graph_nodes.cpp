@@ -39,10 +39,11 @@ bool can_move(int kind) {
 }
 
 [[noreturn]] void refuse_kind(int kind, std::size_t number) {
-    fail(GCX_ERROR_NOT_SUPPORTED,
-         format("node %zu is a %s node (CUgraphNodeType %d), which can't be moved to other SMs; "
-                "capture the graph without it, as with memory that was allocated before",
-                number, kind_name(kind), kind));
+    fail(
+        GCX_ERROR_NOT_SUPPORTED,
+        format("node %zu is a %s node (CUgraphNodeType %d), which cannot be moved to other SMs; "
+               "capture the graph without it, for example with memory that is allocated beforehand",
+               number, kind_name(kind), kind));
 }
 
 std::vector<CUgraphNode> native_nodes(const Driver& driver, CUgraph graph) {
@@ -282,7 +283,7 @@ void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PAR
     if (buffer.size() < layout.bytes)
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("node %u, a kernel node of %s, has %zu bytes of arguments, and the driver "
-                    "tells %zu of them",
+                    "reports %zu of them",
                     number, layout.name.c_str(), layout.bytes, buffer.size()));
     std::memcpy(launch.arguments.data(), buffer.data(), layout.bytes);
 }
@@ -387,9 +388,9 @@ void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
         CUcontext current = nullptr;
         GCX_CALL(driver_, cuCtxGetCurrent, &current);
         if (current == nullptr)
-            fail(GCX_ERROR_INVALID_CONTEXT, "the graph has no kernels that would tell its device, "
-                                            "and no context is current in this thread: make one "
-                                            "of the device current");
+            fail(GCX_ERROR_INVALID_CONTEXT,
+                 "the graph has no kernels from which to tell its device, and no context is "
+                 "current in this thread; make a context of the device current");
         CUdevice ordinal = 0;
         GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
         device_ = &device_of(ordinal);
@@ -414,9 +415,10 @@ void GraphNodes::find_parts() {
         if (found != contexts.end())
             continue;
         if (contexts.size() == GCX_MAX_GRAPH_PARTS)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("%s, is of one more context than the %u that a graph's kernels can be of",
-                        describe_node(nodes, i).c_str(), GCX_MAX_GRAPH_PARTS));
+            fail(
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                format("%s, is in one more context than the limit of %u for the kernels of a graph",
+                       describe_node(nodes, i).c_str(), GCX_MAX_GRAPH_PARTS));
         contexts.push_back(node.at);
     }
     if (contexts.empty())
@@ -538,7 +540,7 @@ MovableGraph::~MovableGraph() {
     try {
         destroy();
     } catch (const Error& error) {
-        log::write(GCX_LOG_ERROR, "a graph is left behind: " + error.message);
+        log::write(GCX_LOG_ERROR, "a graph could not be destroyed: " + error.message);
     }
 }
 
@@ -673,8 +675,8 @@ void MovableGraph::compare_copy(uint32_t number) const {
         GCX_CALL(driver_, cuGraphMemsetNodeGetParams, native,
                  reinterpret_cast<CUDA_MEMSET_NODE_PARAMS*>(has.data()));
     if (has != wanted.parameters)
-        fail(GCX_ERROR_NOT_SUPPORTED,
-             describe_node(nodes(), number) + ": the driver has other parameters than it was told");
+        fail(GCX_ERROR_NOT_SUPPORTED, describe_node(nodes(), number) +
+                                          ": the driver reports other parameters than were set");
 }
 
 void MovableGraph::compare_kernel(const NodeTarget& where) const {
@@ -682,7 +684,7 @@ void MovableGraph::compare_kernel(const NodeTarget& where) const {
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[where.number].native, &params);
     const auto refuse = [&](const char* what) {
-        fail(GCX_ERROR_NOT_SUPPORTED, format("%s: the driver has other %s than it was told",
+        fail(GCX_ERROR_NOT_SUPPORTED, format("%s: the driver reports other %s than were set",
                                              describe_node(nodes(), where.number).c_str(), what));
     };
     if (params.ctx != where.context)

@@ -166,10 +166,9 @@ class HandleTable {
     }
 
     [[noreturn]] void refuse(uint64_t bits) const {
-        fail(GCX_ERROR_INVALID_HANDLE,
-             format("%#llx is not a live %s handle: it was destroyed, is of another type, or was "
-                    "never given out",
-                    static_cast<unsigned long long>(bits), what_));
+        fail(GCX_ERROR_INVALID_HANDLE, format("%#llx is not a live %s handle: it was destroyed, is "
+                                              "of another type, or was never valid",
+                                              static_cast<unsigned long long>(bits), what_));
     }
 
     void grow() {
@@ -205,7 +204,7 @@ class HandleTable {
             s.object->close();
         } catch (const Error& error) {
             log::write(GCX_LOG_ERROR,
-                       format("a %s is left behind: %s", what_, error.message.c_str()));
+                       format("a %s could not be destroyed: %s", what_, error.message.c_str()));
         }
         s.object.reset();
         const uint64_t next = ((before >> kStateBits) + 1) & kGenerations;

@@ -391,14 +391,14 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
         try {
             context->streams.release(driver, next, priority_, id_);
         } catch (const Error& error) {
-            log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
+            log::write(GCX_LOG_ERROR, "a stream could not be destroyed: " + error.message);
         }
         throw;
     }
     if (log::wanted(GCX_LOG_DEBUG))
         log::write(GCX_LOG_DEBUG,
-                   format("a stream of %s went from %u to %u SMs; a CUstream taken from it before "
-                          "stays on the former ones",
+                   format("a stream of %s moved from %u to %u SMs; a CUstream obtained from it "
+                          "before stays on the former ones",
                           lease_->label().c_str(), context_->sm_count(), context->sm_count()));
     native_ = next;
     context_ = std::move(context);

@@ -124,10 +124,9 @@ void* map_claim() {
 // In sandboxes without memfd_create or /proc, copies do not find each other.
 void warn_unwatched() {
     if (!unwatched.exchange(true))
-        log::write(
-            GCX_LOG_WARNING,
-            "this system has no memfd_create or no /proc/self/maps, so that a second copy of "
-            "gcx in this process would not be noticed, and would give out the same SMs");
+        log::write(GCX_LOG_WARNING,
+                   "this system has no memfd_create or no /proc/self/maps, so a second copy of gcx "
+                   "in this process would not be noticed and would assign the same SMs");
 }
 
 } // namespace
@@ -160,8 +159,8 @@ void claim_leases() {
             std::chrono::microseconds(std::random_device{}() % kLongestClaimPauseUs));
     }
     fail(GCX_ERROR_NOT_PERMITTED,
-         format("this process has two copies of gcx, and each would give out the same SMs: %s "
-                "acquires leases already, and this copy is %s; link and load one of them only, or "
+         format("this process has two copies of gcx, and each would assign the same SMs: %s "
+                "acquires leases already, and this copy is %s; link and load only one of them, or "
                 "acquire all leases through the first",
                 file_at(std::strtoull(other.c_str(), nullptr, 16)).c_str(),
                 file_at(reinterpret_cast<uintptr_t>(&claim_anchor)).c_str()));

@@ -121,8 +121,8 @@ AtomSet LeaseManager::available_atoms(DeviceState& state, const std::shared_ptr<
     const auto taken = taken_by_other_families(state, family);
     if (!taken)
         fail(GCX_ERROR_NOT_READY,
-             format("there are leases of another family than the %s one on %s, and which SMs the "
-                    "atoms of both hold isn't known yet: call gcx_device_map_sms for each",
+             format("there are leases of another family than the %s one on %s, and which SMs their "
+                    "atoms are is not known yet; call gcx_device_map_sms for both families",
                     family_name(family->kind()), state.device.label().c_str()));
     return family->all() - *taken;
 }
@@ -484,18 +484,17 @@ void LeaseManager::check_same_pool(std::span<const Size> sizes) {
                      format("sizes %zu and %zu are both of %s", before, i, lease.label().c_str()));
         }
         if (&lease.device != &first.device || lease.family != first.family)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("%s is of %s, %s family, and %s of %s, %s family: SMs don't go from one "
-                        "to the other",
-                        first.label().c_str(), first.device.label().c_str(),
-                        family_name(first.family->kind()), lease.label().c_str(),
-                        lease.device.label().c_str(), family_name(lease.family->kind())));
-        if (queue_id(lease.terms) != queue_id(first.terms))
             fail(
                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 format(
-                    "%s and %s are not of the same reservation: SMs don't go from one to the other",
-                    first.label().c_str(), lease.label().c_str()));
+                    "%s is of %s, %s family, and %s of %s, %s family: SMs cannot move between them",
+                    first.label().c_str(), first.device.label().c_str(),
+                    family_name(first.family->kind()), lease.label().c_str(),
+                    lease.device.label().c_str(), family_name(lease.family->kind())));
+        if (queue_id(lease.terms) != queue_id(first.terms))
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s and %s are not of the same reservation: SMs cannot move between them",
+                        first.label().c_str(), lease.label().c_str()));
     }
 }
 
@@ -521,7 +520,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
         if (size.sm_count < terms.exclusive_sm_count)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("requested %u SMs for %s, which was acquired with exclusive_sm_count %u; "
-                        "request as many at least",
+                        "request at least as many",
                         size.sm_count, size.lease->label().c_str(), terms.exclusive_sm_count));
         theirs = theirs | allocator.of(size.lease->id).all();
     }
@@ -602,12 +601,12 @@ void LeaseManager::hand_over(Lease& from, Lease& to, bool deferred) {
     after.shared = (after.shared | before.shared) - after.exclusive;
     if (!to.terms.shared && !before.shared.empty())
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("%s shares SMs with others, so that %s, which is not shared, can't have them",
+             format("%s shares SMs with other leases, so %s, which is not shared, cannot get them",
                     from.label().c_str(), to.label().c_str()));
     if (!to.family->can_make_context(after.all()))
         fail(GCX_ERROR_NOT_SUPPORTED,
-             format("a driver of CUDA %s makes no context of the SMs of both: the odd atom and "
-                    "atoms that don't run up to the last can't go together there",
+             format("a driver of CUDA %s makes no context of the SMs of both leases: it accepts "
+                    "the remainder atom only together with the last atoms",
                     version_text(to.device.driver().version()).c_str()));
     Transitions transitions;
     transitions.push_back({&from, before, {}, {}});

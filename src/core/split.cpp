@@ -153,7 +153,7 @@ class SplitPlanner {
     }
 
     std::string too_many_groups() const {
-        return format("asked for %zu groups; %s has %s, and each group takes one at least",
+        return format("asked for %zu groups; %s has %s, and each group needs at least one",
                       counts_.size(), where_, describe_atoms().c_str());
     }
 
@@ -198,7 +198,7 @@ class SplitPlanner {
     std::string rounding_problem(const std::vector<Share>& shares) const {
         const std::size_t i = first_rounded(shares).value_or(0);
         return format("group %zu: %u SMs can't be given exactly%s on %s, which has %s; %s can", i,
-                      counts_[i], counts_.size() == 1 ? "" : " beside the others", where_,
+                      counts_[i], counts_.size() == 1 ? "" : " next to the other groups", where_,
                       describe_atoms().c_str(), list_sms(shares).c_str());
     }
 
@@ -221,10 +221,10 @@ class SplitPlanner {
         const uint64_t atoms = atoms_left(shares);
         const auto first = std::find(counts_.begin(), counts_.end(), kRest) - counts_.begin();
         if (atoms == 0)
-            return format("group %td asks for what the others leave of %s, but no SMs are left",
+            return format("group %td requests what the others leave of %s, but no SMs are left",
                           first, where_);
-        return format("%zu groups ask for what the others leave of %s, but that is %llu %s, "
-                      "and each group takes one at least",
+        return format("%zu groups request what the others leave of %s, but that is %llu %s, and "
+                      "each group needs at least one",
                       groups, where_, static_cast<unsigned long long>(atoms),
                       atoms == 1 ? "atom" : "atoms");
     }
@@ -531,8 +531,8 @@ SplitResult split(LeaseManager& leases, const SmResource& input,
     const uint32_t by_count = flags & (GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED);
     if (structured && by_count != 0)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("%s is for splits by sm_count alone: which SMs a structured split gives is the "
-                    "driver's to choose",
+             format("%s applies only to splits by sm_count; the driver chooses the SMs of a "
+                    "structured split",
                     (by_count & GCX_SPLIT_EXCLUDE_LEASED) != 0 ? "GCX_SPLIT_EXCLUDE_LEASED"
                                                                : "GCX_SPLIT_EXCLUDE_SHARED"));
     if (structured)
@@ -545,10 +545,9 @@ SplitResult split(LeaseManager& leases, const SmResource& input,
     if (kind != input.family->kind()) {
         if (!whole)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format(
-                     "a resource of the %s family can't be split as %s: their atoms are different "
-                     "SMs. Split the whole device so",
-                     family_name(input.family->kind()), family_name(kind)));
+                 format("a resource of the %s family can't be split as %s: their atoms are "
+                        "different SMs; split the whole device instead",
+                        family_name(input.family->kind()), family_name(kind)));
         from.family = device.family(kind);
         from.set = from.family->all();
     }

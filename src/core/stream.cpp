@@ -108,7 +108,7 @@ TemporaryStream::~TemporaryStream() {
             return;
         } catch (const Error& error) {
             if (last)
-                log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
+                log::write(GCX_LOG_ERROR, "a stream could not be destroyed: " + error.message);
         }
     }
 }

@@ -260,7 +260,7 @@ void the_odd_atom_needs_the_last_ones() {
     const gcx_resource both[] = {first, odd};
     gcx_context context = nullptr;
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
-    CHECK(message_has("odd atom") && context == nullptr);
+    CHECK(message_has("remainder atom") && context == nullptr);
 }
 
 void a_workqueue_goes_with_its_last_context() {
