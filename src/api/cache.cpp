@@ -28,7 +28,7 @@ std::vector<ContextKey> keys_of(Library& lib, const gcx_resource* resources, uin
         const ContextKey part = {sms.device, sms.family, sms.set, std::nullopt};
         keys.push_back(key_of({&part, 1}));
         if (for_leases)
-            keys.back().workqueue = Leases::workqueue(*sms.device);
+            keys.back().workqueue = LeaseManager::workqueue(*sms.device);
     }
     return keys;
 }
@@ -38,7 +38,7 @@ std::vector<ContextKey> keys_of(Library& lib, const gcx_resource* resources, uin
 gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
     GCX_BODY({
         Library& lib = library();
-        lib.leases.tidy();
+        lib.leases.drop_finished_work();
         lib.cache.set_limit(kept_contexts);
     });
 }
@@ -80,7 +80,7 @@ gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed) {
         if (trimmed != nullptr)
             check_size(trimmed, "trimmed");
         Library& lib = library();
-        lib.leases.tidy();
+        lib.leases.drop_finished_work();
         const ContextCache::Trimmed done = lib.cache.trim(kept_contexts);
         if (trimmed == nullptr)
             return;
@@ -97,7 +97,7 @@ gcx_result gcx_cache_get_stats(gcx_cache_stats* stats) {
     GCX_BODY({
         const auto size = check_size(stats, "stats", offsetof(gcx_cache_stats, prepared));
         Library& lib = library();
-        lib.leases.tidy();
+        lib.leases.drop_finished_work();
         gcx_cache_stats found = lib.cache.stats();
         found.struct_size = stats->struct_size;
         std::memcpy(stats, &found, size);

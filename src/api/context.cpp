@@ -5,7 +5,7 @@
 #include "api/result.hpp"
 #include "api/stream.hpp"
 #include "base/log.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 
 #include <pthread.h>
 
@@ -152,7 +152,7 @@ gcx_live_context describe_live(const ContextCache::Live& live) {
     described.sm_count = live.sms.family->sm_count(live.sms.set);
     described.handle_count = live.handles;
     described.stream_count = live.streams;
-    described.flags = live.is_private ? GCX_CONTEXT_PRIVATE : 0;
+    described.flags = live.exclusive ? GCX_CONTEXT_PRIVATE : 0;
     described.resource = seal(live.sms);
     return described;
 }

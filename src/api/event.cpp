@@ -3,7 +3,7 @@
 #include "api/library.hpp"
 #include "api/result.hpp"
 #include "api/stream.hpp"
-#include "core/capture.hpp"
+#include "core/scoped.hpp"
 
 using namespace gcx;
 
@@ -13,11 +13,11 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         const auto from = pin_alive(lib.streams, stream);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->device());
-        Gate* gates[] = {from->gate()};
-        const Gate::Passes pass(gates);
-        const Stream::Place place = from->place();
-        const uint64_t capturing = capture_of(lib.driver, from.handle(), place.native);
-        GCX_CALL(lib.driver, cuEventRecord, to->native(), place.native);
+        SubmitLock* locks[] = {from->submit_lock()};
+        const SubmitLock::Shared pass(locks);
+        const Stream::Target target = from->target();
+        const uint64_t capturing = capture_of(lib.driver, from.handle(), target.native);
+        GCX_CALL(lib.driver, cuEventRecord, to->native(), target.native);
         to->note_recorded(capturing);
     });
 }
@@ -27,10 +27,10 @@ gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
         Library& lib = library();
         const auto waiter = pin_alive(lib.streams, stream);
         const auto awaited = pin_alive(lib.events, event);
-        Gate* gates[] = {waiter->gate()};
-        const Gate::Passes pass(gates);
-        const Stream::Place place = waiter->place();
-        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, awaited->native(), 0);
+        SubmitLock* locks[] = {waiter->submit_lock()};
+        const SubmitLock::Shared pass(locks);
+        const Stream::Target target = waiter->target();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, target.native, awaited->native(), 0);
     });
 }
 

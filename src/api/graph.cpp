@@ -97,7 +97,7 @@ gcx_result gcx_graph_prepare(gcx_graph graph, const gcx_resource* resources, uin
             const SmResource sms = lib.sm_resource(&resources[i]);
             const ContextKey part[] = {
                 {sms.device, sms.family, sms.set,
-                 leased ? Leases::workqueue(*sms.device) : std::optional<Workqueue>()}};
+                 leased ? LeaseManager::workqueue(*sms.device) : std::optional<Workqueue>()}};
             contexts.push_back(part[0]);
             if (sms.set.empty())
                 key_of(part); // throws

@@ -42,8 +42,8 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
 
 // The leases to resize, pinned.
 struct Sizes {
-    Few<HandleTable<LeaseHold>::Pin, 4> pins;
-    Few<Leases::Size, 4> sizes;
+    SmallVector<HandleTable<LeaseHandle>::Pin, 4> pins;
+    SmallVector<LeaseManager::Size, 4> sizes;
 
     Sizes(Library& lib, const gcx_lease_size* wanted, uint32_t count) {
         if (count == 0)
@@ -68,18 +68,19 @@ uint32_t flags_of(const LeaseTerms& terms) {
            (terms.require_workqueues ? GCX_LEASE_REQUIRE_WORKQUEUES : 0U);
 }
 
-gcx_live_lease describe(const Leases::Live& live) {
+gcx_live_lease describe(const LeaseManager::Live& live) {
     gcx_live_lease described{};
     described.id = live.id;
     described.device = live.device->ordinal();
     described.family = live.family->kind();
     described.flags = flags_of(live.terms);
-    described.sm_count = live.waits ? live.asked : live.family->sm_count(live.state.holding.all());
-    described.exclusive_sm_count = live.family->sm_count(live.state.holding.own);
+    described.sm_count =
+        live.waiting ? live.requested : live.family->sm_count(live.state.allocation.all());
+    described.exclusive_sm_count = live.family->sm_count(live.state.allocation.exclusive);
     described.stream_count = live.state.streams;
-    described.waits = live.waits ? 1 : 0;
+    described.waits = live.waiting ? 1 : 0;
     std::memcpy(described.name, live.terms.name.c_str(), live.terms.name.size() + 1);
-    described.resource = seal({live.device, live.family, live.state.holding.all()});
+    described.resource = seal({live.device, live.family, live.state.allocation.all()});
     return described;
 }
 
@@ -119,7 +120,7 @@ LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& param
     check_counts(sm_count, params);
     LeaseRequest request;
     request.sm_count = sm_count;
-    request.least = params.min_sm_count;
+    request.min_sm_count = params.min_sm_count;
     request.family = leasable_family(params.family);
     request.terms = {lease_name(params.name),
                      (params.flags & GCX_LEASE_SHARED) != 0,
@@ -140,7 +141,7 @@ gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
     }
     claim_leases();
     auto made = lib.leases.acquire(device, request);
-    auto handle = std::make_unique<LeaseHold>(lib.leases, std::move(made));
+    auto handle = std::make_unique<LeaseHandle>(lib.leases, std::move(made));
     return handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
 }
 
@@ -209,8 +210,8 @@ gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
         info->device = its.device.ordinal();
         info->family = its.family->kind();
         info->flags = flags_of(its.terms);
-        info->sm_count = its.family->sm_count(state.holding.all());
-        info->exclusive_sm_count = its.family->sm_count(state.holding.own);
+        info->sm_count = its.family->sm_count(state.allocation.all());
+        info->exclusive_sm_count = its.family->sm_count(state.allocation.exclusive);
         info->stream_count = state.streams;
         info->reserved = 0;
         info->id = its.id;
@@ -225,7 +226,7 @@ gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
         not_null(resource, "resource");
         const auto pin = pin_alive(library().lease_handles, lease);
         Lease& its = *pin->lease;
-        *resource = seal({&its.device, its.family, its.state().holding.all()});
+        *resource = seal({&its.device, its.family, its.state().allocation.all()});
     });
 }
 
@@ -236,7 +237,7 @@ gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32_t capac
         Library& lib = library();
         const auto live = lib.leases.live(device == -1 ? nullptr : &lib.device(device));
         give_list(live, "leases", leases, capacity, count,
-                  [](const Leases::Live& one) { return describe(one); });
+                  [](const LeaseManager::Live& one) { return describe(one); });
     });
 }
 

@@ -110,7 +110,7 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
              format("gcx did not create the green context of the resource's stream: it is not "
                     "known which atoms its %u SMs are; they can't be split or combined, and no "
                     "context can be created for them",
-                    words.foreign.sm_count));
+                    words.external.sm_count));
     Device& its_device = device(words.device);
     if (words.family != GCX_SM_FAMILY_STRUCTURED)
         return {&its_device, its_device.family(words.family), words.set};

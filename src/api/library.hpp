@@ -5,8 +5,8 @@
 #include "core/context_cache.hpp"
 #include "core/graph.hpp"
 #include "core/handle_table.hpp"
-#include "core/leases.hpp"
-#include "core/objects.hpp"
+#include "core/lease_manager.hpp"
+#include "core/stream.hpp"
 #include "probe/probe.hpp"
 
 #include <memory>
@@ -45,12 +45,12 @@ class Library {
   public:
     EnclosingPartition enclosing{driver};
     ContextCache cache;
-    Leases leases{cache};
+    LeaseManager leases{cache};
     Probe probe;
     HandleTable<Context> contexts{kContextHandle, "context"};
     HandleTable<Stream> streams{kStreamHandle, "stream"};
     HandleTable<Event> events{kEventHandle, "event"};
-    HandleTable<LeaseHold> lease_handles{kLeaseHandle, "lease"};
+    HandleTable<LeaseHandle> lease_handles{kLeaseHandle, "lease"};
     HandleTable<Cancel> cancels{kCancelHandle, "cancel"};
     HandleTable<Graph> graphs{kGraphHandle, "graph"};
 };

@@ -79,9 +79,9 @@ gcx_published_lease describe(const published::Head& head, const published::Row& 
     lease.exclusive_sm_count = row.exclusive_sm_count;
     lease.stream_count = row.stream_count;
     lease.device_sm_count = device.sm_count;
-    lease.atom_count = row.unit_count + (row.odd_size != 0 ? 1 : 0);
+    lease.atom_count = row.unit_count + (row.remainder_size != 0 ? 1 : 0);
     lease.atom_sm_count = row.unit_size;
-    lease.last_atom_sm_count = row.odd_size != 0 ? row.odd_size : row.unit_size;
+    lease.last_atom_sm_count = row.remainder_size != 0 ? row.remainder_size : row.unit_size;
     for (std::size_t word = 0; word < AtomSet::kWords; word++) {
         lease.exclusive_atoms[word] = row.own[word];
         lease.shared_atoms[word] = row.shared[word];

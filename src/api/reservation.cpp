@@ -98,7 +98,7 @@ void divide_partition(reservations::ReservationRequest& request,
     request.parent = part.plan->token;
     request.usable = part.usable();
     request.can_realise = [&part](const AtomSet& atoms) {
-        return part.inside->can_realise(part.to_inside(atoms));
+        return part.inside->can_make_context(part.to_inside(atoms));
     };
 }
 

@@ -31,7 +31,7 @@ gcx_resource context_workqueue(Library& lib, GreenContext& green) {
     return seal(words);
 }
 
-void describe(const ForeignSms& sms, gcx_resource_info& info) {
+void describe(const ExternalSms& sms, gcx_resource_info& info) {
     info.family = GCX_SM_FAMILY_FOREIGN;
     info.sm_count = sms.sm_count;
     info.min_partition_size = sms.min_partition_size;
@@ -152,7 +152,7 @@ gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type ty
     refuse_type(type);
 }
 
-gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Place& place,
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Target& target,
                                   gcx_resource_type type) {
     if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
         fail(GCX_ERROR_NOT_FOUND, "gcx did not create the stream's context, and the driver does "
@@ -160,7 +160,7 @@ gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stre
     if (type != GCX_RESOURCE_SM)
         refuse_type(type);
     Device& device = lib.device(stream.device());
-    const uint32_t count = stream.sm_count(place);
+    const uint32_t count = stream.sm_count(target);
     if (count == device.sm_count()) {
         const auto family = device.family(GCX_SM_FAMILY_COSCHEDULED);
         return seal({&device, family, family->all()});
@@ -171,12 +171,12 @@ gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stre
                               count)
                            .c_str());
     CUdevResource native{};
-    GCX_CALL(lib.driver, cuStreamGetDevResource, place.native, &native, cu::kResourceSm);
+    GCX_CALL(lib.driver, cuStreamGetDevResource, target.native, &native, cu::kResourceSm);
     const auto fields = cu::get_fields<cu::SmFields>(native);
     ResourceWords words;
     words.device = device.ordinal();
     words.family = GCX_SM_FAMILY_FOREIGN;
-    words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
+    words.external = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
                      fields.flags};
     return seal(words);
 }
@@ -204,7 +204,7 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
         filled.type = words.type;
         filled.device = words.device;
         if (words.family == GCX_SM_FAMILY_FOREIGN) {
-            describe(words.foreign, filled);
+            describe(words.external, filled);
         } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);
             sm.family->describe(sm.set, filled);

@@ -12,7 +12,7 @@ gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type ty
 
 // Returns the resource of a stream whose context gcx did not create, as gcx_stream_get_resource
 // documents.
-gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Place& place,
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Target& target,
                                   gcx_resource_type type);
 
 gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);

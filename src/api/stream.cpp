@@ -4,8 +4,8 @@
 
 #include "api/resource.hpp"
 #include "api/result.hpp"
-#include "core/capture.hpp"
-#include "core/kernel_fit.hpp"
+#include "core/scoped.hpp"
+#include "core/stream.hpp"
 #include "probe/verification.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 bool captures_still(Library& lib, uint64_t stream) {
     try {
         const auto pin = lib.streams.pin(stream);
-        return is_capturing(lib.driver, pin->place(Stream::Purpose::ask).native) == true;
+        return is_capturing(lib.driver, pin->target(Stream::Purpose::ask).native) == true;
     } catch (const Error&) {
         return false;
     }
@@ -47,14 +47,14 @@ void refuse_default_stream(CUstream native) {
 // Returns the SMs that the stream's kernels run on.
 ProbedStream probed(Library& lib, Stream& stream) {
     Device& device = lib.device(stream.device());
-    if (stream.gate() != nullptr) {
+    if (stream.submit_lock() != nullptr) {
         EventPool& events = lib.leases.events(device);
         Probe::Seen seen = lib.probe.stream_sms(lib.cache, device, events, stream);
         return {seen.promised, std::move(seen.sms), stream.follows_shared_lease()};
     }
-    const Stream::Place place = stream.place(Stream::Purpose::ask);
-    const uint32_t promised = stream.sm_count(place);
-    return {promised, lib.probe.stream_sms(device, place.context, place.native, promised)};
+    const Stream::Target target = stream.target(Stream::Purpose::ask);
+    const uint32_t promised = stream.sm_count(target);
+    return {promised, lib.probe.stream_sms(device, target.context, target.native, promised)};
 }
 
 // Returns the SMs that all partitions share, if a stream was seen on more SMs than it has.
@@ -171,7 +171,7 @@ struct CUstream_st* gcx_stream_native(gcx_stream stream) {
     CUstream native = nullptr;
     run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().streams, stream);
-        native = pin->place().native;
+        native = pin->target().native;
     });
     return native;
 }
@@ -190,9 +190,9 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         not_null(resource, "resource");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        *resource = place.green != nullptr ? resource_of(lib, *place.green, type)
-                                           : resource_of_external(lib, *pin, place, type);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        *resource = target.green != nullptr ? resource_of(lib, *target.green, type)
+                                           : resource_of_external(lib, *pin, target, type);
     });
 }
 
@@ -200,10 +200,10 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        refuse_capturing(lib.driver, place.native);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
-        GCX_CALL(lib.driver, cuStreamSynchronize, place.native);
+        GCX_CALL(lib.driver, cuStreamSynchronize, target.native);
     });
 }
 
@@ -211,10 +211,10 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        refuse_capturing(lib.driver, place.native);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
-        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(place.native), "cuStreamQuery");
+        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(target.native), "cuStreamQuery");
     });
 }
 
@@ -224,9 +224,9 @@ gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) 
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         const Device& device = lib.device(pin->device());
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
+        const Stream::Target target = pin->target(Stream::Purpose::ask);
         *blocks = device.has_clusters()
-                      ? lib.probe.max_cluster_size(device, place.context, place.native)
+                      ? lib.probe.max_cluster_size(device, target.context, target.native)
                       : 1;
     });
 }

@@ -1,4 +1,4 @@
-// A set of atoms of one family: what a partition is.
+// Sets of atoms, as bit sets: a partition is a set of atoms of one family.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class AtomSet {
     std::size_t count() const {
         std::size_t total = 0;
         for (const uint64_t word : words_) {
-            if (word != 0) // most are 0, and not every processor counts in one step
+            if (word != 0) // most are 0, and not every processor has popcount
                 total += static_cast<std::size_t>(std::popcount(word));
         }
         return total;
@@ -81,5 +81,23 @@ class AtomSet {
 
     std::array<uint64_t, kWords> words_{};
 };
+
+// The sizes of a family's atoms. The unit atoms have the same size. A remainder atom may follow.
+struct AtomShape {
+    uint32_t unit_count = 0; // unit atoms have the indices 0 to unit_count - 1
+    uint32_t unit_size = 0;
+    uint32_t remainder_size = 0; // size of the atom at index unit_count; 0: none
+
+    uint32_t atom_count() const { return unit_count + (remainder_size != 0 ? 1 : 0); }
+    bool is_remainder(std::size_t atom) const { return remainder_size != 0 && atom == unit_count; }
+    uint32_t sm_count(const AtomSet& set) const {
+        const bool odd = remainder_size != 0 && set.contains(unit_count);
+        const auto units = static_cast<uint32_t>(set.count()) - (odd ? 1 : 0);
+        return units * unit_size + (odd ? remainder_size : 0);
+    }
+    AtomSet all() const { return AtomSet::first(atom_count()); }
+};
+
+constexpr uint32_t kRest = UINT32_MAX; // as a count of SMs: GCX_REST
 
 } // namespace gcx

@@ -1,5 +1,5 @@
-// The waits that one gcx_cancel ends at once, each in its own way. A wait for leases needs no entry
-// here: it is in the queue of Leases.
+// The blocking calls that one gcx_cancel cancels. Waits for leases are not listed here, because
+// they are in the lease manager's queues.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@ class CancelList {
   public:
     class Wait {
       public:
-        // Called once at most, by the thread that cancels. When it returns, the wait has succeeded
-        // already or never will.
+        // Called at most once, by the thread that cancels. When it returns, the wait has succeeded
+        // or never will.
         virtual void cancel() noexcept = 0;
 
       protected:
         ~Wait() = default;
     };
 
-    // Keeps a wait in a list. One that comes after cancel_all() is cancelled at once.
+    // Keeps a wait in a list. If the list was cancelled before, cancels the wait at once.
     class Entry {
       public:
         // list may be null.
@@ -33,7 +33,7 @@ class CancelList {
             else
                 list_->waits_.push_back(&wait_);
         }
-        // Waits until a cancel() that has begun returns.
+        // Waits for a running cancel().
         ~Entry() {
             if (list_ == nullptr)
                 return;

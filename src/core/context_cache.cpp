@@ -1,16 +1,68 @@
 #include "core/context_cache.hpp"
 
 #include "base/log.hpp"
-#include "core/scoped_current.hpp"
+#include "core/device.hpp"
+#include "core/scoped.hpp"
+#include "driver/connections.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <set>
+#include <utility>
 
 namespace gcx {
 
-CUstream GreenContext::obtain_stream(int priority, uint64_t user) {
-    if (CUstream const kept = streams.take(driver(), priority, user); kept != nullptr)
-        return kept;
+namespace {
+
+void add_sms(ContextKey& key, const ContextKey& part, std::size_t index) {
+    if (key.family != nullptr && key.family != part.family)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("resource %zu is of another family than the ones before it, and which SMs they "
+                    "share is not known; use resources of one family",
+                    index));
+    const uint32_t shared = part.family->sm_count(key.set & part.set);
+    if (shared != 0)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("resource %zu has %u SMs that the ones before it also have; remove them with "
+                    "gcx_resource_subtract",
+                    index, shared));
+    key.family = part.family;
+    key.set = key.set | part.set;
+}
+
+void add(ContextKey& key, const ContextKey& part, std::size_t index) {
+    if (part.workqueue && key.workqueue)
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+             format("resource %zu is a second workqueue; a context has one at most", index));
+    if (key.device != nullptr && key.device != part.device)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("resource %zu is of %s, the ones before it of %s; use resources of one device",
+                    index, part.device->label().c_str(), key.device->label().c_str()));
+    key.device = part.device;
+    if (part.workqueue)
+        key.workqueue = part.workqueue;
+    else
+        add_sms(key, part, index);
+}
+
+} // namespace
+
+ContextKey key_of(std::span<const ContextKey> parts) {
+    ContextKey key;
+    for (std::size_t i = 0; i < parts.size(); i++)
+        add(key, parts[i], i);
+    if (key.family == nullptr)
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+             "none of the resources is an SM resource; a context needs one");
+    if (key.set.empty())
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, "the resources hold no SMs");
+    return key;
+}
+
+CUstream GreenContext::acquire_stream(int priority, uint64_t user) {
+    if (CUstream const cached = streams.acquire(driver(), priority, user); cached != nullptr)
+        return cached;
     CUstream stream = nullptr;
     if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {
         GCX_CALL(driver(), cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING,
@@ -26,36 +78,36 @@ CUstream GreenContext::obtain_stream(int priority, uint64_t user) {
 ContextCache::~ContextCache() {
     for (auto& [key, context] : entries_)
         destroy(*context);
-    for (const Entry& context : apart_)
+    for (const Entry& context : detached_)
         destroy(*context);
 }
 
 ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use use) {
-    return obtain(key, sharing, use, Purpose::now);
+    return get_or_make(key, sharing, use, Purpose::now);
 }
 
-ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, Use use,
-                                       Purpose purpose) {
+ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing sharing, Use use,
+                                            Purpose purpose) {
     const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
-    while (GreenContext* found = fitting(key, sharing)) {
+    while (GreenContext* found = find_usable(key, sharing)) {
         if (!found->made_) {
             made_.wait(lock); // another thread makes it
             continue;
         }
         if (alive(*found)) {
             stats_.hits += purpose == Purpose::now ? 1 : 0;
-            found->private_ = exclusive;
+            found->exclusive_ = exclusive;
             if (purpose == Purpose::later)
                 mark_prepared(*found);
             count(*found, use, 1);
             return Ref(*this, *found, use);
         }
-        bury(*found);
+        mark_dead(*found);
     }
     GreenContext& context =
         *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++))->second;
-    context.private_ = exclusive;
+    context.exclusive_ = exclusive;
     lock.unlock();
     const auto start = std::chrono::steady_clock::now();
     try {
@@ -84,7 +136,7 @@ ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, U
 
 ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
     const std::lock_guard lock(mutex_);
-    GreenContext* const found = fitting(key, Sharing::shared);
+    GreenContext* const found = find_usable(key, Sharing::shared);
     if (found == nullptr || !found->made_ || !alive(*found))
         return {};
     stats_.hits++;
@@ -92,14 +144,14 @@ ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
     return Ref(*this, *found, use);
 }
 
-ContextCache::Ref ContextCache::make_for_once(const ContextKey& key) {
+ContextCache::Ref ContextCache::make_uncached(const ContextKey& key) {
     auto context = std::make_unique<GreenContext>(key, 0);
     make(*context);
     const std::lock_guard lock(mutex_);
     context->made_ = true;
     count(*context, Use::handle, 1);
-    apart_.push_back(std::move(context));
-    return Ref(*this, *apart_.back(), Use::handle);
+    detached_.push_back(std::move(context));
+    return Ref(*this, *detached_.back(), Use::handle);
 }
 
 ContextCache::Ref ContextCache::share(GreenContext& context, Use use) {
@@ -123,14 +175,14 @@ bool ContextCache::is_alive(GreenContext& context) {
     if (alive(context))
         return true;
     const std::lock_guard lock(mutex_);
-    bury(context);
+    mark_dead(context);
     return false;
 }
 
 void ContextCache::check_alive(GreenContext& context) {
     if (!is_alive(context))
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-             format("the context of %u SMs died: the primary context of %s was reset. Destroy the "
+             format("the context of %u SMs died: the primary context of %s was reset; destroy the "
                     "handle and make a new context",
                     context.sm_count(), context.key.device->label().c_str()));
 }
@@ -146,9 +198,9 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     for (GreenContext* context : used) {
         if (alive(*context))
             found.push_back({context->id, context->sms(), context->handles_, context->streams_,
-                             context->private_});
+                             context->exclusive_});
         else
-            bury(*context);
+            mark_dead(*context);
     }
     std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
     return found;
@@ -171,7 +223,7 @@ uint64_t ContextCache::queue_of(GreenContext& context) {
     context.native_queue_ = cu::get_fields<QueueBytes>(native);
     if (context.queue_ != 0)
         return context.queue_;
-    // Contexts that share a queue without having been made of it, as those that share the device's.
+    // A context also shares a queue if the driver reports the same one, as with the device's own.
     for (const auto& [key, other] : entries_) {
         if (other->queue_ != 0 && key.device == context.key.device &&
             other->native_queue_ == context.native_queue_ && context.native_queue_ != QueueBytes{})
@@ -187,8 +239,8 @@ bool ContextCache::alive(GreenContext& context) {
            driver_.context_has_id(context.native, context.native_id_);
 }
 
-// The same, for callers that must not throw: false if the driver does not say.
-bool ContextCache::found_dead(GreenContext& context) {
+// Returns false, and does not throw, if the driver reports an error.
+bool ContextCache::is_known_dead(GreenContext& context) {
     try {
         return !alive(context);
     } catch (const Error& error) {
@@ -211,16 +263,16 @@ void ContextCache::release(GreenContext& context, Use use) {
     count(context, use, -1);
     if (context.users_ != 0)
         return;
-    context.private_ = false; // the next one may be given it
+    context.exclusive_ = false; // the next user may share it
     context.last_used_ = ++clock_;
     if (const auto failed = evict(context.key.device))
         log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
                                         "; the context is destroyed later");
 }
 
-// Prefers a context in use over a cached one, so that sharers get the same one, and of the cached
-// ones one that was prepared.
-GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
+// Prefers a context in use over a cached one, so that sharers get the same one, and a prepared
+// context over other cached ones.
+GreenContext* ContextCache::find_usable(const ContextKey& key, Sharing sharing) {
     GreenContext* found = nullptr;
     const auto [begin, end] = entries_.equal_range(key);
     for (auto it = begin; it != end; ++it) {
@@ -228,7 +280,7 @@ GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
         const bool unused = context.made_ && context.users_ == 0;
         if (unused)
             found = found != nullptr && found->prepared_ ? found : &context;
-        else if (sharing == Sharing::shared && !context.private_)
+        else if (sharing == Sharing::shared && !context.exclusive_)
             return &context;
     }
     return found;
@@ -241,8 +293,8 @@ ContextCache::Entries::iterator ContextCache::find_entry(const GreenContext& con
     return it == end ? entries_.end() : it;
 }
 
-// Takes a dead context out of the cache. Users that it has keep the empty shell.
-void ContextCache::bury(GreenContext& context) {
+// Removes a dead context from the cache. Its users keep the object, which names no driver context.
+void ContextCache::mark_dead(GreenContext& context) {
     if (context.dead_.exchange(true))
         return;
     stats_.lost++;
@@ -252,8 +304,441 @@ void ContextCache::bury(GreenContext& context) {
     if (it == entries_.end())
         return;
     if (context.users_ != 0)
-        apart_.push_back(std::move(it->second));
+        detached_.push_back(std::move(it->second));
     entries_.erase(it);
+}
+
+void ContextCache::make(GreenContext& context) {
+    warn_of_few_connections();
+    const Driver& driver = context.driver();
+    context.primary_ = context.key.device->retain_primary();
+    std::vector<CUdevResource> resources = context.key.family->native_resources(context.key.set);
+    Ref holder; // keeps the wanted queue alive
+    if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
+        holder = share_owner_of(wanted->queue);
+        CUdevResource queue{};
+        GCX_CALL(driver, cuGreenCtxGetDevResource, holder->green, &queue, cu::kResourceWorkqueue);
+        resources.push_back(queue);
+        context.queue_ = wanted->queue;
+    } else if (wanted) {
+        resources.push_back(native_config(*context.key.device, *wanted));
+    }
+    CUdevResourceDesc descriptor = nullptr;
+    const CUresult described = driver.cuDevResourceGenerateDesc(
+        &descriptor, resources.data(), static_cast<unsigned>(resources.size()));
+    // From 13.1 on, cuda.h requires that all resources of a descriptor have the same
+    // smCoscheduledAlignment, which a remainder does not share with groups.
+    if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
+        driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("a driver of CUDA %s makes no context of these %u SMs: it accepts the "
+                    "remainder atom only together with the last atoms, and groups of a structured "
+                    "split only if they were requested alike; use sets that gcx_sm_split returned",
+                    version_text(driver.version()).c_str(), context.sm_count()));
+    driver.check(described, "cuDevResourceGenerateDesc");
+    GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
+             cu::kGreenCtxDefaultStream);
+    try {
+        GCX_CALL(driver, cuCtxFromGreenCtx, &context.native, context.green);
+        GCX_CALL(driver, cuCtxGetId, context.native, &context.native_id_);
+    } catch (...) {
+        driver.cuGreenCtxDestroy(context.green);
+        throw;
+    }
+    if (log::wanted(GCX_LOG_INFO))
+        log::write(GCX_LOG_INFO, format("made a context of %u SMs on %s", context.sm_count(),
+                                        context.key.device->label().c_str()));
+}
+
+ContextCache::Ref ContextCache::share_owner_of(uint64_t queue) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, context] : entries_) {
+        if (context->made_ && context->queue_ == queue && alive(*context)) {
+            count(*context, Use::current, 1);
+            return Ref(*this, *context, Use::current);
+        }
+    }
+    fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+         "the workqueue no longer exists, because all its contexts were destroyed; keep one of "
+         "them alive, or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
+}
+
+CUdevResource ContextCache::native_config(const Device& device, const Workqueue& wanted) {
+    CUdevResource native{};
+    GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
+             cu::kResourceWorkqueueConfig);
+    // cuda.h: a workqueue configuration is changed in place.
+    auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    fields.scope = static_cast<uint32_t>(wanted.scope);
+    fields.concurrency_limit = wanted.concurrency_limit;
+    cu::set_fields(native, fields);
+    return native;
+}
+
+namespace {
+
+// Free memory of the devices that a trim affects.
+class FreeMemory {
+  public:
+    void add(Device& device) { entries_.push_back({device.retain_primary(), &device, 0}); }
+    void begin() {
+        for (Entry& entry : entries_)
+            entry.before = entry.device->free_memory(entry.primary);
+    }
+    // Returns the increase in free bytes since begin(), or 0 if other allocations exceed it.
+    uint64_t gained() const {
+        int64_t bytes = 0;
+        for (const Entry& entry : entries_) {
+            const auto now = entry.device->free_memory(entry.primary);
+            if (now && entry.before)
+                bytes += static_cast<int64_t>(*now) - static_cast<int64_t>(*entry.before);
+        }
+        return static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    }
+
+  private:
+    struct Entry {
+        Device::PrimaryContextRef primary;
+        Device* device;
+        std::optional<uint64_t> before;
+    };
+    std::vector<Entry> entries_;
+};
+
+} // namespace
+
+// Counts the keys of a prepare() call as prepared until their contexts are marked, so that
+// concurrent calls do not use the same room twice.
+class ContextCache::Preparation {
+  public:
+    // Throws if they exceed the limit of a device.
+    Preparation(ContextCache& cache, std::span<const ContextKey> keys) : cache_(cache) {
+        Keys reserved(keys.begin(), keys.end());
+        const std::lock_guard lock(cache.mutex_);
+        cache.check_room(reserved);
+        keys_.reserve(reserved.size());
+        while (!reserved.empty())
+            keys_.push_back(cache.preparing_.insert(reserved.extract(reserved.begin())));
+    }
+    ~Preparation() {
+        const std::lock_guard lock(cache_.mutex_);
+        for (const Keys::iterator& key : keys_)
+            cache_.preparing_.erase(key);
+    }
+    Preparation(const Preparation&) = delete;
+    Preparation& operator=(const Preparation&) = delete;
+
+  private:
+    ContextCache& cache_;
+    std::vector<Keys::iterator> keys_;
+};
+
+void ContextCache::set_limit(uint32_t limit) {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+    std::optional<Refusal> refusal = evict(nullptr); // spares prepared contexts
+    std::set<const Device*> devices;
+    for (const auto& [key, context] : entries_)
+        devices.insert(key.device);
+    for (const Device* device : devices)
+        unmark_surplus(*device);
+    if (!refusal)
+        refusal = evict(nullptr);
+    if (refusal)
+        driver_.check(refusal->result, refusal->function);
+}
+
+gcx_cache_stats ContextCache::stats() {
+    const std::lock_guard lock(mutex_);
+    gcx_cache_stats stats = stats_;
+    stats.limit = limit_;
+    stats.kept = cached(nullptr);
+    stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
+    for (const auto& [key, context] : entries_) {
+        if (context->made_)
+            stats.kept_streams += static_cast<uint32_t>(context->streams.cached_count());
+    }
+    return stats;
+}
+
+void ContextCache::prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
+                           const std::function<void()>& after) {
+    const Preparation preparation(*this, keys);
+    for (const ContextKey& key : keys) {
+        before();
+        {
+            const std::lock_guard lock(mutex_);
+            check_room({}); // the limit may have been lowered
+        }
+        get_or_make(key, Sharing::shared, Use::current, Purpose::later);
+        after();
+    }
+}
+
+void ContextCache::check_room(const Keys& keys) {
+    std::set<const Device*> devices;
+    for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
+        for (const ContextKey& key : *all)
+            devices.insert(key.device);
+    }
+    for (const Device* device : devices) {
+        uint32_t count = prepared_with(*device, keys);
+        if (count <= limit_)
+            continue;
+        drop_dead(*device);
+        count = prepared_with(*device, keys);
+        if (count > limit_)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("%s would have %u prepared context%s, it has %u now, and its limit of "
+                        "cached contexts is %u; raise the limit with gcx_cache_set_limit, or "
+                        "destroy contexts that are no longer needed with gcx_cache_trim",
+                        device->label().c_str(), count, count == 1 ? "" : "s", prepared(*device),
+                        limit_));
+    }
+}
+
+// Returns how many contexts of a device would be prepared, including those of these keys.
+uint32_t ContextCache::prepared_with(const Device& device, const Keys& keys) {
+    std::set<ContextKey> wanted;
+    for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
+        for (const ContextKey& key : *all) {
+            if (key.device != &device)
+                continue;
+            const GreenContext* const found = find_usable(key, Sharing::shared);
+            if (found == nullptr || !found->prepared_)
+                wanted.insert(key);
+        }
+    }
+    return prepared(device) + static_cast<uint32_t>(wanted.size());
+}
+
+uint32_t ContextCache::prepared(const Device& device) {
+    return static_cast<uint32_t>(std::ranges::count_if(
+        entries_of(&device), [](const auto& entry) { return entry.second->prepared_; }));
+}
+
+// Respects the limit, which another thread may have lowered since.
+void ContextCache::mark_prepared(GreenContext& context) {
+    if (!context.prepared_ && prepared(*context.key.device) < limit_)
+        context.prepared_ = true;
+}
+
+// Leaves at most as many contexts prepared as the limit. Unmarks the least recently used first, and
+// those in use last.
+void ContextCache::unmark_surplus(const Device& device) {
+    for (uint32_t count = prepared(device); count > limit_; count--) {
+        GreenContext* next = nullptr;
+        const auto rank = [](const GreenContext& context) {
+            return std::pair(context.users_ != 0, context.last_used_);
+        };
+        for (const auto& [key, context] : entries_of(&device)) {
+            if (context->prepared_ && (next == nullptr || rank(*context) < rank(*next)))
+                next = context.get();
+        }
+        next->prepared_ = false;
+    }
+}
+
+ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
+    Trimmed done;
+    FreeMemory memory;
+    for (Device* device : devices())
+        memory.add(*device);
+    memory.begin();
+    std::optional<Refusal> refusal = trim_contexts(keep, done);
+    if (!refusal)
+        refusal = trim_streams(done);
+    if (refusal)
+        fail(static_cast<gcx_result>(refusal->result),
+             format("%s; %u contexts and %u streams were destroyed before; call gcx_cache_trim "
+                    "again for the others",
+                    driver_.describe(refusal->result, refusal->function).c_str(), done.contexts,
+                    done.streams));
+    done.bytes = memory.gained();
+    return done;
+}
+
+// Returns the devices that have contexts. Removes dead contexts first.
+std::set<Device*> ContextCache::devices() {
+    const std::lock_guard lock(mutex_);
+    std::set<Device*> found;
+    std::vector<GreenContext*> dead;
+    for (const auto& [key, context] : entries_) {
+        if (!context->made_)
+            continue;
+        if (alive(*context))
+            found.insert(key.device);
+        else
+            dead.push_back(context.get());
+    }
+    for (GreenContext* context : dead)
+        mark_dead(*context);
+    return found;
+}
+
+// Destroys the contexts without the mutex, so that other contexts can be had concurrently.
+std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, Trimmed& done) {
+    std::vector<Entries::node_type> taken;
+    std::unique_lock lock(mutex_);
+    if (const auto refusal = evict(nullptr))
+        return refusal;
+    taken.reserve(cached(nullptr));
+    while (cached(nullptr) > keep) {
+        const auto oldest = least_recently_used(nullptr, Prepared::included);
+        if (oldest == entries_.end())
+            break;
+        taken.push_back(entries_.extract(oldest));
+    }
+    const uint32_t left = cached(nullptr);
+    done.contexts_left = left > keep ? left - keep : 0;
+    lock.unlock();
+    std::optional<Refusal> refusal;
+    for (Entries::node_type& node : taken) {
+        GreenContext& context = *node.mapped();
+        const bool was_prepared = std::exchange(context.prepared_, false);
+        const std::size_t streams = context.streams.cached_count();
+        if (!refusal)
+            refusal = destroy(context);
+        lock.lock();
+        if (refusal) {
+            entries_.insert(std::move(node));
+            if (was_prepared)
+                mark_prepared(context);
+        } else {
+            stats_.evicted++;
+            done.contexts++;
+            done.streams += static_cast<uint32_t>(streams);
+        }
+        lock.unlock();
+    }
+    return refusal;
+}
+
+std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
+    for (uint64_t last = 0;;) {
+        const std::lock_guard lock(mutex_);
+        GreenContext* next = nullptr; // in order of id, because the mutex is released between two
+        for (const auto& [key, context] : entries_) {
+            if (context->made_ && context->id > last && (next == nullptr || context->id < next->id))
+                next = context.get();
+        }
+        if (next == nullptr)
+            return std::nullopt;
+        last = next->id;
+        if (!alive(*next))
+            continue;
+        const std::size_t before = next->streams.cached_count();
+        const CUresult result = next->streams.trim(driver_);
+        const std::size_t after = next->streams.cached_count();
+        done.streams += static_cast<uint32_t>(before - after);
+        done.streams_left += static_cast<uint32_t>(after);
+        if (result != CUDA_SUCCESS)
+            return Refusal{result, "cuStreamDestroy"};
+    }
+}
+
+// Destroys unused detached contexts, and the surplus of unused cached ones of a device, or of all
+// devices for null. Stops at the first refusal of the driver; the next call tries again.
+std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
+    for (auto it = detached_.begin(); it != detached_.end();) {
+        if ((*it)->users_ != 0) {
+            ++it;
+            continue;
+        }
+        if (const auto refusal = destroy(**it))
+            return refusal;
+        it = detached_.erase(it);
+    }
+    // cached() is only worth its cost if the limit may be exceeded.
+    if (entries_.size() <= limit_)
+        return std::nullopt;
+    if (device != nullptr)
+        return evict_surplus(*device);
+    std::set<const Device*> devices;
+    for (const auto& [key, context] : entries_)
+        devices.insert(key.device);
+    for (const Device* each : devices) {
+        if (const auto refusal = evict_surplus(*each))
+            return refusal;
+    }
+    return std::nullopt;
+}
+
+// Destroys the least recently used contexts beyond the limit. Spares prepared ones, of which there
+// are at most as many as the limit.
+std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& device) {
+    if (cached(&device) <= limit_)
+        return std::nullopt;
+    drop_dead(device);
+    for (uint32_t count = cached(&device); count > limit_; count--) {
+        const auto oldest = least_recently_used(&device, Prepared::spared);
+        if (oldest == entries_.end())
+            break;
+        if (const auto refusal = destroy(*oldest->second))
+            return refusal;
+        stats_.evicted++;
+        entries_.erase(oldest);
+    }
+    return std::nullopt;
+}
+
+// Removes contexts that died in a reset, which would otherwise use up the limit.
+void ContextCache::drop_dead(const Device& device) {
+    const auto entries = entries_of(&device);
+    for (auto it = entries.begin(); it != entries.end();) {
+        GreenContext& context = *(it++)->second;
+        if (context.made_ && is_known_dead(context))
+            mark_dead(context);
+    }
+}
+
+// Considers the unused contexts of a device, or of all for null. Skips a context with a cached
+// stream that captures a graph, because the capture would end with the context.
+ContextCache::Entries::iterator ContextCache::least_recently_used(const Device* device,
+                                                                  Prepared prepared) {
+    auto found = entries_.end();
+    const auto entries = entries_of(device);
+    for (auto it = entries.begin(); it != entries.end(); ++it) {
+        GreenContext& context = *it->second;
+        if (context.made_ && context.users_ == 0 &&
+            (prepared == Prepared::included || !context.prepared_) &&
+            (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
+            !context.streams.capturing(driver_))
+            found = it;
+    }
+    return found;
+}
+
+std::ranges::subrange<ContextCache::Entries::iterator>
+ContextCache::entries_of(const Device* device) {
+    if (device == nullptr)
+        return {entries_.begin(), entries_.end()};
+    // Keys are ordered by device first.
+    const auto is_before = [&](const auto& entry) {
+        return std::less<const Device*>()(entry.first.device, device);
+    };
+    const auto begin = std::find_if_not(entries_.begin(), entries_.end(), is_before);
+    const auto end = std::find_if(begin, entries_.end(),
+                                  [&](const auto& entry) { return entry.first.device != device; });
+    return {begin, end};
+}
+
+uint32_t ContextCache::cached(const Device* device) {
+    return static_cast<uint32_t>(std::ranges::count_if(entries_of(device), [](const auto& entry) {
+        return entry.second->made_ && entry.second->users_ == 0;
+    }));
+}
+
+std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {
+    if (context.dead_.load() || context.green == nullptr)
+        return std::nullopt; // it died with its device's primary context
+    // Streams go first: once their context is destroyed, the driver cannot destroy them.
+    if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
+        return Refusal{result, "cuStreamDestroy"};
+    const CUresult result = driver_.cuGreenCtxDestroy(context.green);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
+        return Refusal{result, "cuGreenCtxDestroy"};
+    return std::nullopt;
 }
 
 } // namespace gcx

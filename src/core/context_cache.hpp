@@ -1,9 +1,12 @@
-// Green contexts: made once for each set of resources, and kept.
+// The context cache: makes green contexts, which takes milliseconds and leaks device memory, and
+// keeps them for reuse by the set of resources that they are made of.
+// Thread-safe. ContextCache::mutex_ comes after the mutexes of leases (lease_manager.hpp) and
+// before those of StreamCache and Device. Contexts are made without it.
 #pragma once
 
-#include "core/context_key.hpp"
-#include "core/context_streams.hpp"
 #include "core/device.hpp"
+#include "core/resource.hpp"
+#include "core/stream_cache.hpp"
 
 #include <array>
 #include <atomic>
@@ -22,33 +25,46 @@
 
 namespace gcx {
 
+struct ContextKey {
+    Device* device = nullptr;
+    std::shared_ptr<Family> family; // null: a part that is only a workqueue
+    AtomSet set;
+    std::optional<Workqueue> workqueue;
+    auto operator<=>(const ContextKey&) const = default;
+};
+
+// Returns the key of a context over these parts, each of which is one resource. Throws if they
+// cannot go together.
+ContextKey key_of(std::span<const ContextKey> parts);
+
 class GreenContext {
   public:
     const ContextKey key;
-    const uint64_t id; // never used twice in a process
+    const uint64_t id; // unique in a process
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
-    ContextStreams streams;
+    StreamCache streams;
 
     GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
     SmResource sms() const { return {key.device, key.family, key.set}; }
-    // A stream that was given up, or a new one, to be given to streams.give_up. user as there.
-    CUstream obtain_stream(int priority, uint64_t user = 0);
+    // Returns a cached stream or a new one. The caller returns it with streams.release(). owner is
+    // as in StreamCache::acquire().
+    CUstream acquire_stream(int priority, uint64_t user = 0);
 
   private:
     friend class ContextCache;
-    Device::PrimaryHold primary_;
+    Device::PrimaryContextRef primary_;
     unsigned long long native_id_ = 0;
     std::atomic<bool> dead_{false};
-    // The rest is the cache's, under its mutex.
+    // Guarded by the cache's mutex.
     bool made_ = false;
-    bool private_ = false;  // while it is used, nobody else is given it
-    bool prepared_ = false; // automatic eviction never takes it
-    uint64_t queue_ = 0;    // the number of the workqueue that it is known to have
-    std::array<std::byte, 40> native_queue_{}; // what names that queue to the driver
+    bool exclusive_ = false;                   // not shared while it is in use
+    bool prepared_ = false;                    // automatic eviction spares it
+    uint64_t queue_ = 0;                       // the number of its workqueue, if known
+    std::array<std::byte, 40> native_queue_{}; // identifies that queue to the driver
     uint32_t users_ = 0;
     uint32_t handles_ = 0;
     uint32_t streams_ = 0;
@@ -57,8 +73,8 @@ class GreenContext {
 
 class ContextCache {
   public:
-    // What holds a context: a handle, a stream, a thread that has it current, a lease, or a graph's
-    // executable.
+    // What uses a context: a handle, a stream, a thread that has it current, a lease or an
+    // executable of a graph.
     enum class Use { handle, stream, current, lease, graph };
 
     class Ref {
@@ -91,53 +107,54 @@ class ContextCache {
     };
 
     explicit ContextCache(const Driver& driver) : driver_(driver) {}
-    // Destroys what is left, in use or not.
+    // Destroys all contexts, even those in use.
     ~ContextCache();
     ContextCache(const ContextCache&) = delete;
     ContextCache& operator=(const ContextCache&) = delete;
 
     enum class Sharing { shared, exclusive };
 
-    // The context of a key, made now if there is none: one that others may use too, or one that
-    // nobody uses or is given while it is used. Other threads are held up only if they want the
-    // same one.
+    // Returns the context of a key, and makes it if there is none. A shared context may have other
+    // users. An exclusive one has none, and gets none until it is released. Other threads block
+    // only if they want the same context.
     Ref get(const ContextKey& key, Sharing sharing, Use use = Use::handle);
-    // The context of a key, if there is one that may be had at once.
+    // Returns the context of a key, or an empty Ref if none is available at once.
     Ref find(const ContextKey& key, Use use);
-    // One more use of a context that is in use.
+    // Adds a user to a context in use.
     Ref share(GreenContext& context, Use use);
-    // The context behind a native one, if it is one of these.
+    // Returns the context with a native handle, or an empty Ref if it is not in the cache.
     Ref find(CUcontext native, Use use);
-    // Makes a context that is not kept: for looking at the device.
-    Ref make_for_once(const ContextKey& key);
+    // Makes a context outside the cache, to probe the device. It is destroyed after its last use.
+    Ref make_uncached(const ContextKey& key);
 
-    // Whether the device was not reset under the context; one found dead leaves the cache.
+    // Returns whether the context survived all resets of its device. Removes a dead one from the
+    // cache.
     bool is_alive(GreenContext& context);
 
-    // What is known of a context in use.
+    // A context in use.
     struct Live {
         uint64_t id;
         SmResource sms;
         uint32_t handles;
         uint32_t streams;
-        bool is_private;
+        bool exclusive;
     };
-    // Those of a device, or of all (null), that somebody uses, in the order in which they were
-    // made.
+    // Returns the contexts in use of a device, or of all devices for null, in order of creation.
     std::vector<Live> live(const Device* device);
 
     bool last_handle(const GreenContext& context);
     uint32_t stream_count(const GreenContext& context);
-    // The number of a context's workqueue: one for each queue, as long as a context has it.
+    // Returns the number of a context's workqueue. Contexts that share a queue have the same
+    // number.
     uint64_t queue_of(GreenContext& context);
 
-    // Sets how many contexts that nobody uses are kept on each device, and destroys those beyond:
-    // prepared ones last. At most that many contexts of a device stay prepared.
+    // Sets how many unused contexts each device keeps, and destroys the surplus, prepared ones
+    // last. At most that many contexts of a device stay prepared.
     void set_limit(uint32_t limit);
-    gcx_cache_stats stats(); // all but struct_size
-    // Makes the contexts of these keys that do not exist yet, and marks all of them as prepared.
-    // Calls before and after for each key, without locks. Throws, before it makes any, if more
-    // contexts of a device would be prepared than its limit.
+    gcx_cache_stats stats(); // fills in all fields but struct_size
+    // Makes the missing contexts of these keys and marks all of them as prepared. Calls before and
+    // after for each key, without locks. Throws, before it makes any, if a device would have more
+    // prepared contexts than its limit.
     void prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
                  const std::function<void()>& after);
 
@@ -148,14 +165,15 @@ class ContextCache {
         uint32_t streams_left = 0;
         uint64_t bytes = 0;
     };
-    // Destroys the kept contexts beyond that many, and of those that stay the given-up streams.
+    // Destroys all but keep of the unused contexts, and the cached streams of the remaining
+    // contexts.
     Trimmed trim(uint32_t keep);
 
   private:
     using Entry = std::unique_ptr<GreenContext>;
     using QueueBytes = decltype(GreenContext::native_queue_);
     using Entries = std::multimap<ContextKey, Entry>;
-    // What the driver would not destroy.
+    // A destroy call that the driver refused.
     struct Refusal {
         CUresult result;
         const char* function;
@@ -163,37 +181,39 @@ class ContextCache {
 
     enum class Purpose { now, later };
 
-    Ref obtain(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
+    Ref get_or_make(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
     using Keys = std::multiset<ContextKey>;
-    class Reservation;
+    class Preparation;
     std::set<Device*> devices();
     std::optional<Refusal> trim_contexts(uint32_t keep, Trimmed& done);
     std::optional<Refusal> trim_streams(Trimmed& done);
     void check_alive(GreenContext& context);
     void make(GreenContext& context);
     CUdevResource native_config(const Device& device, const Workqueue& wanted);
-    // A use of a context that has the queue, so that it lasts. Throws if there is none.
-    Ref holder_of(uint64_t queue);
+    // Adds a user to a context that has this queue, so that the queue stays alive. Throws if there
+    // is none.
+    Ref share_owner_of(uint64_t queue);
     bool alive(GreenContext& context);
-    bool found_dead(GreenContext& context);
+    bool is_known_dead(GreenContext& context);
     void release(GreenContext& context, Use use);
     static void count(GreenContext& context, Use use, int step);
-    // These want the mutex.
-    GreenContext* fitting(const ContextKey& key, Sharing sharing);
+    // These require mutex_.
+    GreenContext* find_usable(const ContextKey& key, Sharing sharing);
     Entries::iterator find_entry(const GreenContext& context);
-    void bury(GreenContext& context);
+    void mark_dead(GreenContext& context);
     std::optional<Refusal> evict(const Device* device);
     std::optional<Refusal> evict_surplus(const Device& device);
-    void bury_dead(const Device& device);
-    // The entries of a device; of all devices for null.
+    void drop_dead(const Device& device);
+    // Returns the entries of a device, or all for null.
     std::ranges::subrange<Entries::iterator> entries_of(const Device* device);
     enum class Prepared { spared, included };
-    Entries::iterator longest_unused(const Device* device, Prepared prepared);
-    uint32_t kept(const Device* device);
+    Entries::iterator least_recently_used(const Device* device, Prepared prepared);
+    uint32_t cached(const Device* device);
     uint32_t prepared(const Device& device);
     void mark_prepared(GreenContext& context);
     void unmark_surplus(const Device& device);
-    // Throws if the limit of a device is too small for what is prepared, with these keys.
+    // Throws if a device would have more prepared contexts, including those of these keys, than its
+    // limit.
     void check_room(const Keys& keys);
     uint32_t prepared_with(const Device& device, const Keys& keys);
     std::optional<Refusal> destroy(GreenContext& context) const;
@@ -202,13 +222,21 @@ class ContextCache {
     std::mutex mutex_;
     std::condition_variable made_;
     Entries entries_;
-    std::list<Entry> apart_; // dead, or made for once: gone when their last user is
+    std::list<Entry> detached_; // dead or uncached: destroyed after the last use
     uint64_t next_queue_ = 1;
-    uint32_t limit_ = 64; // of each device
-    Keys preparing_;      // what prepare is making contexts for; counts as prepared already
+    uint32_t limit_ = 64; // per device
+    Keys preparing_;      // keys of prepare() calls in progress; counted as prepared
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;
     gcx_cache_stats stats_{};
+};
+
+// The object of a gcx_context handle. Several handles may share one green context.
+struct Context {
+    ContextCache::Ref green;
+
+    void check_alive() const { green.check_alive(); }
+    void close() { green = ContextCache::Ref(); }
 };
 
 } // namespace gcx

@@ -1,9 +1,7 @@
 #include "core/device.hpp"
 
 #include "base/log.hpp"
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,8 +10,9 @@
 namespace gcx {
 namespace {
 
-// The fewest SMs whose group allows more than the clusters that the coscheduled family has
-// anyway: 24 on an H200, where groups of 8 and of 16 allow clusters of 8, and those of 24 of 16.
+// In multiples of the coscheduled alignment, the smallest group that allows larger clusters than
+// the coscheduled family. On an H200 groups of 8 and 16 SMs allow clusters of 8, and those of 24
+// allow 16.
 constexpr uint32_t kMaxClusterAlignments = 3;
 // No group is smaller.
 constexpr uint32_t kSmsOfATpc = 2;
@@ -46,7 +45,7 @@ Device::Device(const Driver& driver, int32_t ordinal)
         min_partition_size_ = fields.min_partition_size;
         coscheduled_alignment_ = fields.coscheduled_alignment;
     } else {
-        // What the CUDA documentation gives for each compute capability.
+        // From the CUDA documentation of each compute capability.
         min_partition_size_ = major_ >= 9 ? 8 : major_ == 8 ? 4 : 2;
         coscheduled_alignment_ = major_ >= 9 ? 8 : 2;
     }
@@ -68,20 +67,20 @@ FamilyRequest Device::request_for(gcx_sm_family kind) const {
     if (kind == GCX_SM_FAMILY_FINE)
         return {kind, 1, kSmsOfATpc};
     if (kind != GCX_SM_FAMILY_MAX_CLUSTER)
-        return {kind, 1, min_partition_size_}; // the smallest that the driver gives
+        return {kind, 1, min_partition_size_}; // the smallest groups that the driver gives
     if (major_ < 9)
         fail(
             GCX_ERROR_NOT_SUPPORTED,
             format("the max-cluster family needs compute capability 9.0 or newer, for there are no "
                    "clusters before; %s has %d.%d",
                    label().c_str(), major_, minor_));
-    const uint32_t least = kMaxClusterAlignments * coscheduled_alignment_;
-    if (sm_count_ < least)
+    const uint32_t atom_sm_count = kMaxClusterAlignments * coscheduled_alignment_;
+    if (sm_count_ < atom_sm_count)
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("the max-cluster family has groups of %u SMs, since smaller ones allow no "
                     "larger clusters than the coscheduled family's; %s has %u SMs, use that",
-                    least, label().c_str(), sm_count_));
-    return {kind, least, least};
+                    atom_sm_count, label().c_str(), sm_count_));
+    return {kind, atom_sm_count, atom_sm_count};
 }
 
 std::shared_ptr<Family> Device::family(gcx_sm_family kind) {
@@ -133,7 +132,7 @@ void Device::note_extra_sms(const std::vector<uint32_t>& seen) {
     std::vector<uint32_t> both;
     std::set_intersection(maybe_shared_.begin(), maybe_shared_.end(), seen.begin(), seen.end(),
                           std::back_inserter(both));
-    // Fewer than the shared ones can't be: an earlier list was of something else.
+    // The shared SMs are in every list. If fewer are in both, the earlier list was wrong.
     maybe_shared_ = both.size() < kSharedSms ? seen : both;
     if (maybe_shared_.size() == kSharedSms)
         log::write(GCX_LOG_WARNING,
@@ -148,7 +147,7 @@ Device::Priorities Device::stream_priorities() {
         if (priorities_)
             return *priorities_;
     }
-    const PrimaryHold primary = hold_primary();
+    const PrimaryContextRef primary = retain_primary();
     const ScopedCurrent current(driver_, primary.context());
     Priorities range;
     GCX_CALL(driver_, cuCtxGetStreamPriorityRange, &range.least, &range.greatest);
@@ -166,7 +165,7 @@ bool Device::primary_is_current_locked() {
     return primary_ != nullptr && driver_.context_has_id(primary_, primary_id_);
 }
 
-Device::PrimaryHold Device::hold_primary() {
+Device::PrimaryContextRef Device::retain_primary() {
     const std::lock_guard lock(mutex_);
     if (!primary_is_current_locked()) {
         CUcontext context = nullptr;
@@ -179,17 +178,17 @@ Device::PrimaryHold Device::hold_primary() {
         primary_ = context;
         primary_id_ = id;
         primary_epoch_++;
-        primary_holds_ = 0;
+        primary_refs_ = 0;
     }
-    primary_holds_++;
-    PrimaryHold hold;
-    hold.device_ = this;
-    hold.epoch_ = primary_epoch_;
-    hold.context_ = primary_;
-    return hold;
+    primary_refs_++;
+    PrimaryContextRef ref;
+    ref.device_ = this;
+    ref.epoch_ = primary_epoch_;
+    ref.context_ = primary_;
+    return ref;
 }
 
-std::optional<uint64_t> Device::free_memory(const PrimaryHold& primary) const {
+std::optional<uint64_t> Device::free_memory(const PrimaryContextRef& primary) const {
     const RelaxedCapture relaxed(driver_);
     try {
         const ScopedCurrent current(driver_, primary.context());
@@ -210,10 +209,10 @@ bool Device::primary_alive(uint64_t epoch) {
 
 void Device::release_primary(uint64_t epoch) noexcept {
     const std::lock_guard lock(mutex_);
-    // Holds from before a reset hold nothing any more.
-    if (epoch != primary_epoch_ || --primary_holds_ != 0)
+    // References from before a reset refer to nothing any more.
+    if (epoch != primary_epoch_ || --primary_refs_ != 0)
         return;
-    bool alive = true; // unless the driver says that it isn't
+    bool alive = true; // unless the driver reports otherwise
     try {
         alive = primary_is_current_locked();
     } catch (const Error& error) {
@@ -222,7 +221,7 @@ void Device::release_primary(uint64_t epoch) noexcept {
     primary_ = nullptr;
     if (!alive)
         return;
-    const CUresult result = give_back([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
+    const CUresult result = retry_once([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
     if (result != CUDA_SUCCESS)
         log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
 }

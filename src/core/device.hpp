@@ -1,4 +1,6 @@
-// A device: what it is, its families of atoms, its primary context.
+// A device: its properties, its families of atoms, and its primary context.
+//
+// Thread-safe. Device::mutex_ is the innermost lock and is held during driver calls.
 #pragma once
 
 #include "core/family.hpp"
@@ -28,44 +30,44 @@ class Device {
     uint32_t locality_domain_count() const { return locality_domains_; }
     bool has_clusters() const { return major_ >= 9; }
 
-    // Compute capability 9.x: as soon as a module with dynamic parallelism is loaded, kernels of
-    // every partition of the process also run on so many SMs more (cuda.h; measured on an H200).
+    // Compute capability 9.x: once a module with dynamic parallelism is loaded, kernels of every
+    // partition of the process also run on this many additional SMs (cuda.h; measured on an H200).
     static constexpr uint32_t kSharedSms = 2;
     bool may_share_sms() const { return major_ == 9; }
-    // Those SMs, ascending; empty while they are not known.
+    // Returns those SMs, ascending; empty while they are not known.
     std::vector<uint32_t> shared_sms();
-    // Takes in the SMs that a partition's kernels were seen on, kSharedSms more than it has. The
-    // shared ones are in each such list, and two disjoint partitions have nothing else in common.
+    // Learns from the SMs that a partition's kernels ran on, which are kSharedSms more than it has.
+    // The shared SMs are in every such list, and nothing else is if the partitions are disjoint.
     void note_extra_sms(const std::vector<uint32_t>& seen);
     void get_info(gcx_device_info& info) const;
 
-    // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
+    // Returns the family of a kind other than structured. The first call splits the device.
     std::shared_ptr<Family> family(gcx_sm_family kind);
-    // The structured family of requests as pack_requests gives them: one for equal requests, as
-    // long as anyone holds it. Asks the driver for it unless it was in use a while ago.
+    // Returns the structured family of packed requests. Equal requests give the same family as long
+    // as it is referenced. The device is only split again if the family was not used recently.
     std::shared_ptr<Family> structured_family(const std::string& requests);
-    // A number for requests that a gcx_resource has no room for, for good: those of splits into
-    // a score and more unlike groups.
+    // Remembers packed requests that do not fit into a gcx_resource, which takes more than about 20
+    // different groups. Returns their number, which stays valid.
     uint64_t remember_requests(const std::string& requests);
     std::string remembered_requests(uint64_t number);
 
-    // The primary context, held while the reservation lives: gcx retains it once for all its holds.
-    class PrimaryHold {
+    // A reference to the primary context. gcx retains the primary context once for all references.
+    class PrimaryContextRef {
       public:
-        PrimaryHold() = default;
-        PrimaryHold(PrimaryHold&& other) noexcept { *this = std::move(other); }
-        PrimaryHold& operator=(PrimaryHold&& other) noexcept {
+        PrimaryContextRef() = default;
+        PrimaryContextRef(PrimaryContextRef&& other) noexcept { *this = std::move(other); }
+        PrimaryContextRef& operator=(PrimaryContextRef&& other) noexcept {
             std::swap(device_, other.device_);
             std::swap(epoch_, other.epoch_);
             std::swap(context_, other.context_);
             return *this;
         }
-        ~PrimaryHold() {
+        ~PrimaryContextRef() {
             if (device_ != nullptr)
                 device_->release_primary(epoch_);
         }
         CUcontext context() const { return context_; }
-        // Whether the device was not reset since.
+        // Returns whether the device was not reset since.
         bool alive() const { return device_ != nullptr && device_->primary_alive(epoch_); }
 
       private:
@@ -74,19 +76,19 @@ class Device {
         uint64_t epoch_ = 0;
         CUcontext context_ = nullptr;
     };
-    PrimaryHold hold_primary();
-    // Returns the bytes of its memory that are free; nothing if the driver refuses to say. Breaks
-    // no capture.
-    std::optional<uint64_t> free_memory(const PrimaryHold& primary) const;
+    PrimaryContextRef retain_primary();
+    // Returns the free bytes of device memory, or nothing if the driver reports an error. Breaks no
+    // graph capture.
+    std::optional<uint64_t> free_memory(const PrimaryContextRef& primary) const;
 
-    // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
-    // once, which wants the primary context for it.
+    // The priorities of streams; lower numbers are more urgent. Cached after the first call, which
+    // retains the primary context.
     struct Priorities {
         int least = 0;
         int greatest = 0;
     };
     Priorities stream_priorities();
-    // The priority that the driver gives a stream which is asked for with this one.
+    // Returns the priority that the driver gives to a stream for which this one is requested.
     int clamp_priority(int priority);
 
   private:
@@ -111,20 +113,21 @@ class Device {
     CUuuid uuid_{};
 
     std::mutex mutex_;
-    std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind; kept
-    // By requests. What nobody holds is swept out when many have come.
+    std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind
+    // By packed requests. Unreferenced families are removed when the map has grown.
     std::map<std::string, std::weak_ptr<Family>> structured_;
     std::size_t sweep_at_ = 2 * kRecentSplits;
-    std::array<std::shared_ptr<Family>, kRecentSplits> recent_; // so that these aren't asked again
+    std::array<std::shared_ptr<Family>, kRecentSplits> recent_; // keeps these families alive
     std::size_t next_recent_ = 0;
-    std::map<std::string, uint64_t> remembered_;          // numbers, by requests
-    std::vector<const std::string*> remembered_requests_; // by number; the map's own
+    std::map<std::string, uint64_t> remembered_; // number by packed requests
+    // packed requests by number; points into remembered_
+    std::vector<const std::string*> remembered_requests_;
     std::optional<Priorities> priorities_;
-    std::vector<uint32_t> maybe_shared_; // in every list of note_extra_sms
+    std::vector<uint32_t> maybe_shared_; // the SMs in all lists of note_extra_sms() so far
     CUcontext primary_ = nullptr;        // null: not retained
     unsigned long long primary_id_ = 0;
-    uint64_t primary_epoch_ = 0; // counts the times it was retained
-    uint32_t primary_holds_ = 0;
+    uint64_t primary_epoch_ = 0; // counts how often it was retained
+    uint32_t primary_refs_ = 0;
 };
 
 } // namespace gcx

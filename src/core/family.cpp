@@ -1,6 +1,6 @@
 #include "core/family.hpp"
 
-#include "core/structured.hpp"
+#include "core/split.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,30 +31,30 @@ unsigned flags_of(gcx_sm_family kind) {
     }
 }
 
-// The part of the struct that is the driver's own. From its first byte on it holds a mask of
-// the resource's SMs (seen on a driver of CUDA 13.0, docs/measurements.md). Only ever compared.
-class Private {
+// The driver's private part of the struct. It begins with a mask of the resource's SMs, as seen on
+// a driver of CUDA 13.0 (docs/measurements.md). Masks are only compared.
+class DriverMask {
   public:
-    Private() = default;
-    explicit Private(const CUdevResource& resource) {
+    DriverMask() = default;
+    explicit DriverMask(const CUdevResource& resource) {
         std::memcpy(words_.data(), reinterpret_cast<const char*>(&resource) + kOffset,
                     sizeof words_);
     }
-    bool operator==(const Private&) const = default;
-    Private operator|(const Private& other) const {
-        Private both;
+    bool operator==(const DriverMask&) const = default;
+    DriverMask operator|(const DriverMask& other) const {
+        DriverMask both;
         for (std::size_t i = 0; i < words_.size(); i++)
             both.words_[i] = words_[i] | other.words_[i];
         return both;
     }
-    // Whether the masks have a bit in common.
-    bool meets(const Private& other) const {
+    // Returns whether the masks have a bit in common.
+    bool meets(const DriverMask& other) const {
         uint64_t common = 0;
         for (std::size_t i = 0; i < kMaskWords; i++)
             common |= words_[i] & other.words_[i];
         return common != 0;
     }
-    // Whether the mask has a bit for each SM, or for each pair of them.
+    // Returns whether the mask has one bit per SM or per pair of SMs.
     bool counts(uint32_t sms) const {
         uint32_t bits = 0;
         for (std::size_t i = 0; i < kMaskWords; i++)
@@ -68,12 +68,12 @@ class Private {
     std::array<uint64_t, (cu::kResourceUnionOffset - kOffset) / sizeof(uint64_t)> words_{};
 };
 
-// Whether this driver keeps masks there: each atom but the odd one has as many bits as it
-// should, and no two atoms share one. (Part of the odd one's SMs are noted elsewhere.)
+// Returns whether this driver stores masks there: each unit atom has as many bits as it should, and
+// no two atoms share one. Part of the remainder atom's SMs are noted elsewhere.
 bool masks_are_known(const std::vector<CUdevResource>& atoms, uint32_t units) {
-    Private all;
+    DriverMask all;
     for (std::size_t i = 0; i < atoms.size(); i++) {
-        const Private part(atoms[i]);
+        const DriverMask part(atoms[i]);
         if (part.meets(all) || (i < units && !part.counts(sms_of(atoms[i]))))
             return false;
         all = all | part;
@@ -90,7 +90,7 @@ void refuse_too_many(std::size_t atoms) {
 
 constexpr const char* kStructuredSplit = "cuDevSmResourceSplit";
 
-// Splits by the first so many of the requests, which stay as they are: the driver fills in counts.
+// Splits by the first count requests. Takes a copy of them, because the driver fills in counts.
 CUresult split_structured(const Driver& driver, const CUdevResource& device,
                           std::vector<cu::SmGroupParams> requests, std::size_t count,
                           std::vector<CUdevResource>& groups, CUdevResource& remainder) {
@@ -113,7 +113,7 @@ std::string describe(const cu::SmGroupParams& request) {
     return text;
 }
 
-// The driver doesn't say which request it does not like, so it is asked with fewer of them.
+// The driver does not report which request it refuses, so a binary search finds it.
 [[noreturn]] void refuse_structured(const Driver& driver, const CUdevResource& device,
                                     const std::vector<cu::SmGroupParams>& requests,
                                     CUresult result) {
@@ -149,45 +149,45 @@ Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& reque
     : driver_(driver), kind_(request.kind), device_resource_(query_device(driver, device)),
       split_flags_(flags_of(request.kind)) {
     const uint32_t sms = sms_of(device_resource_);
-    if (sms < request.smallest) { // a small MIG slice: all of it, or nothing
+    if (sms < request.min_sm_count) { // a small MIG slice is a single atom
         atoms_ = {device_resource_};
         shape_ = {1, sms, 0};
         return;
     }
-    take_atoms(request.least);
+    split_into_atoms(request.atom_sm_count);
     masks_known_ = masks_are_known(atoms_, shape_.unit_count);
 }
 
-void Family::take_atoms(uint32_t least) {
-    // With no room for groups the driver says how many it would give.
+void Family::split_into_atoms(uint32_t atom_sm_count) {
+    // Without an array for groups, the driver reports how many it would give.
     unsigned groups = 0;
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, nullptr, &groups, &device_resource_, nullptr,
-             split_flags_, least);
+             split_flags_, atom_sm_count);
     refuse_too_many(std::size_t{groups} + 1);
     atoms_.resize(groups);
     CUdevResource remainder{};
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, atoms_.data(), &groups, &device_resource_,
-             &remainder, split_flags_, least);
+             &remainder, split_flags_, atom_sm_count);
     atoms_.resize(groups);
     if (groups == 0)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("the driver splits the %u SMs of the device into no group of the %s family",
                     sms_of(device_resource_), family_name(kind_)));
     shape_ = {groups, sms_of(atoms_.front()), sms_of(remainder)};
-    if (shape_.odd_size != 0)
+    if (shape_.remainder_size != 0)
         atoms_.push_back(remainder);
 }
 
 Family::Family(const Driver& driver, CUdevice device, const std::string& requests)
     : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), requests_(requests),
       device_resource_(query_device(driver, device)) {
-    const std::vector<cu::SmGroupParams> asked = unpack_requests(requests);
-    refuse_too_many(asked.size() + 1);
+    const std::vector<cu::SmGroupParams> requested = unpack_requests(requests);
+    refuse_too_many(requested.size() + 1);
     CUdevResource remainder{};
     const CUresult result =
-        split_structured(driver, device_resource_, asked, asked.size(), atoms_, remainder);
+        split_structured(driver, device_resource_, requested, requested.size(), atoms_, remainder);
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
-        refuse_structured(driver, device_resource_, asked, result);
+        refuse_structured(driver, device_resource_, requested, result);
     driver.check(result, kStructuredSplit);
     if (sms_of(remainder) != 0)
         atoms_.push_back(remainder);
@@ -209,18 +209,18 @@ void Family::describe(const AtomSet& set, gcx_resource_info& info) const {
         describe_structured(set, info);
         return;
     }
-    const bool odd = shape_.odd_size != 0 && set.contains(shape_.unit_count);
-    const bool odd_alone = odd && info.atom_count == 1;
-    info.coscheduled_alignment = odd_alone ? shape_.odd_size : shape_.unit_size;
+    const bool has_remainder = shape_.remainder_size != 0 && set.contains(shape_.unit_count);
+    const bool remainder_only = has_remainder && info.atom_count == 1;
+    info.coscheduled_alignment = remainder_only ? shape_.remainder_size : shape_.unit_size;
     info.min_partition_size = info.coscheduled_alignment;
-    if (odd)
-        info.min_partition_size = std::min(info.min_partition_size, shape_.odd_size);
+    if (has_remainder)
+        info.min_partition_size = std::min(info.min_partition_size, shape_.remainder_size);
     if (info.atom_count == 0)
         info.min_partition_size = 0;
 }
 
-// None can be split further, so the least is all of it, and so is the step where the driver gives
-// none.
+// A structured group cannot be split further, so its minimum is all of it. So is its step if the
+// driver reports none.
 void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) const {
     info.min_partition_size = info.sm_count;
     uint32_t step = sms_of(device_resource_);
@@ -236,36 +236,35 @@ void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) co
     info.coscheduled_alignment = step;
 }
 
-// What the driver leaves when it splits off that many groups of the atoms' size, if it is exactly
-// the atoms after the first so many. That it is can't be taken for granted: asked for fewer groups
-// of 24 for the largest clusters, an H200 gives others than the first ones. So the driver's own
-// masks are compared.
-std::optional<CUdevResource> Family::rest_after(uint32_t units) const {
+// Returns what the driver leaves when it splits off that many unit atoms, if that is exactly the
+// atoms behind them. This is not certain: asked for fewer groups of 24 for the largest clusters, an
+// H200 gives others than the first ones. The driver's masks tell.
+std::optional<CUdevResource> Family::remainder_after(uint32_t units) const {
     std::vector<CUdevResource> groups(units);
     unsigned count = units;
     CUdevResource remainder{};
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, groups.data(), &count, &device_resource_,
              &remainder, split_flags_, shape_.unit_size);
-    Private expected;
+    DriverMask expected;
     for (std::size_t atom = units; atom < atoms_.size(); atom++)
-        expected = expected | Private(atoms_[atom]);
-    if (count != units || !masks_known_ || Private(remainder) != expected)
+        expected = expected | DriverMask(atoms_[atom]);
+    if (count != units || !masks_known_ || DriverMask(remainder) != expected)
         return std::nullopt;
     return remainder;
 }
 
-std::vector<CUdevResource> Family::realise(const AtomSet& set) const {
+std::vector<CUdevResource> Family::native_resources(const AtomSet& set) const {
     if (set == all())
         return {device_resource_};
-    const bool with_odd = kind_ != GCX_SM_FAMILY_STRUCTURED && shape_.odd_size != 0 &&
-                          set.contains(shape_.unit_count);
-    if (with_odd) {
-        // A set that runs up to the last atom is what a direct split leaves: one resource, which
-        // every driver takes, and which allows larger clusters than its atoms put together.
+    const bool with_remainder = kind_ != GCX_SM_FAMILY_STRUCTURED && shape_.remainder_size != 0 &&
+                                set.contains(shape_.unit_count);
+    if (with_remainder) {
+        // A set that runs up to the last atom is what a direct split leaves. That is one resource,
+        // which every driver accepts and which allows larger clusters than its atoms put together.
         const auto units = static_cast<uint32_t>(set.count()) - 1;
         const uint32_t before = shape_.unit_count - units;
         if (set == all() - AtomSet::first(before)) {
-            if (const auto rest = rest_after(before))
+            if (const auto rest = remainder_after(before))
                 return {*rest};
         }
     }
@@ -274,11 +273,12 @@ std::vector<CUdevResource> Family::realise(const AtomSet& set) const {
     return native;
 }
 
-bool Family::can_realise(const AtomSet& set) const {
-    const bool with_odd = shape_.odd_size != 0 && set.contains(shape_.unit_count);
-    if (!with_odd || !driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
+bool Family::can_make_context(const AtomSet& set) const {
+    const bool with_remainder = shape_.remainder_size != 0 && set.contains(shape_.unit_count);
+    if (!with_remainder || !driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
         return true;
-    // The header wants one alignment of all. Below compute capability 9.0 they have one.
+    // cuda.h requires one alignment in a descriptor. Below compute capability 9.0 all atoms have
+    // the same.
     const auto alignment = [&](std::size_t atom) {
         return cu::get_fields<cu::SmFields>(atoms_[atom]).coscheduled_alignment;
     };
@@ -297,10 +297,10 @@ std::vector<AtomSet> Family::find_in(const Family& part, const AtomSet& atoms) c
         return found;
     AtomSet unclear;
     part.all().for_each([&](std::size_t piece) {
-        const Private mask(part.atoms_[piece]);
+        const DriverMask mask(part.atoms_[piece]);
         std::vector<std::size_t> met;
         atoms.for_each([&](std::size_t atom) {
-            if (Private(atoms_[atom]).meets(mask))
+            if (DriverMask(atoms_[atom]).meets(mask))
                 met.push_back(atom);
         });
         if (met.size() == 1)
@@ -340,6 +340,16 @@ std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
             found.add(atom);
     });
     return found;
+}
+
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others) {
+    if (family == other)
+        return atoms & others;
+    if (others.empty())
+        return {};
+    const auto found = atoms_meeting(*family, *other, others);
+    return found ? atoms & *found : atoms;
 }
 
 } // namespace gcx

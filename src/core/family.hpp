@@ -1,8 +1,7 @@
-// A family: the atoms of one split of a device, and how a set of them becomes what the
-// driver makes a context of.
+// A family: the atoms that one split of a device gives, and the native resources of a set of them.
 #pragma once
 
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 #include "driver/driver.hpp"
 
 #include <atomic>
@@ -13,60 +12,62 @@
 
 namespace gcx {
 
-// Which SMs each atom holds, by atom.
+// The SM ids of each atom.
 using SmMap = std::vector<std::vector<uint32_t>>;
 
 // "max-cluster", for messages.
 const char* family_name(gcx_sm_family kind);
 
-// What a family's atoms are to be.
+// How a family splits its device.
 struct FamilyRequest {
     gcx_sm_family kind;
-    uint32_t least;    // SMs of an atom: the driver is asked for groups of as many
-    uint32_t smallest; // SMs: the driver makes no group on a device that has fewer
+    uint32_t atom_sm_count; // group size to ask the driver for
+    uint32_t min_sm_count;  // a smaller device cannot be split
 };
 
 class Family {
   public:
-    // The atoms that cuDevSmResourceSplitByCount gives in one of the three kinds.
+    // Splits by cuDevSmResourceSplitByCount, in one of three kinds.
     Family(const Driver& driver, CUdevice device, const FamilyRequest& request);
-    // The groups and the remainder of cuDevSmResourceSplit, by requests as pack_requests gives
-    // them.
+    // Splits by cuDevSmResourceSplit. requests are packed by pack_requests(). The atoms are the
+    // groups and the remainder.
     Family(const Driver& driver, CUdevice device, const std::string& requests);
 
     gcx_sm_family kind() const { return kind_; }
-    // Of the structured family: what it was made of; else empty.
+    // Returns the packed requests of a structured family; empty for the others.
     const std::string& requests() const { return requests_; }
     const std::vector<CUdevResource>& atoms() const { return atoms_; }
 
-    // Sizes. Of the structured family each atom has its own size and shape() is empty.
+    // Returns the sizes of the atoms. A structured family has an empty shape, because each atom has
+    // its own size.
     const AtomShape& shape() const { return shape_; }
     uint32_t atom_count() const { return static_cast<uint32_t>(atoms_.size()); }
     uint32_t sm_count(const AtomSet& set) const;
-    // Fills in what gcx_resource_info says of a set of these atoms.
+    // Fills in what gcx_resource_info says of a set.
     void describe(const AtomSet& set, gcx_resource_info& info) const;
     AtomSet all() const { return AtomSet::first(atoms_.size()); }
 
-    // The native resources of a set, for cuDevResourceGenerateDesc: a single one where one is known
-    // to be the same set.
-    std::vector<CUdevResource> realise(const AtomSet& set) const;
+    // Returns the native resources of a set, for cuDevResourceGenerateDesc. They are one resource
+    // if one is known to be the same set.
+    std::vector<CUdevResource> native_resources(const AtomSet& set) const;
 
-    // Whether the driver makes a context of a set, as far as its header says; of any, before 13.1.
-    bool can_realise(const AtomSet& set) const;
+    // Returns whether the driver makes a context of a set according to cuda.h. Before 13.1 it does
+    // so of any set.
+    bool can_make_context(const AtomSet& set) const;
 
-    // For each of these atoms the atoms of another family that are the same SMs, by atom; none
-    // where that isn't certain. part is what a green context of these atoms is split into: the
-    // driver may divide them in another order, or otherwise.
+    // Returns for each of these atoms the atoms of part that are the same SMs, or an empty set if
+    // that is not certain. part is the split of a green context over these atoms, which the driver
+    // may divide in another order or into other sizes.
     std::vector<AtomSet> find_in(const Family& part, const AtomSet& atoms) const;
 
-    // Null until the probe has read it. Set once, never changed.
+    // Returns null until the probe has read the map, which then never changes.
     const SmMap* sm_map() const { return sm_map_.load(std::memory_order_acquire); }
     void set_sm_map(SmMap map);
 
   private:
-    void take_atoms(uint32_t least);
+    void split_into_atoms(uint32_t atom_sm_count);
     void describe_structured(const AtomSet& set, gcx_resource_info& info) const;
-    std::optional<CUdevResource> rest_after(uint32_t units) const;
+    std::optional<CUdevResource> remainder_after(uint32_t units) const;
 
     const Driver& driver_;
     gcx_sm_family kind_;
@@ -80,8 +81,14 @@ class Family {
     std::atomic<const SmMap*> sm_map_{nullptr};
 };
 
-// The atoms of a family whose SMs are among those of atoms of another; nothing if that isn't known.
+// Returns the atoms of a family that have SMs in common with atoms of another, or nothing if that
+// is not known.
 std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
                                      const AtomSet& atoms);
+
+// Returns those of atoms that have SMs in common with others, which are of another family. Returns
+// all of them if that is not known because a family was not mapped.
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others);
 
 } // namespace gcx

@@ -1,13 +1,129 @@
 #include "core/graph.hpp"
 
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "base/log.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace gcx {
+
+Executable::Executable(Device& device, const TargetKey& its_key, PartTargets its_targets,
+                       std::vector<CapturedContext> its_captured)
+    : key(its_key), targets(std::move(its_targets)), captured(std::move(its_captured)),
+      driver_(device.driver()), primary_(device.retain_primary()) {
+}
+
+bool Executable::captured_alive() const {
+    return std::all_of(captured.begin(), captured.end(),
+                       [&](const CapturedContext& one) { return one.alive(driver_); });
+}
+
+bool Executable::alive() const {
+    return captured_alive() &&
+           std::all_of(targets.begin(), targets.end(), [&](const PartTarget& target) {
+               return (target.id & PartTarget::kExternal) == 0 ||
+                      driver_.context_has_id(target.context, target.id & ~PartTarget::kExternal);
+           });
+}
+
+Executable::~Executable() {
+    // A destructor's caller cannot repeat a failed call, so a temporary failure gets a second try.
+    for (const bool last : {false, true}) {
+        try {
+            destroy();
+            return;
+        } catch (const Error& error) {
+            if (last)
+                log::write(GCX_LOG_ERROR,
+                           "an executable graph could not be destroyed: " + error.message);
+        }
+    }
+}
+
+void Executable::launch(CUstream stream) {
+    GCX_CALL(driver_, cuGraphLaunch, native_, stream);
+}
+
+CUresult Executable::set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2& params) {
+    return driver_.cuGraphExecKernelNodeSetParams(native_, node, &params);
+}
+
+void Executable::destroy() {
+    // A reset of the device has destroyed it, and naming it could crash the process.
+    if (native_ != nullptr && primary_.alive())
+        GCX_CALL(driver_, cuGraphExecDestroy, native_);
+    native_ = nullptr;
+}
+
+ExecutableCache::Pointer ExecutableCache::find(const TargetKey& key) {
+    const std::lock_guard lock(mutex_);
+    const auto is_it = [&](const Entry& entry) { return entry.executable->key == key; };
+    if (last_ >= entries_.size() || !is_it(entries_[last_])) {
+        const auto found = std::find_if(entries_.begin(), entries_.end(), is_it);
+        if (found == entries_.end())
+            return nullptr;
+        last_ = static_cast<std::size_t>(found - entries_.begin());
+    }
+    entries_[last_].last_used = ++clock_;
+    return entries_[last_].executable;
+}
+
+void ExecutableCache::add(Pointer made) {
+    Pointer evicted; // destroyed outside the lock
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() >= limit_) {
+        const auto oldest =
+            std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+                return a.last_used < b.last_used;
+            });
+        evicted = std::move(oldest->executable);
+        *oldest = {std::move(made), ++clock_};
+        evicted_++;
+    } else {
+        entries_.push_back({std::move(made), ++clock_});
+    }
+}
+
+std::vector<ExecutableCache::Pointer> ExecutableCache::all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Pointer> found;
+    found.reserve(entries_.size());
+    for (const Entry& entry : entries_)
+        found.push_back(entry.executable);
+    return found;
+}
+
+void ExecutableCache::replace(std::vector<Pointer> others) {
+    std::vector<Entry> entries; // the former entries are destroyed outside the lock
+    const std::lock_guard lock(mutex_);
+    for (Pointer& other : others) {
+        const auto former = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+            return entry.executable->key == other->key;
+        });
+        entries.push_back({std::move(other), former->last_used});
+    }
+    std::swap(entries_, entries);
+}
+
+void ExecutableCache::remove(const Pointer& one) {
+    const std::lock_guard lock(mutex_); // the caller has a reference, so nothing is destroyed here
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.executable == one; });
+}
+
+uint64_t ExecutableCache::evicted() const {
+    const std::lock_guard lock(mutex_);
+    return evicted_;
+}
+
+void ExecutableCache::destroy() {
+    const std::lock_guard lock(mutex_);
+    while (!entries_.empty()) {
+        entries_.back().executable->destroy();
+        entries_.pop_back();
+    }
+}
+
 namespace {
 
 constexpr uint32_t kDefaultExecutables = 16;
@@ -18,7 +134,7 @@ Graph::Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
              const gcx_graph_params& params, const DeviceOf& device_of)
     : cache_(cache), driver_(driver), flags_(params.flags),
       movable_(std::make_unique<MovableGraph>(cache, driver, captured, device_of)),
-      device_(movable_->all().device()), primary_(device_.hold_primary()), events_(device_),
+      device_(movable_->all().device()), primary_(device_.retain_primary()), events_(device_),
       executables_(params.max_executables == 0 ? kDefaultExecutables : params.max_executables),
       part_count_(movable_->all().part_count()) {
 }
@@ -26,7 +142,7 @@ Graph::Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
 void Graph::check_alive() const {
     if (!primary_.alive())
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-             format("the graph died: the primary context of %s was reset. Destroy the handle, and "
+             format("the graph died: the primary context of %s was reset; destroy the handle and "
                     "capture the graph again",
                     device_.label().c_str()));
 }
@@ -35,17 +151,17 @@ void Graph::close() {
     executables_.destroy();
     movable_->destroy();
     events_.clear();
-    primary_ = Device::PrimaryHold();
+    primary_ = Device::PrimaryContextRef();
 }
 
 void Graph::launch(std::span<Stream* const> streams) {
-    // An executable is made outside of the gate, which changes of leases wait for. If it is gone
-    // again, or the lease went elsewhere in the meantime, it is made within.
+    // The executable is made outside the submit lock, because resizes wait for that. If it was
+    // evicted or a lease was resized in the meantime, the second round makes it inside.
     for (bool make_now = false;; make_now = true) {
-        auto wanted = try_launch(streams, make_now);
-        if (!wanted)
+        auto missing = try_launch(streams, make_now);
+        if (!missing)
             break;
-        make(wanted->key, std::move(wanted->places));
+        make(missing->key, std::move(missing->targets));
     }
     launches_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -58,70 +174,72 @@ void Graph::check_count(std::size_t count) const {
                     parts == 1 ? "" : "s"));
 }
 
-// Nothing if it was launched; else the executable that is missing.
-std::optional<Graph::Wanted> Graph::try_launch(std::span<Stream* const> streams, bool make_now) {
-    std::array<Gate*, GCX_MAX_GRAPH_PARTS> gates{};
+// Returns nothing if the graph was launched, or the missing executable.
+std::optional<Graph::MissingExecutable> Graph::try_launch(std::span<Stream* const> streams,
+                                                          bool make_now) {
+    std::array<SubmitLock*, GCX_MAX_GRAPH_PARTS> locks{};
     for (std::size_t i = 0; i < streams.size(); i++)
-        gates[i] = streams[i]->gate();
-    const Gate::Passes passes(std::span<Gate*>(gates).first(streams.size()));
-    Lanes lanes;
+        locks[i] = streams[i]->submit_lock();
+    const SubmitLock::Shared passes(std::span<SubmitLock*>(locks).first(streams.size()));
+    LaunchTargets launch_targets;
     for (Stream* stream : streams)
-        find_lane(lanes, *stream);
-    lanes.key.fold();
-    Pointer executable = executables_.find(lanes.key);
+        add_target(launch_targets, *stream);
+    launch_targets.key.fold();
+    Pointer executable = executables_.find(launch_targets.key);
     if (executable == nullptr) {
-        Wanted wanted = wanted_for(lanes, streams);
+        MissingExecutable missing = describe_missing(launch_targets, streams);
         if (!make_now)
-            return wanted;
-        executable = make(wanted.key, std::move(wanted.places));
+            return missing;
+        executable = make(missing.key, std::move(missing.targets));
     }
-    if (submit(*executable, lanes))
+    if (submit(*executable, launch_targets))
         return std::nullopt;
-    return wanted_for(lanes, streams); // A change has replaced it.
+    return describe_missing(launch_targets, streams); // a change has replaced it
 }
 
-void Graph::find_lane(Lanes& lanes, Stream& stream) const {
+void Graph::add_target(LaunchTargets& launch_targets, Stream& stream) const {
     if (stream.device() != device_.ordinal())
         fail(GCX_ERROR_INVALID_DEVICE, format("the graph is of %s, the stream of device %d",
                                               device_.label().c_str(), stream.device()));
-    Stream::Place& place = lanes.at[lanes.count++];
-    place = stream.place();
-    if (is_capturing(driver_, place.native) == true)
+    Stream::Target& target = launch_targets.at[launch_targets.count++];
+    target = stream.target();
+    if (is_capturing(driver_, target.native) == true)
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              "the stream is capturing a graph: end the capture first, or add the captured graph to "
              "it as a child node (cuGraphAddChildGraphNode)");
-    lanes.key.add(id_of(place));
+    launch_targets.key.add(id_of(target));
 }
 
-uint64_t Graph::id_of(const Stream::Place& place) const {
-    if (place.green != nullptr)
-        return place.green->id;
-    check_alive(); // which of those of gcx was asked already
-    if (place.context == primary_.context())
+uint64_t Graph::id_of(const Stream::Target& target) const {
+    if (target.green != nullptr)
+        return target.green->id;
+    check_alive(); // the caller has checked those of gcx
+    if (target.context == primary_.context())
         return 0;
     unsigned long long id = 0;
-    GCX_CALL(driver_, cuCtxGetId, place.context, &id);
-    return PartPlace::kForeign | id;
+    GCX_CALL(driver_, cuCtxGetId, target.context, &id);
+    return PartTarget::kExternal | id;
 }
 
-Graph::Wanted Graph::wanted_for(const Lanes& lanes, std::span<Stream* const> streams) {
-    Wanted wanted{lanes.key, {}};
-    for (uint32_t i = 0; i < lanes.key.count(); i++) {
-        const Stream::Place& at = lanes.at[i];
-        PartPlace& place = wanted.places.emplace_back();
-        place.id = id_of(at);
-        if (place.id == 0)
+Graph::MissingExecutable Graph::describe_missing(const LaunchTargets& launch_targets,
+                                                 std::span<Stream* const> streams) {
+    MissingExecutable missing{launch_targets.key, {}};
+    for (uint32_t i = 0; i < launch_targets.key.count(); i++) {
+        const Stream::Target& at = launch_targets.at[i];
+        PartTarget& target = missing.targets.emplace_back();
+        target.id = id_of(at);
+        if (target.id == 0)
             continue;
-        place.context = at.context;
-        place.sm_count = streams[i]->sm_count(at);
+        target.context = at.context;
+        target.sm_count = streams[i]->sm_count(at);
         if (at.green != nullptr)
-            place.hold = cache_.share(*at.green, ContextCache::Use::graph);
+            target.keep_alive = cache_.share(*at.green, ContextCache::Use::graph);
     }
-    return wanted;
+    return missing;
 }
 
-// Launches the executable unless a change has left it incomplete; says whether it did.
-bool Graph::submit(Executable& executable, const Lanes& lanes) {
+// Launches the executable. Returns false if a change left it incomplete.
+bool Graph::submit(Executable& executable, const LaunchTargets& launch_targets) {
     const auto lock = executable.lock();
     if (!executable.usable)
         return false;
@@ -129,21 +247,23 @@ bool Graph::submit(Executable& executable, const Lanes& lanes) {
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
              "a context that the graph was captured in, and runs in with this stream, has been "
              "destroyed; launch the graph in a stream of a partition, or capture it again");
-    launch_in(executable, lanes);
+    launch_in(executable, launch_targets);
     return true;
 }
 
-// In the first stream, behind what the others have, which go on behind it.
-void Graph::launch_in(Executable& executable, const Lanes& lanes) {
-    CUstream const first = lanes.at[0].native;
-    if (lanes.count == 1) {
+// Launches in the first stream, after the work of the other streams. Their later work waits for the
+// graph.
+void Graph::launch_in(Executable& executable, const LaunchTargets& launch_targets) {
+    CUstream const first = launch_targets.at[0].native;
+    if (launch_targets.count == 1) {
         executable.launch(first);
         return;
     }
-    for (uint32_t i = 1; i < lanes.count; i++) {
+    for (uint32_t i = 1; i < launch_targets.count; i++) {
         const RelaxedCapture relaxed(driver_);
-        CUstream const other = lanes.at[i].native;
-        // One that has nothing to do is not waited for: what waits occupies one of the queues.
+        CUstream const other = launch_targets.at[i].native;
+        // An idle stream needs no wait, and each waiting stream occupies one of the device's
+        // queues.
         if (other == first || driver_.cuStreamQuery(other) == CUDA_SUCCESS)
             continue;
         const EventPool::Event before = events_.take();
@@ -152,17 +272,17 @@ void Graph::launch_in(Executable& executable, const Lanes& lanes) {
     }
     const EventPool::Event after = events_.take();
     executable.launch(first);
-    CUresult result = give_back([&] { return driver_.cuEventRecord(after.native(), first); });
-    for (uint32_t i = 1; i < lanes.count && result == CUDA_SUCCESS; i++) {
-        CUstream const other = lanes.at[i].native;
+    CUresult result = retry_once([&] { return driver_.cuEventRecord(after.native(), first); });
+    for (uint32_t i = 1; i < launch_targets.count && result == CUDA_SUCCESS; i++) {
+        CUstream const other = launch_targets.at[i].native;
         if (other != first)
-            result = give_back([&] {
+            result = retry_once([&] {
                 return driver_.cuStreamWaitEvent(other, after.native(), CU_EVENT_WAIT_DEFAULT);
             });
     }
     if (result == CUDA_SUCCESS)
         return;
-    // It runs, and can't be taken back: so the order is made here.
+    // The graph runs and cannot be cancelled, so this thread waits instead of the streams.
     const RelaxedCapture relaxed(driver_);
     GCX_CALL(driver_, cuStreamSynchronize, first);
 }
@@ -170,52 +290,46 @@ void Graph::launch_in(Executable& executable, const Lanes& lanes) {
 void Graph::prepare(std::span<const ContextKey> contexts) {
     if (contexts.size() != 1)
         check_count(contexts.size());
-    PlaceKey key;
-    Places places;
+    TargetKey key;
+    PartTargets targets;
     for (const ContextKey& wanted : contexts) {
         if (wanted.device != &device_)
             fail(GCX_ERROR_INVALID_DEVICE,
                  format("the graph is of %s, a resource of %s", device_.label().c_str(),
                         wanted.device->label().c_str()));
-        PartPlace& place = places.emplace_back();
-        place.hold = cache_.get(wanted, ContextCache::Sharing::shared, ContextCache::Use::graph);
-        place.id = place.hold->id;
-        place.context = place.hold->native;
-        place.sm_count = place.hold->sm_count();
-        key.add(place.id);
+        PartTarget& target = targets.emplace_back();
+        target.keep_alive =
+            cache_.get(wanted, ContextCache::Sharing::shared, ContextCache::Use::graph);
+        target.id = target.keep_alive->id;
+        target.context = target.keep_alive->native;
+        target.sm_count = target.keep_alive->sm_count();
+        key.add(target.id);
     }
     key.fold();
-    places.erase(places.begin() + key.count(), places.end());
-    make(key, std::move(places));
+    targets.erase(targets.begin() + key.count(), targets.end());
+    make(key, std::move(targets));
 }
 
-Graph::Pointer Graph::make(const PlaceKey& key, Places places) {
+Graph::Pointer Graph::make(const TargetKey& key, PartTargets targets) {
     const std::lock_guard lock(building_);
-    if (Pointer made = executables_.find(key)) // by another thread, or before
+    if (Pointer made = executables_.find(key)) // another thread may have made it
         return made;
     check_alive();
     if (key.count() != 1)
-        check_count(key.count()); // Parts may have been added since the caller's was checked.
-    Pointer made = build(*movable_, key, std::move(places));
+        check_count(key.count()); // parts may have been added since the caller checked
+    Pointer made = build(*movable_, key, std::move(targets));
     executables_.add(made);
     return made;
 }
 
-Graph::Targets Graph::targets_of(const Places& places) {
-    Targets targets;
-    for (const PartPlace& place : places)
-        targets.push_back({place.context, place.sm_count});
-    return targets;
-}
-
-// The contexts that an executable with these targets has from the capture. The primary context is
-// the graph's own.
+// Returns the captured contexts that an executable with these targets runs in. The primary context
+// is not among them, because the graph keeps it alive.
 std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
-                                                 const Targets& targets) {
+                                                 std::span<const PartTarget> targets) {
     std::vector<CapturedContext> captured;
     for (uint32_t i = 0; i < movable.nodes().size(); i++) {
         const GraphNode& node = movable.nodes()[i];
-        if (!node.has_place() || node.captured == primary_.context() ||
+        if (!node.has_context() || node.captured == primary_.context() ||
             MovableGraph::context_for(node, targets) != node.captured)
             continue;
         const auto is_it = [&](const CapturedContext& one) { return one.native == node.captured; };
@@ -239,13 +353,13 @@ std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
     return captured;
 }
 
-Graph::Pointer Graph::build(MovableGraph& movable, const PlaceKey& key, Places places) {
-    const Targets targets = targets_of(places);
+Graph::Pointer Graph::build(MovableGraph& movable, const TargetKey& key, PartTargets targets) {
     movable.check_grids(targets);
-    auto made = std::make_shared<Executable>(device_, key, std::move(places),
-                                             captured_for(movable, targets));
-    const ScopedCurrent current(driver_, primary_.context()); // instantiating asks for one
-    made->take(movable.instantiate(targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
+    std::vector<CapturedContext> captured = captured_for(movable, targets);
+    auto made = std::make_shared<Executable>(device_, key, std::move(targets), std::move(captured));
+    // instantiation requires a current context
+    const ScopedCurrent current(driver_, primary_.context());
+    made->set_native(movable.instantiate(made->targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
     made_.fetch_add(1, std::memory_order_relaxed);
     return made;
 }
@@ -288,6 +402,229 @@ std::vector<gcx_graph_node> Graph::describe_nodes() const {
         std::strncpy(one.name, launch.layout->name.c_str(), sizeof one.name - 1);
     }
     return described;
+}
+
+namespace {
+
+// The driver does not report these nodes' parameters, so they may differ.
+bool has_hidden_parameters(const GraphNode& node) {
+    return node.kind >= GCX_GRAPH_NODE_WAIT_EVENT;
+}
+
+[[noreturn]] void refuse_update(const std::string& where) {
+    fail(GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+         "the captured graph differs: " + where + "; make a new graph object of it");
+}
+
+void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
+    if (&now.device() != &other.device())
+        refuse_update(format("it is of %s, not %s", other.device().label().c_str(),
+                             now.device().label().c_str()));
+    if (now.nodes.size() != other.nodes.size())
+        refuse_update(format("it has %zu nodes, not %zu", other.nodes.size(), now.nodes.size()));
+    for (uint32_t i = 0; i < now.nodes.size(); i++) {
+        if (now.nodes[i].kind != other.nodes[i].kind ||
+            now.nodes[i].parent != other.nodes[i].parent)
+            refuse_update("it has " + describe_node(other.nodes, i) + ", instead of " +
+                          describe_node(now.nodes, i));
+    }
+    for (std::size_t i = 0; i < now.levels.size(); i++) {
+        if (now.levels[i].edges != other.levels[i].edges)
+            refuse_update("the order of its nodes differs");
+    }
+}
+
+// Returns whether the graphs differ only in kernel parameters.
+bool differs_in_parameters_alone(const GraphNodes& now, const GraphNodes& other) {
+    return std::equal(now.nodes.begin(), now.nodes.end(), other.nodes.begin(),
+                      [](const GraphNode& a, const GraphNode& b) {
+                          return !has_hidden_parameters(a) && a.parameters == b.parameters &&
+                                 a.captured == b.captured &&
+                                 a.kernel.attributes == b.kernel.attributes;
+                      });
+}
+
+} // namespace
+
+void Graph::set_part(std::span<const uint32_t> numbers, uint32_t part) {
+    const std::lock_guard lock(building_);
+    GraphNodes& nodes = movable_->all();
+    for (const uint32_t number : numbers) {
+        if (number >= nodes.nodes.size())
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("there is no node %u; the graph has %zu, counted from 0", number,
+                        nodes.nodes.size()));
+    }
+    if (part > nodes.part_count() || part >= GCX_MAX_GRAPH_PARTS)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("part is %u; the graph has %u parts, counted from 0, so that the next is %u; "
+                    "there can be %u",
+                    part, nodes.part_count(), nodes.part_count(), GCX_MAX_GRAPH_PARTS));
+    if (numbers.empty() && part == nodes.part_count())
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("no nodes for part %u, which the graph doesn't have yet: give a new part at "
+                    "least one node",
+                    part));
+    if (numbers.empty())
+        return; // keeps the executables
+    nodes.set_part(numbers, part);
+    part_count_.store(nodes.part_count(), std::memory_order_relaxed);
+    for (const Pointer& executable : executables_.all()) {
+        if (executable->key.count() > 1)
+            executables_.remove(executable);
+    }
+}
+
+KernelLaunch Graph::changed(uint32_t number, const gcx_kernel_params& params) {
+    GraphNodes& all = movable_->all();
+    if (number >= all.nodes.size() || !all.nodes[number].is_kernel())
+        fail(GCX_ERROR_INVALID_VALUE,
+             number < all.nodes.size()
+                 ? describe_node(all.nodes, number) + ", launches no kernel"
+                 : format("there is no node %u; the graph has %zu, counted from 0", number,
+                          all.nodes.size()));
+    KernelLaunch launch = all.nodes[number].kernel;
+    std::copy_n(params.grid, 3, launch.grid.begin());
+    std::copy_n(params.block, 3, launch.block.begin());
+    launch.shared_bytes = params.shared_bytes;
+    if (params.arguments != nullptr) {
+        if (params.argument_bytes < launch.arguments.size())
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("params->argument_bytes is %llu; the arguments of %s are %zu bytes",
+                        static_cast<unsigned long long>(params.argument_bytes),
+                        launch.layout->name.c_str(), launch.arguments.size()));
+        std::memcpy(launch.arguments.data(), params.arguments, launch.arguments.size());
+    }
+    const bool empty = std::count(launch.grid.begin(), launch.grid.end(), 0U) != 0 ||
+                       std::count(launch.block.begin(), launch.block.end(), 0U) != 0;
+    if (empty)
+        fail(GCX_ERROR_INVALID_VALUE, "params->grid and params->block have a 0; "
+                                      "gcx_graph_get_nodes returns the current values");
+    const ScopedCurrent current(driver_, primary_.context());
+    launch.blocks_per_sm = all.blocks_per_sm(launch);
+    return launch;
+}
+
+void Graph::set_kernel(uint32_t number, const gcx_kernel_params& params) {
+    const std::lock_guard lock(building_);
+    std::vector<Change> changes;
+    changes.push_back({number, changed(number, params)});
+    apply(std::move(changes));
+}
+
+void Graph::update(CUgraph captured, const DeviceOf& device_of) {
+    const std::lock_guard lock(building_);
+    auto other = std::make_unique<MovableGraph>(cache_, driver_, captured, device_of);
+    GraphNodes& now = movable_->all();
+    check_same_shape(now, other->all());
+    if (differs_in_parameters_alone(now, other->all())) {
+        std::vector<Change> changes;
+        for (uint32_t i = 0; i < now.nodes.size(); i++) {
+            KernelLaunch& launch = other->all().nodes[i].kernel;
+            if (now.nodes[i].is_kernel() && !now.nodes[i].kernel.same_parameters(launch))
+                changes.push_back({i, std::move(launch)});
+        }
+        if (!changes.empty())
+            apply(std::move(changes));
+        return;
+    }
+    other->all().copy_parts(now);
+    executables_.replace(build_all(*other, live_executables()));
+    std::swap(movable_, other);
+}
+
+// Returns the executables whose contexts all exist. Removes the others.
+std::vector<Graph::Pointer> Graph::live_executables() {
+    std::vector<Pointer> all = executables_.all();
+    std::erase_if(all, [&](const Pointer& executable) {
+        const bool alive = executable->alive();
+        if (!alive)
+            executables_.remove(executable);
+        return !alive;
+    });
+    return all;
+}
+
+std::vector<Graph::Pointer> Graph::build_all(MovableGraph& movable,
+                                             const std::vector<Pointer>& like) {
+    std::vector<Pointer> built;
+    for (const Pointer& former : like) {
+        PartTargets targets;
+        for (const PartTarget& target : former->targets) {
+            PartTarget& same = targets.emplace_back();
+            same.id = target.id;
+            same.context = target.context;
+            same.sm_count = target.sm_count;
+            if (target.keep_alive)
+                same.keep_alive = cache_.share(*target.keep_alive, ContextCache::Use::graph);
+        }
+        built.push_back(build(movable, former->key, std::move(targets)));
+    }
+    return built;
+}
+
+// Changes all executables or none. On failure, removes the executables that were changed; they are
+// made again on the next launch.
+void Graph::apply(std::vector<Change> changes) {
+    const auto exchange = [&] {
+        for (Change& change : changes)
+            change.launch = movable_->exchange_kernel(change.number, std::move(change.launch));
+    };
+    exchange();
+    std::vector<Pointer> touched;
+    try {
+        const std::vector<Pointer> executables = live_executables();
+        for (const Pointer& executable : executables)
+            movable_->check_grids(executable->targets);
+        if (!set_in_place(executables, changes, touched))
+            executables_.replace(build_all(*movable_, executables));
+    } catch (...) {
+        exchange();
+        for (const Pointer& executable : touched)
+            executables_.remove(executable);
+        throw;
+    }
+}
+
+// Returns false if the driver cannot: if a kernel's code changes, or in child graphs, whose nodes
+// in the executable it does not know.
+bool Graph::set_in_place(const std::vector<Pointer>& executables,
+                         const std::vector<Change>& changes, std::vector<Pointer>& touched) {
+    const auto& nodes = movable_->nodes();
+    for (const Change& change : changes) {
+        const GraphNode& node = nodes[change.number];
+        if (node.level != 0 || !node.kernel.same_code(change.launch))
+            return false;
+    }
+    KernelParams params;
+    std::vector<std::unique_lock<std::mutex>> locks; // held until all are changed
+    locks.reserve(executables.size());
+    for (const Pointer& executable : executables)
+        locks.push_back(executable->lock());
+    for (const Pointer& executable : executables) {
+        touched.push_back(executable);
+        executable->usable = false;
+        CUresult result = CUDA_SUCCESS;
+        std::vector<MovableGraph::NodeTarget> node_targets;
+        node_targets.reserve(changes.size());
+        for (const Change& change : changes)
+            node_targets.push_back({change.number, MovableGraph::context_for(nodes[change.number],
+                                                                             executable->targets)});
+        movable_->in_contexts(node_targets, [&](const MovableGraph::NodeTarget& one) {
+            const GraphNode& node = nodes[one.number];
+            if (result == CUDA_SUCCESS)
+                result = executable->set_kernel(node.native, *params.of(node.kernel, one.context));
+        });
+        if (result == CUDA_SUCCESS)
+            continue;
+        if (log::wanted(GCX_LOG_DEBUG))
+            log::write(GCX_LOG_DEBUG, driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
+                                          "; the executables are recreated");
+        return false;
+    }
+    for (const Pointer& executable : executables)
+        executable->usable = true;
+    return true;
 }
 
 } // namespace gcx

@@ -1,6 +1,7 @@
 #include "core/graph_nodes.hpp"
 
-#include "core/scoped_current.hpp"
+#include "base/log.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <utility>
 
 namespace gcx {
+
 namespace {
 
 const char* kind_name(int kind) {
@@ -37,10 +39,11 @@ bool can_move(int kind) {
 }
 
 [[noreturn]] void refuse_kind(int kind, std::size_t number) {
-    fail(GCX_ERROR_NOT_SUPPORTED,
-         format("node %zu is a %s node (CUgraphNodeType %d), which can't be moved to other SMs; "
-                "capture the graph without it, as with memory that was allocated before",
-                number, kind_name(kind), kind));
+    fail(
+        GCX_ERROR_NOT_SUPPORTED,
+        format("node %zu is a %s node (CUgraphNodeType %d), which cannot be moved to other SMs; "
+               "capture the graph without it, for example with memory that is allocated beforehand",
+               number, kind_name(kind), kind));
 }
 
 std::vector<CUgraphNode> native_nodes(const Driver& driver, CUgraph graph) {
@@ -65,18 +68,18 @@ const NodeAttribute* find_attribute(const KernelLaunch& launch, unsigned id) {
     return found == launch.attributes.end() ? nullptr : &*found;
 }
 
-// What a node has where nobody set the attribute.
+// Returns the value that a node has if the attribute was never set.
 NodeAttribute default_attribute(unsigned id) {
     CUlaunchAttributeValue value;
     std::memset(&value, 0, sizeof value);
-    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on 13.0, of streams
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on streams with 13.0
         value.memSyncDomainMap.remote = 1;
     NodeAttribute attribute{id, {}};
     std::memcpy(attribute.value.data(), &value, sizeof value);
     return attribute;
 }
 
-// The arguments as a launch by CU_LAUNCH_PARAM_BUFFER_POINTER gives them; empty: it gives none.
+// Returns the arguments passed by CU_LAUNCH_PARAM_BUFFER_POINTER; empty if there are none.
 std::span<const std::byte> buffer_of(void** extra) {
     const std::byte* begin = nullptr;
     std::size_t size = 0;
@@ -115,7 +118,7 @@ bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
 }
 
 std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id) {
-    CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+    CUlaunchAttributeValue value; // the driver fills in the attribute's own size
     std::memset(&value, 0, sizeof value);
     const CUresult result =
         driver.cuGraphKernelNodeGetAttribute(node, cu::attribute_id(id), &value);
@@ -127,14 +130,14 @@ std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode no
     return attribute;
 }
 
-// Measured on 13.0, of nodes and of executables' nodes: where func is given, the driver takes the
-// current context and ignores kern and ctx; where it is null, it takes kern and ctx.
+// Measured on 13.0, for nodes and nodes of executables: if func is given, the driver takes the
+// current context and ignores kern and ctx. If it is null, the driver takes kern and ctx.
 const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, CUcontext context) {
-    // The driver reads what they point to, and changes nothing.
+    // The driver only reads what they point to.
     auto* const begin = const_cast<std::byte*>(launch.arguments.data());
     pointers_.clear();
-    for (const KernelLayout::Place& place : launch.layout->parameters)
-        pointers_.push_back(begin + place.offset);
+    for (const KernelLayout::Parameter& parameter : launch.layout->parameters)
+        pointers_.push_back(begin + parameter.offset);
     native_.func = launch.kern == nullptr ? launch.func : nullptr;
     native_.kern = launch.kern;
     native_.ctx = context;
@@ -157,7 +160,7 @@ std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number) 
     return text;
 }
 
-void refuse_unmovable(const Driver& driver, CUgraph graph) {
+void check_movable(const Driver& driver, CUgraph graph) {
     const auto natives = native_nodes(driver, graph);
     for (std::size_t i = 0; i < natives.size(); i++) {
         CUgraphNodeType kind{};
@@ -170,11 +173,11 @@ void refuse_unmovable(const Driver& driver, CUgraph graph) {
 GraphNodes::GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,
                        const std::function<Device&(int32_t)>& device_of)
     : cache_(cache), driver_(driver) {
-    told_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
+    attribute_ids_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
     read_level(graph, GCX_NO_NODE);
     find_device(device_of);
     find_parts();
-    const Device::PrimaryHold primary = device_->hold_primary();
+    const Device::PrimaryContextRef primary = device_->retain_primary();
     const ScopedCurrent current(driver, primary.context());
     for (GraphNode& node : nodes) {
         if (node.is_kernel())
@@ -231,7 +234,7 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, node.native, &params);
     if (params.ctx != nullptr)
-        keep_context(params.ctx, number);
+        keep_captured_context(params.ctx, number);
     KernelLaunch& launch = node.kernel;
     launch.func = params.func;
     launch.kern = params.kern;
@@ -244,8 +247,8 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     read_attributes(node, number);
 }
 
-// Before anything is asked of the context: one of gcx's may be cached, where others push it out.
-void GraphNodes::keep_context(CUcontext context, uint32_t number) {
+// Called before anything else is asked of the context, because the cache may evict an unused one.
+void GraphNodes::keep_captured_context(CUcontext context, uint32_t number) {
     const auto is_it = [&](const CapturedContext& one) { return one.native == context; };
     if (std::any_of(captured_in.begin(), captured_in.end(), is_it))
         return;
@@ -280,18 +283,18 @@ void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PAR
     if (buffer.size() < layout.bytes)
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("node %u, a kernel node of %s, has %zu bytes of arguments, and the driver "
-                    "tells %zu of them",
+                    "reports %zu of them",
                     number, layout.name.c_str(), layout.bytes, buffer.size()));
     std::memcpy(launch.arguments.data(), buffer.data(), layout.bytes);
 }
 
 void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
-    std::vector<unsigned> told;
-    for (const unsigned id : told_) {
+    std::vector<unsigned> supported;
+    for (const unsigned id : attribute_ids_) {
         const auto attribute = read_attribute(driver_, node.native, id);
         if (!attribute)
             continue;
-        told.push_back(id);
+        supported.push_back(id);
         int flag = 0;
         std::memcpy(&flag, attribute->value.data(), sizeof flag);
         if (id == cu::kAttributeDeviceUpdatable && flag != 0)
@@ -302,8 +305,8 @@ void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
         if (*attribute != default_attribute(id))
             node.kernel.attributes.push_back(*attribute);
     }
-    if (!std::exchange(asked_, true))
-        told_ = std::move(told);
+    if (!std::exchange(attributes_known_, true))
+        attribute_ids_ = std::move(supported);
 }
 
 void GraphNodes::read_edges(GraphLevel& level) {
@@ -334,7 +337,7 @@ GraphNodes::layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
     std::shared_ptr<const KernelLayout>& found = layouts_[key];
     if (found != nullptr)
         return found;
-    // Measured on 13.0: the driver tells a kernel's parameters only where a context is current.
+    // Measured on 13.0: the driver reports a kernel's parameters only while a context is current.
     std::optional<ScopedCurrent> current;
     if (params.ctx != nullptr)
         current.emplace(driver_, params.ctx);
@@ -346,18 +349,361 @@ GraphNodes::layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
         GCX_CALL(driver_, cuFuncGetName, &name, func);
     layout->name = name;
     for (std::size_t i = 0;; i++) {
-        KernelLayout::Place place{};
+        KernelLayout::Parameter parameter{};
         const CUresult result =
-            kern != nullptr ? driver_.cuKernelGetParamInfo(kern, i, &place.offset, &place.size)
-                            : driver_.cuFuncGetParamInfo(func, i, &place.offset, &place.size);
+            kern != nullptr
+                ? driver_.cuKernelGetParamInfo(kern, i, &parameter.offset, &parameter.size)
+                : driver_.cuFuncGetParamInfo(func, i, &parameter.offset, &parameter.size);
         if (result == CUDA_ERROR_INVALID_VALUE)
             break; // past the last
         driver_.check(result, kern != nullptr ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo");
-        layout->parameters.push_back(place);
-        layout->bytes = std::max(layout->bytes, place.offset + place.size);
+        layout->parameters.push_back(parameter);
+        layout->bytes = std::max(layout->bytes, parameter.offset + parameter.size);
     }
     found = std::move(layout);
     return found;
+}
+
+void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
+    std::map<CUcontext, int32_t> seen;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        const GraphNode& node = nodes[i];
+        if (!node.is_kernel() || node.at == nullptr || seen.contains(node.at))
+            continue;
+        CUdevice ordinal = 0;
+        const ScopedCurrent current(driver_, node.at);
+        GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
+        if (seen.empty())
+            first = i;
+        else if (ordinal != seen.begin()->second)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s is of device %d, and %s of device %d: a graph of two devices can't be "
+                        "moved",
+                        describe_node(nodes, first).c_str(), seen.begin()->second,
+                        describe_node(nodes, i).c_str(), ordinal));
+        seen[node.at] = ordinal;
+    }
+    if (seen.empty()) {
+        CUcontext current = nullptr;
+        GCX_CALL(driver_, cuCtxGetCurrent, &current);
+        if (current == nullptr)
+            fail(GCX_ERROR_INVALID_CONTEXT,
+                 "the graph has no kernels from which to tell its device, and no context is "
+                 "current in this thread; make a context of the device current");
+        CUdevice ordinal = 0;
+        GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
+        device_ = &device_of(ordinal);
+        return;
+    }
+    device_ = &device_of(seen.begin()->second);
+}
+
+// Makes one part for each context in which kernels were captured.
+void GraphNodes::find_parts() {
+    const Device::PrimaryContextRef primary = device_->retain_primary();
+    std::vector<CUcontext> contexts;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        GraphNode& node = nodes[i];
+        if (!node.is_kernel())
+            continue;
+        if (node.at == nullptr)
+            node.at = primary.context();
+        node.captured = node.at;
+        const auto found = std::find(contexts.begin(), contexts.end(), node.at);
+        node.part = static_cast<uint32_t>(found - contexts.begin());
+        if (found != contexts.end())
+            continue;
+        if (contexts.size() == GCX_MAX_GRAPH_PARTS)
+            fail(
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                format("%s, is in one more context than the limit of %u for the kernels of a graph",
+                       describe_node(nodes, i).c_str(), GCX_MAX_GRAPH_PARTS));
+        contexts.push_back(node.at);
+    }
+    if (contexts.empty())
+        contexts.push_back(primary.context());
+    part_count_ = static_cast<uint32_t>(contexts.size());
+    assign_copies();
+    for (GraphNode& node : nodes) {
+        if (node.has_context() && !node.is_kernel())
+            node.captured = contexts[node.part];
+    }
+}
+
+// CUDA does not report the context of copies. They join the part of the nearest kernel before them,
+// or else after them. Those of a child graph without kernels join the part of its node.
+void GraphNodes::assign_copies() {
+    constexpr uint32_t kNone = GCX_NO_NODE;
+    std::vector<uint32_t> nearest(nodes.size(), kNone); // part of the nearest kernel
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        if (nodes[i].is_kernel())
+            nearest[i] = nodes[i].part;
+    }
+    // Breadth first along the edges, forwards, then backwards.
+    for (const bool forwards : {true, false}) {
+        for (const GraphLevel& level : levels) {
+            std::unordered_map<uint32_t, std::vector<uint32_t>> next;
+            for (const GraphLevel::Edge& edge : level.edges)
+                next[forwards ? edge.from : edge.to].push_back(forwards ? edge.to : edge.from);
+            std::vector<uint32_t> open;
+            std::copy_if(level.nodes.begin(), level.nodes.end(), std::back_inserter(open),
+                         [&](uint32_t number) { return nearest[number] != kNone; });
+            for (std::size_t i = 0; i < open.size(); i++) {
+                for (const uint32_t number : next[open[i]]) {
+                    if (nearest[number] != kNone)
+                        continue;
+                    nearest[number] = nearest[open[i]];
+                    open.push_back(number);
+                }
+            }
+        }
+    }
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        const uint32_t parent = nodes[i].parent; // comes before the node
+        const uint32_t otherwise = parent == GCX_NO_NODE ? 0 : nodes[parent].part;
+        nodes[i].part = nearest[i] == kNone ? otherwise : nearest[i];
+    }
+}
+
+void GraphNodes::set_part(std::span<const uint32_t> numbers, uint32_t part) {
+    for (const uint32_t number : numbers) {
+        nodes[number].part = part;
+        // The nodes of its child graph follow it.
+        for (std::size_t i = number + 1; i < nodes.size(); i++) {
+            uint32_t parent = nodes[i].parent;
+            while (parent != GCX_NO_NODE && parent > number)
+                parent = nodes[parent].parent;
+            if (parent != number)
+                break;
+            nodes[i].part = part;
+        }
+    }
+    part_count_ = std::max(part_count_, part + 1);
+}
+
+void GraphNodes::copy_parts(const GraphNodes& other) {
+    for (std::size_t i = 0; i < nodes.size(); i++)
+        nodes[i].part = other.nodes[i].part;
+    part_count_ = other.part_count_;
+}
+
+uint32_t GraphNodes::blocks_per_sm(const KernelLaunch& launch) {
+    const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+    const void* const kernel =
+        launch.kern != nullptr ? static_cast<const void*>(launch.kern) : launch.func;
+    const Occupancy key = {kernel, threads, launch.shared_bytes};
+    if (const auto found = occupancies_.find(key); found != occupancies_.end())
+        return found->second;
+    CUfunction func = launch.func;
+    if (launch.kern != nullptr)
+        GCX_CALL(driver_, cuKernelGetFunction, &func, launch.kern);
+    int blocks = 0;
+    GCX_CALL(driver_, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, func,
+             static_cast<int>(threads), launch.shared_bytes);
+    return occupancies_[key] = static_cast<uint32_t>(blocks);
+}
+
+namespace {
+
+template <class T>
+T from_bytes(const std::vector<std::byte>& bytes) {
+    T value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+}
+
+// CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+constexpr unsigned long long kUseNodePriority = 8;
+
+} // namespace
+
+MovableGraph::MovableGraph(ContextCache& cache, const Driver& driver, CUgraph captured,
+                           const std::function<Device&(int32_t)>& device_of)
+    : driver_(driver) {
+    const RelaxedCapture relaxed(driver);
+    const CUresult result = driver.cuGraphClone(&graph_, captured);
+    if (result != CUDA_SUCCESS) {
+        graph_ = nullptr;
+        check_movable(driver, captured);
+        driver.check(result, "cuGraphClone");
+    }
+    try {
+        nodes_ = std::make_unique<GraphNodes>(cache, driver, graph_, device_of);
+    } catch (...) {
+        retry_once([&] { return driver.cuGraphDestroy(graph_); });
+        throw;
+    }
+}
+
+MovableGraph::~MovableGraph() {
+    try {
+        destroy();
+    } catch (const Error& error) {
+        log::write(GCX_LOG_ERROR, "a graph could not be destroyed: " + error.message);
+    }
+}
+
+void MovableGraph::destroy() {
+    if (graph_ != nullptr)
+        driver_.check(retry_once([&] { return driver_.cuGraphDestroy(graph_); }), "cuGraphDestroy");
+    graph_ = nullptr;
+}
+
+CUcontext MovableGraph::context_for(const GraphNode& node, std::span<const PartTarget> targets) {
+    const PartTarget& target = targets[targets.size() == 1 ? 0 : node.part];
+    return target.context != nullptr ? target.context : node.captured;
+}
+
+void MovableGraph::check_grids(std::span<const PartTarget> targets) const {
+    const auto& nodes = nodes_->nodes;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        const KernelLaunch& launch = nodes[i].kernel;
+        if (!nodes[i].is_kernel() || !launch.cooperative())
+            continue;
+        const uint32_t sm_count = targets[targets.size() == 1 ? 0 : nodes[i].part].sm_count;
+        const uint64_t largest = uint64_t{launch.blocks_per_sm} * sm_count;
+        if (sm_count != 0 && launch.blocks() > largest)
+            fail(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                 format("%s, is cooperative with a grid of %u x %u x %u, %llu blocks; %u SMs hold "
+                        "%llu of them at once",
+                        describe_node(nodes, i).c_str(), launch.grid[0], launch.grid[1],
+                        launch.grid[2], static_cast<unsigned long long>(launch.blocks()), sm_count,
+                        static_cast<unsigned long long>(largest)));
+    }
+}
+
+CUgraphExec MovableGraph::instantiate(std::span<const PartTarget> targets, bool node_priorities) {
+    const RelaxedCapture relaxed(driver_);
+    move_to(targets);
+    CUgraphExec made = nullptr;
+    GCX_CALL(driver_, cuGraphInstantiateWithFlags, &made, graph_,
+             node_priorities ? kUseNodePriority : 0);
+    return made;
+}
+
+KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch) {
+    GraphNode& node = nodes_->nodes[number];
+    node.at = nullptr; // forces the next move to set it
+    return std::exchange(node.kernel, std::move(launch));
+}
+
+void MovableGraph::in_contexts(std::span<const NodeTarget> wanted,
+                               const std::function<void(const NodeTarget&)>& body) const {
+    std::vector<CUcontext> contexts;
+    for (const NodeTarget& one : wanted) {
+        if (std::find(contexts.begin(), contexts.end(), one.context) == contexts.end())
+            contexts.push_back(one.context);
+    }
+    for (CUcontext context : contexts) {
+        const ScopedCurrent current(driver_, context);
+        for (const NodeTarget& one : wanted) {
+            if (one.context == context)
+                body(one);
+        }
+    }
+}
+
+void MovableGraph::move_to(std::span<const PartTarget> targets) {
+    std::vector<NodeTarget> moves;
+    moves.reserve(nodes().size());
+    for (uint32_t i = 0; i < nodes().size(); i++) {
+        const GraphNode& node = nodes()[i];
+        CUcontext const context = context_for(node, targets);
+        if (node.has_context() && node.at != context)
+            moves.push_back({i, context});
+    }
+    in_contexts(moves, [this](const NodeTarget& one) {
+        GraphNode& node = nodes_->nodes[one.number];
+        node.at = nullptr; // unknown if the call fails
+        if (node.is_kernel())
+            move_kernel(one);
+        else
+            move_copy(one);
+        node.at = one.context;
+    });
+}
+
+void MovableGraph::check_set(CUresult result, const char* function, uint32_t number) const {
+    if (result != CUDA_SUCCESS)
+        fail(static_cast<gcx_result>(result),
+             describe_node(nodes(), number) + ": " + driver_.describe(result, function));
+}
+
+// Requires that the context is current.
+void MovableGraph::move_kernel(const NodeTarget& where) {
+    const GraphNode& node = nodes()[where.number];
+    check_set(
+        driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, where.context)),
+        "cuGraphKernelNodeSetParams", where.number);
+    compare_kernel(where);
+    for (const NodeAttribute& wanted : node.kernel.attributes) {
+        if (read_attribute(driver_, node.native, wanted.id) != wanted)
+            fail(GCX_ERROR_NOT_SUPPORTED,
+                 format("%s: the driver did not keep its launch attribute %u when it was moved",
+                        describe_node(nodes(), where.number).c_str(), wanted.id));
+    }
+}
+
+// Moves a memcpy or memset node. Drivers before 13.2 do not report the context of one.
+void MovableGraph::move_copy(const NodeTarget& where) {
+    const GraphNode& node = nodes()[where.number];
+    CUgraphNodeParams params{};
+    if (node.kind == GCX_GRAPH_NODE_MEMCPY) {
+        params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+        params.memcpy.copyCtx = where.context;
+        params.memcpy.copyParams = from_bytes<CUDA_MEMCPY3D>(node.parameters);
+    } else {
+        params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+        const auto of_node = from_bytes<CUDA_MEMSET_NODE_PARAMS>(node.parameters);
+        std::memcpy(&params.memset, &of_node, sizeof of_node); // same fields, then ctx
+        params.memset.ctx = where.context;
+    }
+    check_set(driver_.cuGraphNodeSetParams(node.native, &params), "cuGraphNodeSetParams",
+              where.number);
+    compare_copy(where.number);
+}
+
+void MovableGraph::compare_copy(uint32_t number) const {
+    const GraphNode& wanted = nodes()[number];
+    CUgraphNode const native = wanted.native;
+    std::vector<std::byte> has(wanted.parameters.size());
+    if (wanted.kind == GCX_GRAPH_NODE_MEMCPY)
+        GCX_CALL(driver_, cuGraphMemcpyNodeGetParams, native,
+                 reinterpret_cast<CUDA_MEMCPY3D*>(has.data()));
+    else
+        GCX_CALL(driver_, cuGraphMemsetNodeGetParams, native,
+                 reinterpret_cast<CUDA_MEMSET_NODE_PARAMS*>(has.data()));
+    if (has != wanted.parameters)
+        fail(GCX_ERROR_NOT_SUPPORTED, describe_node(nodes(), number) +
+                                          ": the driver reports other parameters than were set");
+}
+
+void MovableGraph::compare_kernel(const NodeTarget& where) const {
+    const KernelLaunch& wanted = nodes()[where.number].kernel;
+    CUDA_KERNEL_NODE_PARAMS_v2 params{};
+    GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[where.number].native, &params);
+    const auto refuse = [&](const char* what) {
+        fail(GCX_ERROR_NOT_SUPPORTED, format("%s: the driver reports other %s than were set",
+                                             describe_node(nodes(), where.number).c_str(), what));
+    };
+    if (params.ctx != where.context)
+        refuse("SMs");
+    if (params.kern != wanted.kern || (wanted.kern == nullptr && params.func != wanted.func))
+        refuse("code");
+    const std::array<unsigned, 3> grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
+    const std::array<unsigned, 3> block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+    if (grid != wanted.grid || block != wanted.block ||
+        params.sharedMemBytes != wanted.shared_bytes)
+        refuse("grid, block or shared memory");
+    const auto& parameters = wanted.layout->parameters;
+    if (parameters.empty() || params.kernelParams == nullptr)
+        return;
+    for (std::size_t i = 0; i < parameters.size(); i++) {
+        if (std::memcmp(params.kernelParams[i], wanted.arguments.data() + parameters[i].offset,
+                        parameters[i].size) != 0)
+            refuse("arguments");
+    }
 }
 
 } // namespace gcx

@@ -1,4 +1,5 @@
-// What the nodes of a captured graph are, read once.
+// The nodes of a captured graph: read once from the driver, then set to the contexts in which an
+// executable is to run.
 #pragma once
 
 #include "core/context_cache.hpp"
@@ -16,19 +17,19 @@
 
 namespace gcx {
 
-// A kernel's name, and where its parameters lie.
+// A kernel's name and the layout of its parameters.
 struct KernelLayout {
-    struct Place {
+    struct Parameter {
         std::size_t offset;
         std::size_t size;
-        bool operator==(const Place&) const = default;
+        bool operator==(const Parameter&) const = default;
     };
     std::string name;
-    std::vector<Place> parameters;
-    std::size_t bytes = 0; // to the end of the last
+    std::vector<Parameter> parameters;
+    std::size_t bytes = 0; // end of the last parameter
 };
 
-// An attribute as bytes: they are compared, not read.
+// An attribute's value as bytes, which are only compared.
 struct NodeAttribute {
     unsigned id;
     std::array<std::byte, sizeof(CUlaunchAttributeValue)> value;
@@ -37,27 +38,28 @@ struct NodeAttribute {
 
 struct KernelLaunch {
     CUfunction func = nullptr;
-    CUkernel kern = nullptr; // null: of a module, which has a function alone
+    CUkernel kern = nullptr; // null: a kernel of a module, which has only func
     std::array<unsigned, 3> grid{};
     std::array<unsigned, 3> block{};
     unsigned shared_bytes = 0;
-    std::vector<std::byte> arguments; // as the layout has them
+    std::vector<std::byte> arguments; // in the layout's order
     std::shared_ptr<const KernelLayout> layout;
-    std::vector<NodeAttribute> attributes; // those that aren't the default
+    std::vector<NodeAttribute> attributes; // those that differ from the default
     uint32_t blocks_per_sm = 0;
 
     std::array<unsigned, 3> cluster() const;
     bool cooperative() const;
     uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
     bool same_code(const KernelLaunch& other) const;
-    // Whether both are the same launch, wherever they run.
+    // Returns whether both launch the same kernel in the same way, on whatever SMs.
     bool same_parameters(const KernelLaunch& other) const;
 };
 
-// What the driver is told of a launch. One serves many, one after the other.
+// Builds the driver's description of a launch. Reusable.
 class KernelParams {
   public:
-    // Points into the launch. The context is to be current where the kernel is of a module.
+    // The result points into the launch and is valid until the next call. If the kernel is of a
+    // module, the context must be current.
     const CUDA_KERNEL_NODE_PARAMS_v2* of(const KernelLaunch& launch, CUcontext context);
 
   private:
@@ -68,26 +70,26 @@ class KernelParams {
 struct GraphNode {
     gcx_graph_node_kind kind = GCX_GRAPH_NODE_EMPTY;
     CUgraphNode native = nullptr;
-    uint32_t level = 0; // the graph that it is in
+    uint32_t level = 0; // index in GraphNodes::levels
     uint32_t parent = GCX_NO_NODE;
     uint32_t part = 0;
-    CUcontext captured = nullptr; // where it was captured; of copies, where their part was
-    CUcontext at = nullptr;       // where it is now; null: not known, or nowhere
-    KernelLaunch kernel;          // of a kernel
-    // Of the others that have parameters: the driver's struct.
+    CUcontext captured = nullptr; // the context it was captured in; for copies, that of their part
+    CUcontext at = nullptr;       // the context it is set to; null: unknown or none
+    KernelLaunch kernel;          // of a kernel node
+    // Of other nodes with parameters: the driver's struct.
     std::vector<std::byte> parameters;
 
     bool is_kernel() const { return kind == GCX_GRAPH_NODE_KERNEL; }
-    // Whether it runs in a context.
-    bool has_place() const {
+    // Returns whether the node runs in a context.
+    bool has_context() const {
         return is_kernel() || kind == GCX_GRAPH_NODE_MEMCPY || kind == GCX_GRAPH_NODE_MEMSET;
     }
 };
 
-// A graph, or one that a node of it stands for.
+// The graph itself, or the child graph of a node.
 struct GraphLevel {
     struct Edge {
-        uint32_t from; // numbers of nodes
+        uint32_t from; // node numbers
         uint32_t to;
         std::array<std::byte, sizeof(CUgraphEdgeData)> data;
         auto operator<=>(const Edge&) const = default;
@@ -97,38 +99,38 @@ struct GraphLevel {
     std::vector<Edge> edges; // sorted
 };
 
-// A context that kernels were captured in.
+// A context in which kernels were captured.
 struct CapturedContext {
     CUcontext native = nullptr;
-    unsigned long long id = 0; // of one that is not gcx's
-    ContextCache::Ref keep;    // of one of gcx's, so that the cache does not destroy it
+    unsigned long long id = 0; // if gcx did not make it
+    ContextCache::Ref keep;    // if gcx made it: keeps it in the cache
 
     bool alive(const Driver& driver) const { return keep || driver.context_has_id(native, id); }
 };
 
-// "node 3, a kernel node of gemm": for messages.
+// "node 3, a kernel node of gemm", for messages.
 std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number);
 
-// The nodes of a graph, those of child graphs behind their own.
+// The nodes of a graph. Those of a child graph follow its node.
 class GraphNodes {
   public:
-    // Reads them. Throws for what can't be moved, and if a context that kernels were captured in
-    // does not exist any more.
+    // Reads the nodes. Throws if one cannot be moved, or if a context in which kernels were
+    // captured no longer exists.
     GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,
                const std::function<Device&(int32_t)>& device_of);
 
     Device& device() const { return *device_; }
     uint32_t part_count() const { return part_count_; }
-    // Puts nodes into a part, which may be the next one.
+    // Assigns nodes to a part, which may be a new one.
     void set_part(std::span<const uint32_t> numbers, uint32_t part);
-    // The parts of another graph with the same nodes.
-    void take_parts(const GraphNodes& other);
+    // Copies the parts from a graph with the same nodes.
+    void copy_parts(const GraphNodes& other);
 
     std::vector<GraphNode> nodes;
     std::vector<GraphLevel> levels;
     std::vector<CapturedContext> captured_in;
 
-    // How many blocks of a launch an SM holds. Wants a current context.
+    // Returns how many blocks of a launch fit on an SM. Requires a current context.
     uint32_t blocks_per_sm(const KernelLaunch& launch);
 
   private:
@@ -140,17 +142,17 @@ class GraphNodes {
     void read_attributes(GraphNode& node, uint32_t number);
     void read_edges(GraphLevel& level);
     std::shared_ptr<const KernelLayout> layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params);
-    void keep_context(CUcontext context, uint32_t number);
+    void keep_captured_context(CUcontext context, uint32_t number);
     void find_device(const std::function<Device&(int32_t)>& device_of);
     void find_parts();
-    void place_copies();
+    void assign_copies();
 
     ContextCache& cache_;
     const Driver& driver_;
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;
-    std::vector<unsigned> told_; // the attributes of kernel nodes that the driver knows
-    bool asked_ = false;         // whether the driver was asked which it tells
+    std::vector<unsigned> attribute_ids_; // attributes of kernel nodes that the driver supports
+    bool attributes_known_ = false;       // whether attribute_ids_ was reduced to those
     std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
     struct Occupancy {
         const void* kernel;
@@ -161,10 +163,70 @@ class GraphNodes {
     std::map<Occupancy, uint32_t> occupancies_;
 };
 
-// The attribute of a node; nothing if the driver doesn't know it, as one that is older than it.
+// Returns an attribute of a node, or nothing if the driver is too old to know it.
 std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id);
 
-// Refuses a graph by the kind of the node that can't be moved, if that is what is wrong with it.
-void refuse_unmovable(const Driver& driver, CUgraph graph);
+// Throws, and names the node, if the graph has a node that cannot be moved.
+void check_movable(const Driver& driver, CUgraph graph);
+
+// The context in which a part of a graph is to run.
+struct PartTarget {
+    // Identifies the target: 0 for the context of the capture, GreenContext::id, or kExternal and
+    // the driver's id for a context that gcx did not make.
+    static constexpr uint64_t kExternal = uint64_t{1} << 63;
+    uint64_t id = 0;
+    CUcontext context = nullptr;  // null: the context of the capture
+    uint32_t sm_count = 0;        // 0: not checked
+    ContextCache::Ref keep_alive; // of a context of gcx
+};
+using PartTargets = std::vector<PartTarget>;
+
+// A copy of a captured graph whose nodes are set to other contexts before each instantiation, which
+// costs a fraction of a copy per executable. Not thread-safe.
+class MovableGraph {
+  public:
+    // Copies a captured graph.
+    MovableGraph(ContextCache& cache, const Driver& driver, CUgraph captured,
+                 const std::function<Device&(int32_t)>& device_of);
+    ~MovableGraph();
+    MovableGraph(const MovableGraph&) = delete;
+    MovableGraph& operator=(const MovableGraph&) = delete;
+
+    GraphNodes& all() { return *nodes_; }
+    const std::vector<GraphNode>& nodes() const { return nodes_->nodes; }
+    const std::vector<CapturedContext>& captured_in() const { return nodes_->captured_in; }
+
+    static CUcontext context_for(const GraphNode& node, std::span<const PartTarget> targets);
+    // Throws if a cooperative grid does not fit on its target.
+    void check_grids(std::span<const PartTarget> targets) const;
+    // Makes an executable whose parts run on these targets.
+    CUgraphExec instantiate(std::span<const PartTarget> targets, bool node_priorities);
+    // Changes a kernel for later executables. Returns the former launch.
+    KernelLaunch exchange_kernel(uint32_t number, KernelLaunch launch);
+    // Destroys the copy. Throws, and changes nothing, if the driver refuses.
+    void destroy();
+
+    // A node and the context in which it is to run.
+    struct NodeTarget {
+        uint32_t number;
+        CUcontext context;
+    };
+    // Calls body for each node while its context is current.
+    void in_contexts(std::span<const NodeTarget> wanted,
+                     const std::function<void(const NodeTarget&)>& body) const;
+
+  private:
+    void move_to(std::span<const PartTarget> targets);
+    void move_kernel(const NodeTarget& where);
+    void move_copy(const NodeTarget& where);
+    void check_set(CUresult result, const char* function, uint32_t number) const;
+    void compare_copy(uint32_t number) const;
+    void compare_kernel(const NodeTarget& where) const;
+
+    const Driver& driver_;
+    CUgraph graph_ = nullptr;
+    std::unique_ptr<GraphNodes> nodes_;
+    KernelParams params_;
+};
 
 } // namespace gcx

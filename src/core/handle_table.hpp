@@ -1,10 +1,10 @@
 // Handles: an index and a generation, never an address. A generation has 40 bits, and the slot that
-// was free the longest is the next to be used: one that makes and destroys a million objects a
-// second meets an old handle's number again after decades.
+// was free for the longest time is used next. A program that makes and destroys a million objects
+// per second meets an old handle's number again after decades.
 //
 // A lookup pins the object with one compare-and-swap on its slot and takes no lock. Destroying a
-// handle makes it stale at once; the object itself goes when the last pin does, so that a
-// thread that destroys a handle and one that uses it can't hurt each other.
+// handle makes it stale at once. The object is closed when its last pin is released, so that one
+// thread can destroy a handle while another uses it.
 #pragma once
 
 #include "base/error.hpp"
@@ -21,8 +21,8 @@ namespace gcx {
 
 static_assert(sizeof(void*) == 8, "handles need 64 bits");
 
-// T has close(), which gives up what it holds of the driver and throws an Error if that
-// fails, leaving the object as it was.
+// T has close(), which releases what the object has of the driver. If it throws an Error, the
+// object must be unchanged.
 template <class T>
 class HandleTable {
     static constexpr std::size_t kChunkSlots = 1024;
@@ -34,7 +34,7 @@ class HandleTable {
     static constexpr uint64_t kAlive = uint64_t{1} << (kStateBits - 1);
     static constexpr uint64_t kPins = kAlive - 1; // more than there can be threads
 
-    // state: the generation, then whether the handle is alive, then the pins.
+    // state: the generation, whether the handle is alive, and the number of pins.
     struct Slot {
         std::atomic<uint64_t> state{0};
         std::unique_ptr<T> object;
@@ -46,7 +46,7 @@ class HandleTable {
     };
 
   public:
-    // kind tells the handles of one type from those of another; what names the type in messages.
+    // kind distinguishes handles of different types. what names the type in messages.
     HandleTable(unsigned kind, const char* what) : kind_(kind), what_(what) {
         std::random_device random;
         seed_ = random();
@@ -83,7 +83,7 @@ class HandleTable {
         uint64_t handle_;
     };
 
-    // Takes the object in and gives out its handle. If there is no room, the object is closed.
+    // Adds an object and returns its handle. If the table is full, closes the object and throws.
     uint64_t add(std::unique_ptr<T> object) {
         const std::lock_guard lock(mutex_);
         try {
@@ -102,8 +102,8 @@ class HandleTable {
         return encode(s.index, generation);
     }
 
-    // The object of a handle, kept from going away while the pin lives. Throws for a handle that
-    // isn't one.
+    // Returns the object of a handle and keeps it alive while the pin lives. Throws if the handle
+    // is not valid.
     Pin pin(const void* handle) { return pin(reinterpret_cast<uint64_t>(handle)); }
     Pin pin(uint64_t bits) {
         Slot* s = slot_of(bits);
@@ -115,14 +115,14 @@ class HandleTable {
         return Pin(*this, *s, bits);
     }
 
-    // Makes the handle stale and closes its object, now or, if other threads have it pinned, when
-    // they let go. If closing fails now, the handle is as it was.
+    // Makes the handle stale and closes its object, at once or when other threads release their
+    // pins. If closing fails here, the handle stays valid.
     void close(Pin pin) {
         Slot& s = *pin.slot_;
         uint64_t state = s.state.load(std::memory_order_acquire);
         do {
             if (!names(pin.handle_, state))
-                refuse(pin.handle_); // another thread destroyed it in between
+                refuse(pin.handle_); // another thread destroyed it in the meantime
         } while (!s.state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
         if ((state & kPins) == 1) {
             try {
@@ -134,7 +134,7 @@ class HandleTable {
         }
     }
 
-    // Whether any handle is alive.
+    // Returns whether no handle is alive.
     bool empty() {
         const std::lock_guard lock(mutex_);
         return live_ == 0;
@@ -166,10 +166,9 @@ class HandleTable {
     }
 
     [[noreturn]] void refuse(uint64_t bits) const {
-        fail(GCX_ERROR_INVALID_HANDLE,
-             format("%#llx is not a live %s handle: it was destroyed, is of another type, or was "
-                    "never given out",
-                    static_cast<unsigned long long>(bits), what_));
+        fail(GCX_ERROR_INVALID_HANDLE, format("%#llx is not a live %s handle: it was destroyed, is "
+                                              "of another type, or was never valid",
+                                              static_cast<unsigned long long>(bits), what_));
     }
 
     void grow() {
@@ -179,7 +178,7 @@ class HandleTable {
                                                  kChunks * kChunkSlots, what_));
         auto chunk = std::make_unique<Chunk>();
         for (std::size_t i = 0; i < kChunkSlots; i++) {
-            // Generations start anywhere, so that a handle of another process is not taken for one.
+            // Generations start at random, so that handles of other processes are refused.
             seed_ = seed_ * 6364136223846793005U + 1442695040888963407U;
             Slot& s = chunk->slots[i];
             s.state.store((seed_ >> kStateBits) << kStateBits, std::memory_order_relaxed);
@@ -200,12 +199,12 @@ class HandleTable {
         const uint64_t before = s.state.fetch_sub(1, std::memory_order_acq_rel);
         if ((before & kAlive) != 0 || (before & kPins) != 1)
             return;
-        // The last pin of a destroyed handle: nobody else can reach the slot any more.
+        // This was the last pin of a destroyed handle, so no other thread can reach the slot.
         try {
             s.object->close();
         } catch (const Error& error) {
             log::write(GCX_LOG_ERROR,
-                       format("a %s is left behind: %s", what_, error.message.c_str()));
+                       format("a %s could not be destroyed: %s", what_, error.message.c_str()));
         }
         s.object.reset();
         const uint64_t next = ((before >> kStateBits) + 1) & kGenerations;
@@ -220,7 +219,7 @@ class HandleTable {
     uint64_t seed_ = 0;
     std::array<std::atomic<Chunk*>, kChunks> chunks_{};
     std::mutex mutex_;
-    // Freed slots line up at the end, linked, so that none of it takes memory.
+    // Free slots form a linked list, oldest first, which needs no memory of its own.
     Slot* first_free_ = nullptr;
     Slot* last_free_ = nullptr; // valid unless first_free_ is null
     std::size_t grown_ = 0;

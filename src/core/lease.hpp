@@ -1,10 +1,13 @@
-// A lease of SMs, and the streams that follow it. Who has which SMs is for leases.hpp.
+// A lease of SMs, the streams that follow it, and the unfinished work that these leave behind when
+// the lease loses SMs. lease_manager.hpp decides which lease has which SMs, and states the lock
+// order.
 #pragma once
 
 #include "core/context_cache.hpp"
-#include "core/fence.hpp"
-#include "core/gate.hpp"
-#include "core/ledger.hpp"
+#include "core/event.hpp"
+#include "core/scoped.hpp"
+#include "core/sm_allocator.hpp"
+#include "core/submit_lock.hpp"
 #include "ipc/published_leases.hpp"
 #include "ipc/reservation.hpp"
 
@@ -16,25 +19,85 @@
 
 namespace gcx {
 
-// What a lease is, and never changes.
+// Work of one stream of a lease that was unfinished at some moment, as an event. Later work of a
+// gcx stream starts after its earlier work, on whatever SMs, so a newer entry of the same stream
+// implies the older ones.
+class PendingWork {
+  public:
+    // Where the work comes from.
+    struct Source {
+        uint64_t lease = 0;
+        uint64_t stream = 0; // LeaseStream::id_
+        // The stream had waited for earlier owners' work up to this placement of the lease.
+        uint64_t waited = 0;
+    };
+    PendingWork(const Source& its_source, ContextCache::Ref context, EventPool::Event event);
+
+    const Source source;
+    const uint64_t number; // in order of creation
+    const std::shared_ptr<Family> family;
+    const AtomSet atoms; // atoms of its context
+
+    // Returns whether the work has finished. Queries the driver unless the answer is known, so the
+    // caller must be in relaxed capture mode.
+    bool finished(const Driver& driver, const RelaxedCapture& relaxed);
+    // Returns false if the driver has not been queried since.
+    bool known_finished() const { return finished_.load(std::memory_order_acquire); }
+    // Makes later work of a stream wait for this work.
+    void make_wait(const Driver& driver, CUstream stream) const;
+    // Blocks until the work has finished.
+    void synchronize(const Driver& driver) const;
+
+  private:
+    friend class LeaseManager;
+    friend class Lease;
+    // A context that must live until an event. Programs may still name streams of a context with
+    // unfinished work, and destroying the context would destroy them.
+    struct KeptContext {
+        ContextCache::Ref context;
+        std::shared_ptr<EventPool::Event> until;
+    };
+    // Takes over the contexts of an older entry that this one implies. A context that both keep now
+    // waits for this entry's event, so that there is at most one event per context.
+    void absorb(PendingWork& older);
+    // Moves contexts whose work has finished to released. Queries at most one event.
+    void release_finished(const Driver& driver, const RelaxedCapture& relaxed,
+                          std::vector<ContextCache::Ref>& released);
+
+    // Moves all contexts to released.
+    void release_all(std::vector<ContextCache::Ref>& released);
+
+    const std::shared_ptr<EventPool::Event> event_;
+    std::atomic<bool> finished_{false};
+    // Guarded by LeaseManager::mutex_ once the work is registered there, and by Lease::mutex_
+    // before.
+    bool registered_ = false;
+    AtomSet frontier_;                  // atoms on which no newer entry implies this one
+    std::vector<KeptContext> contexts_; // its own context is the first
+    // Entries of other streams that this one implies, because its stream waits for them.
+    std::vector<std::shared_ptr<PendingWork>> implies_;
+};
+
+using PendingWorks = std::vector<std::shared_ptr<PendingWork>>;
+
+// The immutable properties of a lease.
 struct LeaseTerms {
     std::string name;
     bool shared = false;
-    uint32_t own_sm_count = 0;       // of a shared one: SMs that are to be its alone
-    bool require_workqueues = false; // [13.1+] refused where the driver has none
-    std::shared_ptr<const reservations::Record>
-        reservation;           // whose SMs it has; null: any of the device
-    AtomSet reservation_atoms; // those SMs, in the lease's family
+    uint32_t exclusive_sm_count = 0; // of a shared lease: SMs that it does not share
+    bool require_workqueues = false; // [13.1+] fails if the driver has none
+    std::shared_ptr<const reservations::Record> reservation; // null: not limited to a reservation
+    AtomSet reservation_atoms; // the reservation's SMs, in the lease's family
 };
 
-// "decode", with its quotes, or "lease 3" for one without a name: for messages.
+// Returns the name in quotes, or "lease 3" if it is empty. For messages.
 std::string lease_label(uint64_t id, const std::string& name);
 
 class LeaseStream;
 
 class Lease {
   public:
-    const uint64_t id; // never used twice in a process
+    const uint64_t id; // unique in a process
     const LeaseTerms terms;
     Device& device;
     const std::shared_ptr<Family> family;
@@ -47,102 +110,103 @@ class Lease {
     std::string label() const { return lease_label(id, terms.name); }
 
     struct State {
-        Reservationing holding;
+        SmAllocator::Allocation allocation;
         uint64_t changes = 0;
         uint32_t streams = 0;
         bool released = false;
     };
     State state() const;
-    // Tells the publisher how many streams there are, after so many more.
+    // Adds to the number of streams and publishes it.
     void count_streams(int more);
-    // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if it was released, or the device was reset.
+    // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if the lease was released or the device was reset.
     void check_alive() const;
 
     uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
-    // Whether the work of its own streams has finished; those that capture a graph have none.
+    // Returns whether all work of the lease's streams has finished. A stream that captures a graph
+    // has none.
     bool finished();
-    // Waits for that work.
+    // Blocks until that work has finished.
     void synchronize(EventPool& events);
-    // Everything that submits to its streams on behalf of gcx passes here, so that it comes before
-    // or after a change and never in between, where nothing would wait for it.
-    Gate& gate() { return gate_; }
+    // Submissions to the lease's streams hold this shared, and a resize holds it exclusively. So
+    // each submission comes before or after a resize, never in between, where no later work would
+    // wait for it.
+    SubmitLock& submit_lock() { return submit_lock_; }
 
   private:
-    friend class Leases;
+    friend class LeaseManager;
     friend class LeaseStream;
 
-    // Work of a former holder that the streams wait for.
+    // Work of an earlier owner of the SMs, which the streams wait for.
     struct Awaited {
         std::shared_ptr<PendingWork> work;
-        AtomSet atoms; // that both the work and the lease have
-        // Atoms that the lease had together with the work and lost since. Of use only when the
-        // lease is released: what waited for the work then implies it there.
+        AtomSet atoms; // atoms that the work and the lease have in common
+        // Atoms that the lease had in common with the work and has lost. They matter when the lease
+        // is released: the lease's work then implies the awaited work there.
         AtomSet lost;
-        uint64_t since; // placement from which on streams wait for it
+        uint64_t since; // streams wait for it from this placement on
     };
-    // Where a stream is to go that has waited for what was awaited up to a placement.
+    // The context that a stream is to move to.
     struct Target {
         uint64_t placement = 0;
         ContextCache::Ref context;
-        PendingWorks behind; // what its work waits for
+        PendingWorks wait_for; // earlier owners' work that the stream has not waited for
     };
     Target target(ContextCache& cache, uint64_t waited);
-    // The context of a new stream.
-    ContextCache::Ref start(ContextCache& cache);
-    // Ends a deferred change once the gained SMs are free.
+    // Returns the context of a new stream.
+    ContextCache::Ref start_context(ContextCache& cache);
+    // Ends a deferred resize if the gained SMs are free.
     void end_deferral();
-    // Notes what the streams have in flight, as part of left_.
+    // Records unfinished work of the streams in unregistered_.
     void record_work();
-    // Notes work that a stream leaves behind.
-    void leave(std::shared_ptr<PendingWork> work);
-    // The same of a stream that is closed.
-    void leave_closed(const std::shared_ptr<PendingWork>& work,
-                      const std::shared_ptr<PendingWork>& chained_behind);
-    // What a stream of this context waits for before it is closed, so that its work implies that;
-    // null: nothing, unless too many closed streams have unfinished work.
-    std::shared_ptr<PendingWork> to_chain_behind(const GreenContext& context,
-                                                 const RelaxedCapture& relaxed);
-    // Drops what of the work that the streams left has finished, and the contexts that were kept
-    // for it.
+    // Adds work that a stream leaves behind.
+    void add_work(std::shared_ptr<PendingWork> work);
+    // Adds work of a stream that is being closed. chained: the work that it waits for, or null.
+    void add_closed_work(const std::shared_ptr<PendingWork>& work,
+                         const std::shared_ptr<PendingWork>& chained);
+    // Returns work that a stream in this context must wait for before it is closed, so that its own
+    // work implies the other. Returns null unless many closed streams have unfinished work.
+    std::shared_ptr<PendingWork> find_work_to_chain(const GreenContext& context,
+                                                    const RelaxedCapture& relaxed);
+    // Drops finished work of the streams and moves the contexts kept for it to contexts.
     void drop_finished(std::vector<ContextCache::Ref>& contexts);
-    // Unfinished work of closed streams, and some that may have finished.
-    PendingWorks closed();
+    // Returns the work of closed streams that is not known to have finished.
+    PendingWorks closed_work();
 
     void check_unreleased() const;
     ContextKey key(const AtomSet& set) const;
-    // These want the mutex.
+    // These require mutex_.
     void check_alive_locked() const;
     void check_unreleased_locked() const;
 
     Publisher& publisher_;
-    Gate gate_;
-    // Held while streams move and while their work is recorded. Comes before mutex_; never taken
-    // under the mutex of Leases, since the driver is called under it.
-    std::mutex following_;
-    std::vector<LeaseStream*> own_streams_;
+    SubmitLock submit_lock_;
+    // Held while streams move and while their work is recorded.
+    std::mutex streams_mutex_;
+    std::vector<LeaseStream*> streams_;
 
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
-    // Counts the moments from which on streams belong elsewhere: changes, and ends of deferrals.
+    // Counts the moments from which on streams belong elsewhere: resizes and ends of deferred
+    // resizes.
     std::atomic<uint64_t> placement_{0};
-    // Whether the streams stay in stays_ until the SMs of a deferred change are free.
-    std::atomic<bool> deferred_{false};
-    Reservationing holding_;
+    // Whether the streams stay in former_context_ until the SMs of a deferred resize are free.
+    std::atomic<bool> is_deferred_{false};
+    SmAllocator::Allocation allocation_;
     ContextCache::Ref context_;
-    ContextCache::Ref stays_;
+    ContextCache::Ref former_context_;
     std::optional<Workqueue> workqueue_;
-    // Keeps the SMs from other processes until the lease is released, however long the object
-    // lives.
+    // Keeps the SMs from other processes until the lease is released, even if the object lives
+    // longer.
     std::shared_ptr<const reservations::Reservation> reservation_;
     bool released_ = false;
-    uint32_t streams_ = 0;
+    uint32_t stream_count_ = 0;
     std::vector<Awaited> awaited_;
-    std::size_t look_at_ = 0; // in awaited_, which entry is to be asked about next
-    PendingWorks left_;       // what its streams left unfinished, not yet registered
-    PendingWorks closed_;     // unfinished work of closed streams, registered or not
+    std::size_t next_query_ = 0; // index in awaited_ of the next entry to query
+    PendingWorks unregistered_;  // work of the streams that the manager has not registered
+    PendingWorks closed_;        // unfinished work of closed streams, registered or not
 };
 
-// A stream that follows its lease: one native stream after the other.
+// A stream that follows its lease. It is a name for one native stream after another.
 class LeaseStream {
   public:
     LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease, int priority);
@@ -150,47 +214,49 @@ class LeaseStream {
     LeaseStream(const LeaseStream&) = delete;
     LeaseStream& operator=(const LeaseStream&) = delete;
 
-    struct At {
+    struct Target {
         CUstream native = nullptr;
         ContextCache::Ref context;
     };
-    // What somebody wants of it. One that is only asked goes with its lease, but does not wait for
-    // former holders, since nothing of its own would be behind that.
+    // A query moves the stream with its lease but does not make it wait for earlier owners' work,
+    // because it submits nothing that would have to wait.
     enum class Purpose { submit, ask };
-    // Where it is, after it has gone where its lease is now, unless it captures a graph or waits
-    // for the SMs of a deferred change.
-    At at(Purpose purpose);
-    // Gives the native stream up. Throws, and changes nothing, if the driver refuses.
+    // Returns where work of the stream goes. Moves the stream to the lease's current SMs first,
+    // unless it captures a graph or the resize is deferred.
+    Target target(Purpose purpose);
+    // Releases the native stream. Throws, and changes nothing, if the driver refuses.
     void close();
     Lease& lease() const { return *lease_; }
 
   private:
     friend class Lease;
-    // These want the lease's following_.
+    // These require the lease's streams_mutex_.
     void follow(Purpose purpose);
-    void move_to(ContextCache::Ref context, const PendingWorks& behind,
+    void move_to(ContextCache::Ref context, const PendingWorks& wait_for,
                  const RelaxedCapture& relaxed);
-    // Whether its native stream, which may capture, has work in flight.
+    // Returns whether the native stream has work in flight. It may capture a graph.
     bool is_busy() const;
-    // What its native stream, which doesn't capture, has in flight; null if nothing.
-    std::shared_ptr<PendingWork> unfinished(const RelaxedCapture& relaxed);
+    // Records the work in flight of the native stream, which must not capture a graph. Returns null
+    // if there is none.
+    std::shared_ptr<PendingWork> record_unfinished(const RelaxedCapture& relaxed);
     void record_work(const RelaxedCapture& relaxed);
 
     ContextCache& cache_;
     EventPool& events_;
     const std::shared_ptr<Lease> lease_;
     const int priority_;
-    // Names it in pending work. Also gets it its own native streams back: as it comes and goes
-    // between the same contexts, work that waits is in as many native streams as there are
-    // contexts, each of which occupies one of the device's queues, and not in one for each move.
-    const uint64_t number_;
-    // Guarded by the lease's following_.
+    // Identifies the stream in pending work and in StreamCache. A stream that alternates between
+    // contexts thus gets its former native streams back. Each native stream with waiting work
+    // occupies one of the device's queues, and there are then only as many as contexts, not one per
+    // move.
+    const uint64_t id_;
+    // Guarded by the lease's streams_mutex_.
     ContextCache::Ref context_;
     CUstream native_ = nullptr;
-    uint64_t followed_ = 0; // the lease's placement
-    uint64_t waited_ = 0;   // the placement whose former holders' work it has waited for
-    uint64_t uses_ = 0;     // how often it was given out to submit
-    uint64_t recorded_ = 0; // of these, those whose work is recorded
+    uint64_t followed_ = 0;    // the lease's placement that the stream has followed
+    uint64_t waited_ = 0;      // it has waited for earlier owners' work up to this placement
+    uint64_t submissions_ = 0; // how often target() returned it to submit
+    uint64_t recorded_ = 0;    // value of submissions_ when its work was last recorded
 };
 
 } // namespace gcx

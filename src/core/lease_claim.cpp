@@ -21,11 +21,11 @@
 #include <string_view>
 #include <thread>
 
-// The claim is an empty mapping whose name stands in /proc/self/maps, where every copy finds it,
-// however it was linked or loaded, and of whichever version it is: copies share no symbol and no
-// memory that they know of. A forked child doesn't have the mapping, and closing all descriptors
-// leaves it. The name says where in memory the copy's code is, and that says which file it is of.
-// Other versions of gcx read it too, so that it must not change.
+// The claim is an empty mapping whose name is in /proc/self/maps. Every copy of gcx finds it there,
+// however it was linked or loaded and whatever its version; copies have no symbol or memory in
+// common. A forked child does not have the mapping, and closing all descriptors leaves it in place.
+// The name contains an address in the copy's code, which tells the copy's file. Other versions of
+// gcx read it too, so it must not change.
 
 namespace gcx {
 namespace {
@@ -33,12 +33,12 @@ namespace {
 constexpr char kClaimName[] = "gcx-leases-";
 constexpr std::string_view kClaimMapsName = "/memfd:gcx-leases-";
 constexpr std::size_t kClaimBytes = 1; // the kernel maps a page
-// Two copies that claim at the same time see each other, and both try again.
+// If two copies claim at the same time, both see the other and try again.
 constexpr int kClaimTries = 5;
 constexpr unsigned kLongestClaimPauseUs = 8000;
 
 constinit std::mutex claiming;
-constinit std::atomic<void*> claim{nullptr}; // the mapping; null: this copy has no claim
+constinit std::atomic<void*> claim{nullptr}; // the mapping; null: not claimed
 constinit std::atomic<bool> unwatched{false};
 
 const char claim_anchor = 0;
@@ -49,7 +49,8 @@ struct Mapping {
     std::string path;
 };
 
-// Calls visit with each mapping of the process until it returns true. False: they can't be read.
+// Calls visit with each mapping of the process until it returns true. Returns false if they cannot
+// be read.
 template <class Visit>
 bool visit_mappings(const Visit& visit) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/maps", "re"),
@@ -90,8 +91,8 @@ std::string file_at(uintptr_t address) {
     return found.empty() ? "a copy that was unloaded since" : found;
 }
 
-// What another copy's claim is named after its prefix; "": there is none. Nothing: this can't be
-// found out.
+// Returns the suffix of another copy's claim, "" if there is none, or nothing if this cannot be
+// determined.
 std::optional<std::string> find_other_claim(const void* own) {
     std::string found;
     const bool known = visit_mappings([&](const Mapping& mapping) {
@@ -120,13 +121,12 @@ void* map_claim() {
     return mapping;
 }
 
-// Without memfd_create or /proc, as in some sandboxes, copies don't find each other.
+// In sandboxes without memfd_create or /proc, copies do not find each other.
 void warn_unwatched() {
     if (!unwatched.exchange(true))
-        log::write(
-            GCX_LOG_WARNING,
-            "this system has no memfd_create or no /proc/self/maps, so that a second copy of "
-            "gcx in this process would not be noticed, and would give out the same SMs");
+        log::write(GCX_LOG_WARNING,
+                   "this system has no memfd_create or no /proc/self/maps, so a second copy of gcx "
+                   "in this process would not be noticed and would assign the same SMs");
 }
 
 } // namespace
@@ -159,8 +159,8 @@ void claim_leases() {
             std::chrono::microseconds(std::random_device{}() % kLongestClaimPauseUs));
     }
     fail(GCX_ERROR_NOT_PERMITTED,
-         format("this process has two copies of gcx, and each would give out the same SMs: %s "
-                "acquires leases already, and this copy is %s; link and load one of them only, or "
+         format("this process has two copies of gcx, and each would assign the same SMs: %s "
+                "acquires leases already, and this copy is %s; link and load only one of them, or "
                 "acquire all leases through the first",
                 file_at(std::strtoull(other.c_str(), nullptr, 16)).c_str(),
                 file_at(reinterpret_cast<uintptr_t>(&claim_anchor)).c_str()));

@@ -14,10 +14,11 @@ enum Word : std::size_t { kCheck, kKind, kFamily, kWorkqueue, kSource, kSet, kUs
 static_assert(AtomSet::kWords == 8 && kUsed <= kWords);
 static_assert(sizeof gcx_resource::opaque == kWords * sizeof(uint64_t));
 
-// In the structured family the set's words up to its last atom stand here, then the requests.
+// A structured resource stores the words of its set here, up to the last atom, and then its
+// requests.
 constexpr std::size_t kStructured = kWorkqueue;
-// In the word of the family, beside it: how many words the set has, and how many bytes the
-// requests; 0 of the latter: a number follows.
+// The family's word also has the number of set words, and the number of request bytes. If the
+// latter is 0, the number of remembered requests follows.
 constexpr unsigned kSetWordsShift = 8;
 constexpr unsigned kBytesShift = 16;
 
@@ -33,7 +34,7 @@ uint32_t low_of(uint64_t word) {
     return static_cast<uint32_t>(word);
 }
 
-// Random in each process, so that a value of another one is not taken for one of ours.
+// Random in each process, so that values of other processes are refused.
 uint64_t process_secret() {
     static const uint64_t secret = [] {
         std::random_device random;
@@ -42,8 +43,7 @@ uint64_t process_secret() {
     return secret;
 }
 
-// Guards against damage and forgery by mistake, not by an adversary: a multiply-xorshift over
-// the words.
+// Detects damage and accidental forgery, not attacks: a multiply-xorshift over the words.
 uint64_t check_word(const gcx_resource& resource) {
     uint64_t hash = process_secret();
     for (std::size_t i = kCheck + 1; i < kWords; i++) {
@@ -102,8 +102,9 @@ gcx_resource seal(const ResourceWords& words) {
         seal_structured(words, resource);
         break;
     case GCX_SM_FAMILY_FOREIGN:
-        resource.opaque[kSet] = pack(words.foreign.sm_count, words.foreign.min_partition_size);
-        resource.opaque[kSet + 1] = pack(words.foreign.coscheduled_alignment, words.foreign.flags);
+        resource.opaque[kSet] = pack(words.external.sm_count, words.external.min_partition_size);
+        resource.opaque[kSet + 1] =
+            pack(words.external.coscheduled_alignment, words.external.flags);
         break;
     default:
         resource.opaque[kWorkqueue] =
@@ -127,7 +128,7 @@ ResourceWords unseal(const gcx_resource* resource) {
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              "the resource is not one that gcx made in this process, or was changed since");
     ResourceWords words;
-    // One of the enumerators: the check word says that seal() wrote it.
+    // Valid enumerators, because the check word proves that seal() wrote them.
     words.type =
         static_cast<gcx_resource_type>( // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
             resource->opaque[kKind] >> 32);
@@ -142,7 +143,7 @@ ResourceWords unseal(const gcx_resource* resource) {
     case GCX_SM_FAMILY_FOREIGN: {
         const uint64_t counts = resource->opaque[kSet];
         const uint64_t rest = resource->opaque[kSet + 1];
-        words.foreign = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
+        words.external = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
         break;
     }
     default:

@@ -1,4 +1,4 @@
-// gcx_resource, read and written: the value that travels outside, and what it stands for inside.
+// gcx_resource values: how they are sealed and read.
 #pragma once
 
 #include "core/atom_set.hpp"
@@ -19,42 +19,42 @@ struct SmResource {
     AtomSet set;
 };
 
-// The SMs of a green context that gcx did not make: their number is known, their atoms are not.
-struct ForeignSms {
+// The SMs of a green context that gcx did not make. Their number is known, their atoms are not.
+struct ExternalSms {
     uint32_t sm_count = 0;
     uint32_t min_partition_size = 0;
     uint32_t coscheduled_alignment = 0;
     uint32_t flags = 0;
 };
 
-// A workqueue: the configuration, or the pre-existing one of a context.
+// A workqueue: a configuration, or the queue of a context.
 struct Workqueue {
     gcx_workqueue_scope scope = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
     uint32_t concurrency_limit = 0;
-    uint64_t queue = 0; // as the cache of contexts numbers those that there are; 0: a configuration
+    uint64_t queue = 0; // the context cache's number of the queue; 0: a configuration
     auto operator<=>(const Workqueue&) const = default;
 };
 
-// What a gcx_resource says, before it was looked up in the library that runs.
+// The content of a gcx_resource, before its device and family are looked up.
 struct ResourceWords {
     gcx_resource_type type = GCX_RESOURCE_SM;
     int32_t device = 0;
     gcx_sm_family family = GCX_SM_FAMILY_NONE;
     AtomSet set;
-    // Of the structured family: the split's requests, as pack_requests gives them, or if there is
-    // no room for those, empty and the number under which the device remembers them.
+    // Of a structured resource: the packed requests of its split. If they do not fit, they are
+    // empty and the device remembers them under a number.
     std::string requests;
     uint64_t remembered = 0;
-    ForeignSms foreign; // of the foreign family, instead of a set
+    ExternalSms external; // of GCX_SM_FAMILY_FOREIGN, instead of a set
     Workqueue workqueue;
 };
 
-// How many bytes of requests a resource has room for beside a set.
+// Returns how many bytes of packed requests fit into a resource with this set.
 std::size_t room_for_requests(const AtomSet& set);
 
 gcx_resource seal(const ResourceWords& words);
 
-// Throws for what seal() of this process did not make.
+// Throws if seal() of this process did not make the resource.
 ResourceWords unseal(const gcx_resource* resource);
 
 } // namespace gcx

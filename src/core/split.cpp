@@ -1,12 +1,389 @@
 #include "core/split.hpp"
 
 #include "base/error.hpp"
-#include "core/structured.hpp"
+#include "core/lease_manager.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 namespace gcx {
+
+namespace {
+
+// The share of one group.
+struct Share {
+    uint32_t units = 0;
+    bool remainder = false;
+};
+
+class SplitPlanner {
+  public:
+    SplitPlanner(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
+                 bool exact, const char* where)
+        : shape_(shape), input_(input), counts_(counts), exact_(exact), where_(where),
+          has_remainder_(shape.remainder_size != 0 && input.contains(shape.unit_count)),
+          units_(static_cast<uint32_t>(input.count()) - (has_remainder_ ? 1 : 0)) {}
+
+    std::optional<SplitPlan> run() const {
+        if (more_groups_than_atoms())
+            return std::nullopt;
+        std::optional<std::vector<Share>> shares = counted_shares();
+        if (!shares || (exact_ && first_rounded(*shares)))
+            return std::nullopt;
+        share_the_rest(*shares);
+        return assign_atoms(*shares);
+    }
+
+    // Explains why run() returns nothing.
+    std::string problem() const {
+        if (more_groups_than_atoms())
+            return too_many_groups();
+        if (const auto shares = counted_shares())
+            return rounding_problem(*shares);
+        const std::vector<Share> with = shares_with(best_remainder_group());
+        if (std::min(units_of(with), units_of(shares_with(std::nullopt))) > units_)
+            return size_problem();
+        return rest_problem(with);
+    }
+
+  private:
+    uint64_t sms(const Share& share) const {
+        return uint64_t{share.units} * shape_.unit_size +
+               (share.remainder ? shape_.remainder_size : 0);
+    }
+    // Returns the smallest share with at least count SMs, with or without the remainder atom.
+    Share share_for(uint32_t count, bool remainder) const {
+        if (count == kRest)
+            return {};
+        const uint32_t rest = remainder ? count - std::min(count, shape_.remainder_size) : count;
+        return {rest / shape_.unit_size + (rest % shape_.unit_size != 0 ? 1 : 0), remainder};
+    }
+    bool is_exact(uint32_t count, bool remainder) const {
+        return sms(share_for(count, remainder)) == count;
+    }
+
+    // What a group gains by the remainder atom: unit atoms that it leaves to others, and the change
+    // in the number of counts that are met exactly. The more unit atoms, the fewer SMs exceed the
+    // counts, so the greatest gain is the best by the rules at gcx_sm_split.
+    struct Gain {
+        uint32_t units;
+        int exact;
+        auto operator<=>(const Gain&) const = default;
+    };
+    Gain gain_of(uint32_t count) const {
+        return {share_for(count, false).units - share_for(count, true).units,
+                int{is_exact(count, true)} - int{is_exact(count, false)}};
+    }
+
+    // Returns the group that gains most from the remainder atom, the first of several.
+    std::optional<std::size_t> best_remainder_group() const {
+        std::optional<std::size_t> best;
+        for (std::size_t i = 0; has_remainder_ && i < counts_.size(); i++) {
+            if (counts_[i] != kRest && (!best || gain_of(counts_[i]) > gain_of(counts_[*best])))
+                best = i;
+        }
+        return best;
+    }
+
+    std::vector<Share> shares_with(std::optional<std::size_t> remainder_group) const {
+        std::vector<Share> shares;
+        shares.reserve(counts_.size());
+        for (std::size_t i = 0; i < counts_.size(); i++)
+            shares.push_back(share_for(counts_[i], remainder_group == i));
+        return shares;
+    }
+
+    uint64_t units_of(const std::vector<Share>& shares) const {
+        uint64_t units = 0;
+        for (const Share& share : shares)
+            units += share.units;
+        return units;
+    }
+
+    std::size_t rest_groups() const {
+        return static_cast<std::size_t>(std::count(counts_.begin(), counts_.end(), kRest));
+    }
+
+    // Returns the number of atoms that groups of kRest can share.
+    uint64_t atoms_left(const std::vector<Share>& shares) const {
+        const bool remainder_given =
+            std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.remainder; });
+        return units_ - units_of(shares) + (has_remainder_ && !remainder_given ? 1 : 0);
+    }
+
+    bool fits(const std::vector<Share>& shares) const {
+        return units_of(shares) <= units_ && atoms_left(shares) >= rest_groups();
+    }
+
+    // What the rules at gcx_sm_split compare; smaller is better.
+    struct Cost {
+        uint64_t given = 0;
+        std::size_t rounded = 0;
+        auto operator<=>(const Cost&) const = default;
+    };
+    Cost cost_of(const std::vector<Share>& shares) const {
+        Cost cost;
+        for (std::size_t i = 0; i < shares.size(); i++) {
+            if (counts_[i] == kRest)
+                continue;
+            cost.given += sms(shares[i]);
+            cost.rounded += sms(shares[i]) == counts_[i] ? 0 : 1;
+        }
+        return cost;
+    }
+
+    // No group saves more unit atoms with the remainder atom than the best one. So if that does not
+    // fit, none does. If both plans cost the same, the remainder atom stays with the rest. Returns
+    // nothing if the counts do not fit.
+    std::optional<std::vector<Share>> counted_shares() const {
+        std::vector<Share> without = shares_with(std::nullopt);
+        std::vector<Share> with = shares_with(best_remainder_group());
+        if (fits(without) && !(fits(with) && cost_of(with) < cost_of(without)))
+            return without;
+        if (fits(with))
+            return with;
+        return std::nullopt;
+    }
+
+    // Each group has at least one atom.
+    bool more_groups_than_atoms() const {
+        return counts_.size() > input_.count() && counts_.size() > 1;
+    }
+
+    std::string too_many_groups() const {
+        return format("asked for %zu groups; %s has %s, and each group needs at least one",
+                      counts_.size(), where_, describe_atoms().c_str());
+    }
+
+    // "15 atoms of 8 SMs and one of 12"
+    std::string describe_atoms() const {
+        if (units_ == 0)
+            return has_remainder_ ? format("one atom of %u SMs", shape_.remainder_size)
+                                  : "no atoms";
+        return format("%u %s of %u SMs", units_, units_ == 1 ? "atom" : "atoms", shape_.unit_size) +
+               (has_remainder_ ? format(" and one of %u", shape_.remainder_size) : "");
+    }
+
+    // "8 + 16 + 24", of the groups with a count
+    template <class CountOf>
+    std::string list(CountOf count_of) const {
+        constexpr int kMost = 16; // more would be cut off at the end of the message
+        std::string text;
+        int listed = 0;
+        for (std::size_t i = 0; i < counts_.size() && listed <= kMost; i++) {
+            if (counts_[i] == kRest)
+                continue;
+            text += listed == 0 ? "" : " + ";
+            text += listed == kMost ? "..." : format("%llu", count_of(i));
+            listed++;
+        }
+        return text;
+    }
+
+    std::string list_sms(const std::vector<Share>& shares) const {
+        return list([&](std::size_t i) { return static_cast<unsigned long long>(sms(shares[i])); });
+    }
+
+    // Returns the first group whose count was rounded.
+    std::optional<std::size_t> first_rounded(const std::vector<Share>& shares) const {
+        for (std::size_t i = 0; i < counts_.size(); i++) {
+            if (counts_[i] != kRest && sms(shares[i]) != counts_[i])
+                return i;
+        }
+        return std::nullopt;
+    }
+
+    std::string rounding_problem(const std::vector<Share>& shares) const {
+        const std::size_t i = first_rounded(shares).value_or(0);
+        return format("group %zu: %u SMs can't be given exactly%s on %s, which has %s; %s can", i,
+                      counts_[i], counts_.size() == 1 ? "" : " next to the other groups", where_,
+                      describe_atoms().c_str(), list_sms(shares).c_str());
+    }
+
+    std::string size_problem() const {
+        const std::vector<Share> shares = shares_with(std::nullopt);
+        const std::string requested =
+            list([&](std::size_t i) { return static_cast<unsigned long long>(counts_[i]); });
+        std::string rounded = list_sms(shares);
+        const uint64_t total = units_of(shares) * shape_.unit_size;
+        if (counts_.size() - rest_groups() > 1)
+            rounded += format(" = %llu", static_cast<unsigned long long>(total));
+        const uint32_t available = shape_.sm_count(input_);
+        return format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u",
+                      requested.c_str(), shape_.unit_size, rounded.c_str(), where_, available) +
+               (total <= available ? ", in " + describe_atoms() : "");
+    }
+
+    std::string rest_problem(const std::vector<Share>& shares) const {
+        const std::size_t groups = rest_groups();
+        const uint64_t atoms = atoms_left(shares);
+        const auto first = std::find(counts_.begin(), counts_.end(), kRest) - counts_.begin();
+        if (atoms == 0)
+            return format("group %td requests what the others leave of %s, but no SMs are left",
+                          first, where_);
+        return format("%zu groups request what the others leave of %s, but that is %llu %s, and "
+                      "each group needs at least one",
+                      groups, where_, static_cast<unsigned long long>(atoms),
+                      atoms == 1 ? "atom" : "atoms");
+    }
+
+    // Divides the rest among the groups of kRest: each atom goes to the group with the fewest SMs,
+    // the first of several. The last group gets the remainder atom.
+    void share_the_rest(std::vector<Share>& shares) const {
+        std::vector<std::size_t> sharers;
+        uint32_t units = units_;
+        bool remainder = has_remainder_;
+        for (std::size_t i = 0; i < shares.size(); i++) {
+            if (counts_[i] == kRest)
+                sharers.push_back(i);
+            units -= shares[i].units;
+            remainder = remainder && !shares[i].remainder;
+        }
+        if (sharers.empty())
+            return;
+        shares[sharers.back()].remainder = remainder;
+        const auto has_less = [&](std::size_t a, std::size_t b) {
+            return sms(shares[a]) < sms(shares[b]);
+        };
+        for (; units != 0; units--)
+            shares[*std::min_element(sharers.begin(), sharers.end(), has_less)].units++;
+    }
+
+    // Groups take atoms from the front in order, so that a larger group contains a smaller one of
+    // another split. The group with the remainder atom takes from the back, because a set that runs
+    // up to the last atom is what a direct split leaves: see Family::native_resources.
+    SplitPlan assign_atoms(const std::vector<Share>& shares) const {
+        std::vector<std::size_t> atoms;
+        atoms.reserve(input_.count());
+        input_.for_each([&](std::size_t atom) {
+            if (!shape_.is_remainder(atom))
+                atoms.push_back(atom);
+        });
+        SplitPlan plan;
+        plan.groups.resize(shares.size());
+        std::size_t front = 0;
+        std::size_t back = atoms.size();
+        for (std::size_t i = 0; i < shares.size(); i++) {
+            for (uint32_t n = 0; n < shares[i].units; n++)
+                plan.groups[i].add(shares[i].remainder ? atoms[--back] : atoms[front++]);
+            if (shares[i].remainder)
+                plan.groups[i].add(shape_.unit_count);
+        }
+        plan.remainder = input_;
+        for (const AtomSet& group : plan.groups)
+            plan.remainder = plan.remainder - group;
+        return plan;
+    }
+
+    const AtomShape& shape_;
+    const AtomSet& input_;
+    std::span<const uint32_t> counts_;
+    bool exact_;
+    const char* where_;
+    bool has_remainder_;
+    uint32_t units_;
+};
+
+} // namespace
+
+SplitPlan plan_split(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
+                     bool exact, const char* where) {
+    const SplitPlanner planner(shape, input, counts, exact, where);
+    auto plan = planner.run();
+    if (!plan)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, planner.problem());
+    return std::move(*plan);
+}
+
+std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& input,
+                                         std::span<const uint32_t> counts) {
+    return SplitPlanner(shape, input, counts, false, "").run();
+}
+
+std::string split_problem(const AtomShape& shape, const AtomSet& input,
+                          std::span<const uint32_t> counts, const char* where) {
+    const SplitPlanner planner(shape, input, counts, false, where);
+    return planner.run() ? "" : planner.problem();
+}
+
+namespace {
+
+using Request = cu::SmGroupParams;
+
+constexpr uint32_t Request::* kFields[] = {&Request::sm_count, &Request::coscheduled_sm_count,
+                                           &Request::preferred_coscheduled_sm_count,
+                                           &Request::flags, &Request::locality_domain_id};
+
+bool equal(const Request& a, const Request& b) {
+    return std::all_of(std::begin(kFields), std::end(kFields),
+                       [&](auto field) { return a.*field == b.*field; });
+}
+
+// Seven bits per byte, lowest first. The eighth is set if more bytes follow.
+void put(std::string& bytes, uint64_t number) {
+    for (; number >= 0x80; number >>= 7)
+        bytes += static_cast<char>((number & 0x7f) | 0x80);
+    bytes += static_cast<char>(number);
+}
+
+class Reader {
+  public:
+    explicit Reader(const std::string& bytes) : bytes_(bytes) {}
+    bool done() const { return position_ == bytes_.size(); }
+    uint64_t number() {
+        uint64_t number = 0;
+        for (unsigned shift = 0;; shift += 7) {
+            const auto byte = static_cast<unsigned char>(bytes_.at(position_++));
+            number |= uint64_t{byte & 0x7fU} << shift;
+            if (byte < 0x80)
+                return number;
+        }
+    }
+
+  private:
+    const std::string& bytes_;
+    std::size_t position_ = 0;
+};
+
+} // namespace
+
+std::string pack_requests(std::span<const Request> requests) {
+    std::string bytes;
+    for (std::size_t i = 0; i < requests.size();) {
+        std::size_t end = i + 1;
+        while (end < requests.size() && equal(requests[i], requests[end]))
+            end++;
+        unsigned present = 0;
+        for (std::size_t f = 0; f < std::size(kFields); f++)
+            present |= requests[i].*kFields[f] != 0 ? 1U << f : 0U;
+        // One byte holds both for up to three repetitions.
+        put(bytes, uint64_t{end - i} << std::size(kFields) | present);
+        for (const auto field : kFields) {
+            if (requests[i].*field != 0)
+                put(bytes, requests[i].*field);
+        }
+        i = end;
+    }
+    return bytes;
+}
+
+std::vector<Request> unpack_requests(const std::string& packed) {
+    std::vector<Request> requests;
+    Reader reader(packed);
+    while (!reader.done()) {
+        const uint64_t head = reader.number();
+        Request request{};
+        for (std::size_t f = 0; f < std::size(kFields); f++) {
+            if ((head >> f & 1) != 0)
+                request.*kFields[f] = static_cast<uint32_t>(reader.number());
+        }
+        requests.insert(requests.end(), head >> std::size(kFields), request);
+    }
+    return requests;
+}
+
 namespace {
 
 constexpr uint32_t kFamilyFlags =
@@ -63,8 +440,8 @@ gcx_sm_family family_for(const SmResource& input, uint32_t flags) {
     return input.family->kind();
 }
 
-SplitResult in_family(const SmResource& input, const std::shared_ptr<Family>& family,
-                      const std::vector<AtomSet>& groups, const AtomSet& remainder) {
+SplitResult make_result(const SmResource& input, const std::shared_ptr<Family>& family,
+                        const std::vector<AtomSet>& groups, const AtomSet& remainder) {
     SplitResult result;
     result.groups.reserve(groups.size());
     for (const AtomSet& group : groups)
@@ -73,7 +450,7 @@ SplitResult in_family(const SmResource& input, const std::shared_ptr<Family>& fa
     return result;
 }
 
-// The atoms of a family that hold SMs which all partitions of the process share.
+// Returns the atoms with SMs that all partitions of the process share.
 AtomSet shared_atoms(Device& device, const Family& family) {
     AtomSet atoms;
     if (!device.may_share_sms())
@@ -104,7 +481,7 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
                              uint32_t flags) {
     Device& device = *input.device;
     const Driver& driver = device.driver();
-    // The newest that is needed is told first, so that one new driver will do.
+    // The newest requirement is reported first, so that one driver update is enough.
     if (std::any_of(requests.begin(), requests.end(), is_in_domain))
         driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
     driver.require(GCX_CAPABILITY_STRUCTURED_SPLIT,
@@ -135,27 +512,27 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
         static_assert(sizeof group == sizeof request);
         std::memcpy(&group, &request, sizeof group);
         if (group.sm_count == kRest)
-            group.sm_count = 0; // the driver's word for it
+            group.sm_count = 0; // how the driver spells it
         groups.push_back(group);
     }
     const std::shared_ptr<Family> family = device.structured_family(pack_requests(groups));
     std::vector<AtomSet> sets(requests.size());
     for (std::size_t i = 0; i < sets.size(); i++)
         sets[i].add(i);
-    return in_family(input, family, sets, family->all() - AtomSet::first(sets.size()));
+    return make_result(input, family, sets, family->all() - AtomSet::first(sets.size()));
 }
 
 } // namespace
 
-SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_sm_request> requests,
-                  uint32_t flags) {
+SplitResult split(LeaseManager& leases, const SmResource& input,
+                  std::span<const gcx_sm_request> requests, uint32_t flags) {
     check_requests(requests, flags);
     const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
     const uint32_t by_count = flags & (GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED);
     if (structured && by_count != 0)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("%s is for splits by sm_count alone: which SMs a structured split gives is the "
-                    "driver's to choose",
+             format("%s applies only to splits by sm_count; the driver chooses the SMs of a "
+                    "structured split",
                     (by_count & GCX_SPLIT_EXCLUDE_LEASED) != 0 ? "GCX_SPLIT_EXCLUDE_LEASED"
                                                                : "GCX_SPLIT_EXCLUDE_SHARED"));
     if (structured)
@@ -168,10 +545,9 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
     if (kind != input.family->kind()) {
         if (!whole)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format(
-                     "a resource of the %s family can't be split as %s: their atoms are different "
-                     "SMs. Split the whole device so",
-                     family_name(input.family->kind()), family_name(kind)));
+                 format("a resource of the %s family can't be split as %s: their atoms are "
+                        "different SMs; split the whole device instead",
+                        family_name(input.family->kind()), family_name(kind)));
         from.family = device.family(kind);
         from.set = from.family->all();
     }
@@ -186,16 +562,16 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
         counts.push_back(request.sm_count);
     std::string where = whole ? device.label() : "this resource of " + device.label();
     if ((flags & GCX_SPLIT_EXCLUDE_LEASED) != 0) {
-        from.set = from.set - leases.held(device, from.family);
+        from.set = from.set - leases.leased_atoms(device, from.family);
         where = "what no lease has of " + where;
     }
     if ((flags & GCX_SPLIT_EXCLUDE_SHARED) != 0) {
         from.set = from.set - shared_atoms(device, *from.family);
         where += " without the atom of the shared SMs";
     }
-    const Plan plan = make_plan(from.family->shape(), from.set, counts,
-                                (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
-    return in_family(from, from.family, plan.groups, plan.remainder);
+    const SplitPlan plan = plan_split(from.family->shape(), from.set, counts,
+                                      (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
+    return make_result(from, from.family, plan.groups, plan.remainder);
 }
 
 } // namespace gcx

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/planner.hpp"
+#include "core/split.hpp"
 #include "ipc/reservation_list.hpp"
 
 #include <sys/mman.h>
@@ -106,9 +106,9 @@ std::string problem_of_row(const Row& row, const Head& head) {
     if ((row.flags & ~GCX_LEASE_SHARED) != 0 || row.waits > 1 || !is_terminated(row.name))
         return "flags or a name out of range";
     if (row.unit_count >= AtomSet::kCapacity || row.unit_size > GCX_MAX_SMS ||
-        row.odd_size > GCX_MAX_SMS)
+        row.remainder_size > GCX_MAX_SMS)
         return "impossible atoms";
-    const AtomShape shape{row.unit_count, row.unit_size, row.odd_size};
+    const AtomShape shape{row.unit_count, row.unit_size, row.remainder_size};
     const AtomSet own = AtomSet::of_words(row.own);
     const AtomSet shared = AtomSet::of_words(row.shared);
     if (!((own | shared) - shape.all()).empty() || !(own & shared).empty() ||

@@ -60,7 +60,7 @@ struct Row {
     // The sizes of the family's atoms.
     uint32_t unit_count;
     uint32_t unit_size;
-    uint32_t odd_size;
+    uint32_t remainder_size;
     uint64_t own[AtomSet::kWords];
     uint64_t shared[AtomSet::kWords];
     char name[GCX_MAX_LEASE_NAME];

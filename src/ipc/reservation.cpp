@@ -4,7 +4,7 @@
 #include "base/log.hpp"
 #include "core/cancel_list.hpp"
 #include "core/device.hpp"
-#include "core/ledger.hpp"
+#include "core/sm_allocator.hpp"
 #include "driver/driver.hpp"
 #include "ipc/lock_dir.hpp"
 #include "ipc/reservation_list.hpp"
@@ -238,7 +238,7 @@ class Acquisition final : private CancelList::Wait {
         record_.device_sm_count = device_.sm_count();
         record_.unit_count = shape.unit_count;
         record_.unit_size = shape.unit_size;
-        record_.remainder_size = shape.odd_size;
+        record_.remainder_size = shape.remainder_size;
         record_.mps = static_cast<uint32_t>(mps.state);
         record_.mps_thread_percentage = mps.thread_percentage;
         record_.inherit = (request_.flags & GCX_RESERVATION_INHERIT) != 0 ? 1 : 0;
@@ -355,7 +355,7 @@ class Acquisition final : private CancelList::Wait {
             Record mine = record_;
             const AtomShape& shape = family->shape();
             std::tie(mine.family, mine.unit_count, mine.unit_size, mine.remainder_size) =
-                std::tuple(other.family, shape.unit_count, shape.unit_size, shape.odd_size);
+                std::tuple(other.family, shape.unit_count, shape.unit_size, shape.remainder_size);
             if (same_atoms(mine, other))
                 return atoms_meeting(*family_, *family, other.set());
         } catch (const Error& error) {
@@ -366,13 +366,13 @@ class Acquisition final : private CancelList::Wait {
     }
 
     std::optional<AtomSet> plan_within(const AtomSet& usable) const {
-        const Ledger ledger(family_->shape(), [&](const AtomSet& set) {
-            return family_->can_realise(set) &&
+        const SmAllocator allocator(family_->shape(), [&](const AtomSet& set) {
+            return family_->can_make_context(set) &&
                    (request_.can_realise == nullptr || request_.can_realise(set));
         });
-        const Wish wish{1, request_.sm_count, request_.min_sm_count, false, 0};
-        const auto planned = ledger.plan({&wish, 1}, usable);
-        return planned ? std::optional(planned->front().own) : std::nullopt;
+        const SmAllocator::Request wanted{1, request_.sm_count, request_.min_sm_count, false, 0};
+        const auto planned = allocator.plan({&wanted, 1}, usable);
+        return planned ? std::optional(planned->front().exclusive) : std::nullopt;
     }
 
     // Returns what the request gets if it is the first in the queue; nothing if it has to wait.
@@ -590,7 +590,7 @@ SmResource resource_of(Device& device, const Record& record) {
                     device.label().c_str()));
     if (record.driver_version != device.driver().version() ||
         record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
-        record.unit_size != shape.unit_size || record.remainder_size != shape.odd_size) {
+        record.unit_size != shape.unit_size || record.remainder_size != shape.remainder_size) {
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("the reservation was taken where %s has %u SMs, the %s family %u atoms of %u, "
                     "and the driver is %s; here it has %u SMs, %u atoms of %u, and the driver is "

@@ -1,7 +1,7 @@
 // The record in a reservation's file: its format, its validation and its file name.
 #pragma once
 
-#include "core/planner.hpp"
+#include "core/atom_set.hpp"
 
 #include <gcx.h>
 

@@ -1,9 +1,7 @@
 #include "probe/probe.hpp"
 
 #include "base/log.hpp"
-#include "core/capture.hpp"
-#include "core/give_back.hpp"
-#include "core/scoped_current.hpp"
+#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -74,7 +72,7 @@ class Counts {
     }
     ~Counts() {
         const CUresult result =
-            give_back([&] { return driver_.cuMemFreeAsync(pointer_, stream_); });
+            retry_once([&] { return driver_.cuMemFreeAsync(pointer_, stream_); });
         if (result == CUDA_SUCCESS)
             driver_.cuStreamSynchronize(stream_); // returns the memory to the device
         else
@@ -114,7 +112,7 @@ struct Code {
 };
 
 uint32_t size_of(const AtomShape& shape, std::size_t atom) {
-    return shape.is_odd(static_cast<uint32_t>(atom)) ? shape.odd_size : shape.unit_size;
+    return shape.is_remainder(static_cast<uint32_t>(atom)) ? shape.remainder_size : shape.unit_size;
 }
 
 // Shared SMs are seen in every set. They belong to the atom that lacks as many SMs.
@@ -230,15 +228,15 @@ Probe::Seen Probe::stream_sms(ContextCache& cache, Device& device, EventPool& ev
 
 std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device, EventPool& events,
                                              Stream& stream) {
-    const Stream::Place place = stream.place(Stream::Purpose::ask);
-    refuse_capturing(place.native);
-    const uint32_t expected = stream.sm_count(place);
+    const Stream::Target target = stream.target(Stream::Purpose::ask);
+    refuse_capturing(target.native);
+    const uint32_t expected = stream.sm_count(target);
     const RelaxedCapture relaxed(driver_);
     const CUkernel probe = kernel();
-    const ScopedCurrent current(driver_, place.context);
+    const ScopedCurrent current(driver_, target.context);
     // Allocate and copy in another stream of the context: a resize may detach the stream itself,
     // and pass it on to others, before that is done.
-    TemporaryStream helper(cache, *place.green);
+    TemporaryStream helper(cache, *target.green);
     const Counts counts(driver_, helper.native());
     GCX_CALL(driver_, cuMemsetD32Async, counts.pointer(), 0, GCX_MAX_SMS, helper.native());
     const EventPool::Event ready = events.take();
@@ -249,10 +247,10 @@ std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device
         const EventPool::Event done = events.take();
         CUresult result = CUDA_SUCCESS;
         {
-            Gate* gates[] = {stream.gate()};
-            const Gate::Passes pass(gates);
-            const Stream::Place now = stream.place();
-            if (now.green != place.green)
+            SubmitLock* locks[] = {stream.submit_lock()};
+            const SubmitLock::Shared pass(locks);
+            const Stream::Target now = stream.target();
+            if (now.green != target.green)
                 return std::nullopt;
             refuse_capturing(now.native);
             GCX_CALL(driver_, cuStreamWaitEvent, now.native, ready.native(), CU_EVENT_WAIT_DEFAULT);
@@ -366,10 +364,10 @@ SmMap Probe::read_map(ContextCache& cache, Device& device, const std::shared_ptr
     std::vector<uint32_t> number(GCX_MAX_SMS, 0);
     bool shares = !device.shared_sms().empty();
     const auto probe_set = [&](const AtomSet& set) {
-        ContextCache::Ref context = cache.make_for_once({&device, family, set, std::nullopt});
+        ContextCache::Ref context = cache.make_uncached({&device, family, set, std::nullopt});
         Stream stream(cache, *context, 0);
         std::vector<uint32_t> seen =
-            sms_of(context->native, stream.place().native, context->sm_count());
+            sms_of(context->native, stream.target().native, context->sm_count());
         stream.close();
         shares = shares || seen.size() > context->sm_count();
         return seen;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/device.hpp"
-#include "core/objects.hpp"
+#include "core/stream.hpp"
 
 #include <condition_variable>
 #include <mutex>

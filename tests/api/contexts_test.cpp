@@ -260,7 +260,7 @@ void remainder_atom_needs_the_last_atoms() {
     const gcx_resource both[] = {first, odd};
     gcx_context context = nullptr;
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
-    CHECK(message_has("odd atom") && context == nullptr);
+    CHECK(message_has("remainder atom") && context == nullptr);
 }
 
 void workqueue_ends_with_its_last_context() {

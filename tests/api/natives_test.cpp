@@ -224,8 +224,8 @@ void no_time_says_why() {
         CHECK_EQ(milliseconds, 5.0F);
     };
     constexpr gcx_result kNoTime = GCX_ERROR_INVALID_HANDLE;
-    refuse(timed, plain, kNoTime, "end takes no times: it was made without GCX_EVENT_TIMING");
-    refuse(plain, timed, kNoTime, "start takes no times");
+    refuse(timed, plain, kNoTime, "end records no times: it was made without GCX_EVENT_TIMING");
+    refuse(plain, timed, kNoTime, "start records no times");
     refuse(timed, fresh, kNoTime, "end was never recorded");
     refuse(fresh, timed, kNoTime, "start was never recorded");
     sim::fail("cuEventElapsedTime", 1, CUDA_ERROR_UNKNOWN);

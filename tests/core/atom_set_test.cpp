@@ -1,4 +1,4 @@
-// AtomSet against a std::set that does the same.
+// AtomSet against a std::set with the same elements.
 
 #include "core/atom_set.hpp"
 

@@ -1,5 +1,5 @@
-// Handles: stale, foreign and forged ones are refused; threads that destroy and use one can't
-// hurt each other.
+// HandleTable: stale, external and forged handles are refused, and threads can destroy and use one
+// concurrently.
 
 #include "core/handle_table.hpp"
 
@@ -94,7 +94,7 @@ void stale_handles_are_refused() {
     CHECK_EQ(close_result(table, handle), GCX_ERROR_INVALID_HANDLE);
 }
 
-void foreign_and_forged_handles_are_refused() {
+void external_and_forged_handles_are_refused() {
     Table table(1, "thing");
     Table other(2, "other thing");
     const uint64_t mine = table.add(std::make_unique<Thing>(1));
@@ -108,13 +108,13 @@ void foreign_and_forged_handles_are_refused() {
     std::mt19937_64 random(9);
     for (int round = 0; round < 2000; round++)
         CHECK_EQ(pin_result(table, random()), GCX_ERROR_INVALID_HANDLE);
-    // An address is no handle.
+    // An address is not a handle.
     CHECK_EQ(pin_result(table, reinterpret_cast<uint64_t>(&table)), GCX_ERROR_INVALID_HANDLE);
     CHECK_EQ(close_result(table, mine), GCX_SUCCESS);
     CHECK_EQ(close_result(other, foreign), GCX_SUCCESS);
 }
 
-void slots_are_used_again_under_new_handles() {
+void slots_are_reused_with_new_handles() {
     Table table(3, "thing");
     std::set<uint64_t> seen;
     std::map<uint64_t, int> uses; // by what follows the generation
@@ -129,13 +129,13 @@ void slots_are_used_again_under_new_handles() {
         before = handle;
     }
     CHECK_EQ(alive.load(), 0);
-    // Each slot has its turn, so that an old handle's number comes again as late as can be.
+    // Slots take turns, so that an old handle's number returns as late as possible.
     CHECK_EQ(uses.size(), 1024U);
     for (const auto& [slot, count] : uses)
         CHECK_EQ(count, 20);
 }
 
-// Beside many that stay: their slots don't take turns, and what is free lines up all the same.
+// The slots of live handles take no turns, but the free ones still do.
 void few_free_slots_take_turns() {
     Table table(3, "thing");
     std::vector<uint64_t> staying;
@@ -179,7 +179,7 @@ void pins_outlive_their_handles() {
     CHECK_EQ(alive.load(), 0);
 }
 
-void a_failed_close_leaves_the_handle_as_it_was() {
+void failed_close_keeps_the_handle_valid() {
     Table table(1, "thing");
     const uint64_t handle = table.add(std::make_unique<Thing>(6));
     refuse_to_close = true;
@@ -190,7 +190,7 @@ void a_failed_close_leaves_the_handle_as_it_was() {
     CHECK_EQ(alive.load(), 0);
 }
 
-// Every handle is closed by exactly one of the threads that try, and no pin sees a dead object.
+// Exactly one thread closes each handle, and no pin sees a closed object.
 void threads_race_for_pins_and_closes() {
     constexpr int kThreads = 8;
     constexpr int kRounds = 3000;
@@ -262,12 +262,12 @@ void one_of_many_closers_wins() {
 int main() {
     handles_find_their_objects();
     stale_handles_are_refused();
-    foreign_and_forged_handles_are_refused();
-    slots_are_used_again_under_new_handles();
+    external_and_forged_handles_are_refused();
+    slots_are_reused_with_new_handles();
     few_free_slots_take_turns();
     tables_of_two_runs_give_different_handles();
     pins_outlive_their_handles();
-    a_failed_close_leaves_the_handle_as_it_was();
+    failed_close_keeps_the_handle_valid();
     threads_race_for_pins_and_closes();
     alive = 0; // the race's table took what was left with it
     one_of_many_closers_wins();

@@ -1,4 +1,4 @@
-// gcx_resource values: what was sealed comes out again, and nothing else is taken.
+// gcx_resource values: a sealed one can be read, and any other is refused.
 
 #include "core/resource.hpp"
 
@@ -38,7 +38,7 @@ ResourceWords random_words(std::mt19937& random) {
     return words;
 }
 
-// Of a structured split, with as many bytes of requests as there is room for, or a number.
+// Returns a structured resource with as many request bytes as fit, or with a number instead.
 ResourceWords random_structured_words(std::mt19937& random) {
     ResourceWords words;
     words.device = static_cast<int32_t>(random() % 64);
@@ -57,7 +57,7 @@ ResourceWords random_structured_words(std::mt19937& random) {
     return words;
 }
 
-void structured_ones_carry_their_requests() {
+void structured_resource_carries_its_requests() {
     std::mt19937 random(7);
     for (int round = 0; round < 5000; round++) {
         const ResourceWords words = random_structured_words(random);
@@ -71,11 +71,11 @@ void structured_ones_carry_their_requests() {
         const gcx_resource again = seal(out);
         CHECK_EQ(std::memcmp(&sealed, &again, sizeof sealed), 0);
     }
-    // A dozen groups and more leave room for the usual requests.
+    // More than a dozen groups leave room for typical requests.
     CHECK_EQ(room_for_requests(AtomSet::first(17)), 96U);
 }
 
-void what_is_sealed_comes_out() {
+void sealed_resource_is_unsealed() {
     std::mt19937 random(2);
     for (int round = 0; round < 500; round++) {
         const ResourceWords words = random_words(random);
@@ -105,13 +105,13 @@ void equal_values_are_equal_bytes() {
     }
 }
 
-void null_and_zero_are_told_apart() {
+void null_and_zero_are_refused() {
     CHECK_EQ(refusal(nullptr), GCX_ERROR_INVALID_VALUE);
     const gcx_resource zero{};
     CHECK_EQ(refusal(&zero), GCX_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-void every_changed_bit_is_noticed() {
+void any_changed_bit_is_refused() {
     std::mt19937 random(4);
     const ResourceWords words = random_words(random);
     const gcx_resource sealed = seal(words);
@@ -130,7 +130,7 @@ void noise_and_mixtures_are_refused() {
         for (uint64_t& word : noise.opaque)
             word = random();
         CHECK_EQ(refusal(&noise), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        // The front of one value and the back of another.
+        // The first half of one value and the second half of another.
         const gcx_resource one = seal(random_words(source));
         gcx_resource mixed = seal(random_words(source));
         std::memcpy(&mixed, &one, sizeof mixed / 2);
@@ -141,11 +141,11 @@ void noise_and_mixtures_are_refused() {
 } // namespace
 
 int main() {
-    what_is_sealed_comes_out();
-    structured_ones_carry_their_requests();
+    sealed_resource_is_unsealed();
+    structured_resource_carries_its_requests();
     equal_values_are_equal_bytes();
-    null_and_zero_are_told_apart();
-    every_changed_bit_is_noticed();
+    null_and_zero_are_refused();
+    any_changed_bit_is_refused();
     noise_and_mixtures_are_refused();
     return check::summary("resource");
 }

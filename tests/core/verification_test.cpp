@@ -1,4 +1,4 @@
-// What is said of probes that saw something else than was promised.
+// verify(): the problems it reports for probes that saw other SMs than promised.
 
 #include "probe/verification.hpp"
 
@@ -22,7 +22,7 @@ bool says(const Verification& found, std::size_t problem, const char* text) {
            found.problems[problem].find(text) != std::string::npos;
 }
 
-void as_promised_is_no_problem() {
+void promised_sms_are_no_problem() {
     const Verification found =
         verify({{8, from_to(0, 7)}, {4, from_to(100, 103)}}, false, {}, true);
     CHECK(found.problems.empty());
@@ -91,7 +91,7 @@ void sms_shared_by_all_are_one_problem() {
     CHECK(found.fine == std::vector<uint8_t>({0, 0, 1, 1}));
 }
 
-void streams_are_called_by_letters() {
+void streams_are_named_by_letters() {
     std::vector<ProbedStream> streams(28, {1, {}});
     const Verification found = verify(streams, false, {}, false);
     CHECK_EQ(found.problems.size(), 28U);
@@ -103,7 +103,7 @@ void streams_are_called_by_letters() {
 } // namespace
 
 int main() {
-    as_promised_is_no_problem();
+    promised_sms_are_no_problem();
     fewer_sms_is_a_problem();
     more_sms_is_a_problem();
     two_more_sms_may_be_dynamic_parallelism();
@@ -111,6 +111,6 @@ int main() {
     virtual_numbers_show_no_overlap();
     shared_leases_may_share();
     sms_shared_by_all_are_one_problem();
-    streams_are_called_by_letters();
+    streams_are_named_by_letters();
     return check::summary("verification");
 }

@@ -53,7 +53,7 @@ published::File valid_file() {
         row.family = GCX_SM_FAMILY_COSCHEDULED;
         row.unit_count = 15;
         row.unit_size = 8;
-        row.odd_size = 12;
+        row.remainder_size = 12;
         row.flags = i / 2;
         row.sm_count = 16;
         row.exclusive_sm_count = 16 - 8 * (i / 2);

@@ -1,7 +1,7 @@
-// make_plan beside a search that tries everything: who holds the odd atom, and how many unit atoms
-// each group has. What gcx.h says at gcx_sm_split is written down here a second time.
+// plan_split() against an exhaustive search over who gets the remainder atom and how many unit
+// atoms each group gets. The rules of gcx.h at gcx_sm_split are written a second time here.
 
-#include "core/planner.hpp"
+#include "core/split.hpp"
 
 #include "base/error.hpp"
 
@@ -22,7 +22,7 @@ using namespace gcx;
 using Counts = std::vector<uint32_t>;
 
 constexpr unsigned kSeed = 20261121;
-constexpr int kNobody = -1; // no counted group holds the odd atom
+constexpr int kNoHolder = -1; // no counted group has the remainder atom
 
 // The families of every simulated GPU, and shapes that none has.
 const AtomShape kShapes[] = {
@@ -30,7 +30,7 @@ const AtomShape kShapes[] = {
     {66, 2, 0},                           // fine
     {5, 24, 12},                          // max-cluster
     {16, 8, 20},                          // B200
-    {74, 2, 0},  {6, 24, 4}, {16, 8, 24}, // GB200: an odd atom of whole units
+    {74, 2, 0},  {6, 24, 4}, {16, 8, 24}, // GB200: a remainder atom of whole units
     {76, 2, 0},  {6, 24, 8}, {27, 4, 0},  // A100
     {54, 2, 0},  {32, 4, 0},              // RTX 4090
     {64, 2, 0},  {35, 4, 2},              // L40S
@@ -38,9 +38,9 @@ const AtomShape kShapes[] = {
     {8, 2, 0},   {1, 8, 0},  {1, 8, 12},  {2, 2, 1}, {3, 4, 30}, {9, 1, 5},
 };
 
-// What decides between two ways to divide: smaller is better.
+// Compares two plans; smaller is better.
 struct Cost {
-    uint64_t beyond = 0; // SMs that counted groups have beyond what they asked for
+    uint64_t beyond = 0; // SMs beyond the counts
     uint32_t rounded = 0;
     auto operator<=>(const Cost&) const = default;
 };
@@ -49,15 +49,15 @@ class Search {
   public:
     Search(const AtomShape& shape, const AtomSet& input, const Counts& counts)
         : shape_(shape), counts_(counts),
-          has_odd_(shape.odd_size != 0 && input.contains(shape.unit_count)),
-          units_(input.count() - (has_odd_ ? 1 : 0)),
+          has_remainder_(shape.remainder_size != 0 && input.contains(shape.unit_count)),
+          units_(input.count() - (has_remainder_ ? 1 : 0)),
           rests_(static_cast<std::size_t>(std::count(counts.begin(), counts.end(), kRest))) {}
 
-    // Who holds the odd atom by the rule; nullopt if there is no way to divide.
+    // Returns which group gets the remainder atom, or nothing if the counts do not fit.
     std::optional<int> holder() const {
         std::optional<int> found;
         std::optional<Cost> least;
-        for (int holder = kNobody; holder < static_cast<int>(counts_.size()); holder++) {
+        for (int holder = kNoHolder; holder < static_cast<int>(counts_.size()); holder++) {
             const std::optional<Cost> its = cost(holder);
             if (its && (!least || *its < *least)) {
                 least = its;
@@ -67,20 +67,22 @@ class Search {
         return found;
     }
 
-    // The least that it costs if this group holds the odd atom.
+    // Returns the lowest cost if this group has the remainder atom.
     std::optional<Cost> cost(int holder) const {
-        if (holder != kNobody && (!has_odd_ || counts_[static_cast<std::size_t>(holder)] == kRest))
+        if (holder != kNoHolder &&
+            (!has_remainder_ || counts_[static_cast<std::size_t>(holder)] == kRest))
             return std::nullopt;
-        // By how many units are used so far.
+        // By number of unit atoms used so far.
         std::vector<std::optional<Cost>> best(units_ + 1);
         best[0] = Cost{};
         for (std::size_t i = 0; i < counts_.size(); i++) {
             if (counts_[i] == kRest)
                 continue;
-            const bool odd = static_cast<int>(i) == holder;
+            const bool remainder = static_cast<int>(i) == holder;
             std::vector<std::optional<Cost>> next(units_ + 1);
             for (std::size_t units = 0; units <= units_; units++) {
-                const uint64_t given = units * shape_.unit_size + (odd ? shape_.odd_size : 0);
+                const uint64_t given =
+                    units * shape_.unit_size + (remainder ? shape_.remainder_size : 0);
                 if (given < counts_[i])
                     continue;
                 const bool exact = given == counts_[i];
@@ -98,23 +100,25 @@ class Search {
         }
         std::optional<Cost> least;
         for (std::size_t used = 0; used <= units_; used++) {
-            const std::size_t left = units_ - used + (has_odd_ && holder == kNobody ? 1 : 0);
+            const std::size_t left =
+                units_ - used + (has_remainder_ && holder == kNoHolder ? 1 : 0);
             if (best[used] && left >= rests_ && (!least || *best[used] < *least))
                 least = best[used];
         }
         return least;
     }
 
-    // The smallest possible difference between the shares of the rest.
-    uint32_t smallest_spread(uint32_t units, bool odd) const {
+    // Returns the smallest possible difference between the shares of the rest.
+    uint32_t smallest_spread(uint32_t units, bool remainder) const {
         uint32_t smallest = UINT32_MAX;
-        const auto others = static_cast<uint32_t>(rests_) - (odd ? 1 : 0);
-        for (uint32_t beside = 0; beside <= (odd ? units : 0); beside++) {
+        const auto others = static_cast<uint32_t>(rests_) - (remainder ? 1 : 0);
+        for (uint32_t beside = 0; beside <= (remainder ? units : 0); beside++) {
             const uint32_t shared = units - beside;
             if (shared < others || (others == 0 && shared != 0))
                 continue;
-            uint32_t least = odd ? beside * shape_.unit_size + shape_.odd_size : UINT32_MAX;
-            uint32_t most = odd ? least : 0;
+            uint32_t least =
+                remainder ? beside * shape_.unit_size + shape_.remainder_size : UINT32_MAX;
+            uint32_t most = remainder ? least : 0;
             if (others != 0) {
                 least = std::min(least, shared / others * shape_.unit_size);
                 most = std::max(most, (shared + others - 1) / others * shape_.unit_size);
@@ -127,26 +131,26 @@ class Search {
   private:
     const AtomShape& shape_;
     const Counts& counts_;
-    bool has_odd_;
+    bool has_remainder_;
     std::size_t units_;
     std::size_t rests_;
 };
 
 struct Outcome {
-    std::optional<Plan> plan;
+    std::optional<SplitPlan> plan;
     std::string message;
 };
 
 Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
     try {
-        return {make_plan(shape, input, counts, exact, "here"), ""};
+        return {plan_split(shape, input, counts, exact, "here"), ""};
     } catch (const Error& error) {
         CHECK_EQ(error.result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         return {std::nullopt, error.message};
     }
 }
 
-void check_sets(const AtomSet& input, const Counts& counts, const Plan& plan) {
+void check_sets(const AtomSet& input, const Counts& counts, const SplitPlan& plan) {
     AtomSet used;
     std::size_t atoms = 0;
     for (const AtomSet& group : plan.groups) {
@@ -162,28 +166,29 @@ void check_sets(const AtomSet& input, const Counts& counts, const Plan& plan) {
 }
 
 struct Found {
-    int holder = kNobody;
+    int holder = kNoHolder;
     Cost cost;
     Counts rests; // SMs of those who asked for the rest
     uint32_t rest_units = 0;
-    bool rest_has_odd = false;
+    bool rest_has_remainder = false;
 };
 
-Found read(const AtomShape& shape, const Counts& counts, const Plan& plan) {
+Found read(const AtomShape& shape, const Counts& counts, const SplitPlan& plan) {
     Found found;
     for (std::size_t i = 0; i < counts.size(); i++) {
         const uint32_t given = shape.sm_count(plan.groups[i]);
-        const bool odd = shape.odd_size != 0 && plan.groups[i].contains(shape.unit_count);
+        const bool remainder =
+            shape.remainder_size != 0 && plan.groups[i].contains(shape.unit_count);
         if (counts[i] == kRest) {
             found.rests.push_back(given);
-            found.rest_has_odd = found.rest_has_odd || odd;
-            found.rest_units += static_cast<uint32_t>(plan.groups[i].count()) - (odd ? 1 : 0);
+            found.rest_has_remainder = found.rest_has_remainder || remainder;
+            found.rest_units += static_cast<uint32_t>(plan.groups[i].count()) - (remainder ? 1 : 0);
             continue;
         }
         CHECK(given >= counts[i]);
         found.cost.beyond += given - counts[i];
         found.cost.rounded += given == counts[i] ? 0 : 1;
-        if (odd)
+        if (remainder)
             found.holder = static_cast<int>(i);
     }
     return found;
@@ -191,13 +196,13 @@ Found read(const AtomShape& shape, const Counts& counts, const Plan& plan) {
 
 void describe(const AtomShape& shape, const AtomSet& input, const Counts& counts) {
     std::fprintf(stderr, "    atoms %u x %u + %u, %zu of them, asked:", shape.unit_count,
-                 shape.unit_size, shape.odd_size, input.count());
+                 shape.unit_size, shape.remainder_size, input.count());
     for (const uint32_t count : counts)
         std::fprintf(stderr, " %u", count);
     std::fprintf(stderr, "\n");
 }
 
-// "... has 15 atoms of 8 SMs and one of 12; 8 + 16 can": what can, can.
+// Checks that the counts which a message recommends fit: "...; 8 + 16 can".
 void check_advice(const AtomShape& shape, const AtomSet& input, const Counts& counts,
                   const std::string& message) {
     const std::size_t end = message.rfind(" can");
@@ -228,7 +233,7 @@ void check_request(const AtomShape& shape, const AtomSet& input, const Counts& c
         CHECK(found.cost == search.cost(*expected));
         if (!found.rests.empty()) {
             const auto [least, most] = std::minmax_element(found.rests.begin(), found.rests.end());
-            CHECK_EQ(*most - *least, search.smallest_spread(found.rest_units, found.rest_has_odd));
+            CHECK_EQ(*most - *least, search.smallest_spread(found.rest_units, found.rest_has_remainder));
         }
     }
     const Outcome exact = plan_of(shape, input, counts, true);
@@ -260,7 +265,7 @@ class Requests {
         return set;
     }
 
-    // Sums near the input's size are the ones to get wrong.
+    // Sums near the input's size are the difficult ones.
     Counts counts(const AtomShape& shape, const AtomSet& input) {
         Counts counts(1 + below(5));
         uint32_t left = shape.sm_count(input) + below(shape.unit_size + 1);
@@ -282,13 +287,12 @@ class Requests {
     std::mt19937 random_;
 };
 
-void random_requests() {
+void random_requests_match_the_search() {
     std::printf("seed %u\n", kSeed);
     Requests requests(kSeed);
     uint64_t asked = 0;
     for (const AtomShape& shape : kShapes) {
-        // The search takes time with the square of the atoms. What a sanitizer could see shows in
-        // fewer.
+        // The search takes time quadratic in the number of atoms. Fewer are enough for sanitizers.
         const uint32_t all = shape.unit_count > 40 ? 1500 : shape.unit_count > 20 ? 8000 : 20000;
         const uint32_t rounds = check::slow ? all / 20 : all;
         for (uint32_t round = 0; round < rounds; round++) {
@@ -300,8 +304,8 @@ void random_requests() {
     std::printf("%llu random requests\n", static_cast<unsigned long long>(asked));
 }
 
-// The order of the requests decides who holds the odd atom, not whether they fit or what it costs.
-void the_order_of_requests_costs_nothing() {
+// The order of the requests decides who gets the remainder atom, but neither fit nor cost.
+void order_of_requests_does_not_change_cost() {
     Requests requests(kSeed + 1);
     std::mt19937 random(kSeed + 2);
     for (const AtomShape& shape : kShapes) {
@@ -321,7 +325,7 @@ void the_order_of_requests_costs_nothing() {
     }
 }
 
-void every_share_of_the_rest() {
+void rest_is_shared_with_the_smallest_spread() {
     for (const AtomShape& shape : kShapes) {
         const uint32_t step = (check::slow ? 5 : 1) * shape.unit_size;
         for (uint32_t count = 0; count <= shape.sm_count(shape.all()); count += step) {
@@ -335,7 +339,7 @@ void every_share_of_the_rest() {
     }
 }
 
-void many_requests_are_refused_at_once() {
+void too_many_requests_are_refused_quickly() {
     const AtomShape shape = kShapes[0];
     for (const uint32_t count : {kRest, 1U, 8U, kRest - 1}) {
         const Counts counts(100'000, count);
@@ -344,11 +348,11 @@ void many_requests_are_refused_at_once() {
         const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
         CHECK(!outcome.plan);
         CHECK(outcome.message.size() < 300);
-        // Of the processor, which is a millisecond or two; time with the square of the requests
-        // would be a minute.
+        // CPU time is a millisecond or two. If it were quadratic in the requests, it would be a
+        // minute.
         CHECK(seconds < 1);
     }
-    // As many as an input can ever have atoms.
+    // As many requests as an input can have atoms.
     const AtomShape most = {512, 2, 0};
     CHECK(plan_of(most, most.all(), Counts(512, 1), false).plan.has_value());
     CHECK(plan_of(most, most.all(), Counts(512, 3), false).message.size() < 300);
@@ -358,9 +362,9 @@ void many_requests_are_refused_at_once() {
 } // namespace
 
 int main() {
-    random_requests();
-    the_order_of_requests_costs_nothing();
-    every_share_of_the_rest();
-    many_requests_are_refused_at_once();
+    random_requests_match_the_search();
+    order_of_requests_does_not_change_cost();
+    rest_is_shared_with_the_smallest_spread();
+    too_many_requests_are_refused_quickly();
     return check::summary("planner search");
 }

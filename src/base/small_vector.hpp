@@ -1,5 +1,4 @@
-// A vector whose first elements lie in itself, so that the few that there are mostly take no
-// memory.
+// A vector that stores its first elements in place, so that small ones allocate no memory.
 #pragma once
 
 #include <algorithm>
@@ -10,40 +9,40 @@
 
 namespace gcx {
 
-template <class T, std::size_t kRoom>
-class Few {
+template <class T, std::size_t kInPlace>
+class SmallVector {
   public:
-    Few() = default;
-    // As many, made by default.
-    explicit Few(std::size_t count) {
+    SmallVector() = default;
+    // Creates count default-constructed elements.
+    explicit SmallVector(std::size_t count) {
         while (size_ < count)
             emplace_back();
     }
-    Few(Few&& other) noexcept { take(other); }
-    Few& operator=(Few&& other) noexcept {
+    SmallVector(SmallVector&& other) noexcept { take(other); }
+    SmallVector& operator=(SmallVector&& other) noexcept {
         if (this != &other) {
-            give_up();
+            reset();
             take(other);
         }
         return *this;
     }
-    Few(const Few&) = delete;
-    Few& operator=(const Few&) = delete;
-    ~Few() { give_up(); }
+    SmallVector(const SmallVector&) = delete;
+    SmallVector& operator=(const SmallVector&) = delete;
+    ~SmallVector() { reset(); }
 
     template <class... Args>
     T& emplace_back(Args&&... args) {
-        if (size_ == room_)
+        if (size_ == capacity_)
             grow();
         T* const made = std::construct_at(data_ + size_, std::forward<Args>(args)...);
         size_++;
         return *made;
     }
     void push_back(T value) { emplace_back(std::move(value)); }
-    void clear() { shorten(0); }
-    template <class Is>
-    void remove_if(const Is& is) {
-        shorten(static_cast<std::size_t>(std::remove_if(begin(), end(), is) - begin()));
+    void clear() { shrink(0); }
+    template <class Predicate>
+    void remove_if(const Predicate& predicate) {
+        shrink(static_cast<std::size_t>(std::remove_if(begin(), end(), predicate) - begin()));
     }
 
     std::size_t size() const { return size_; }
@@ -60,36 +59,36 @@ class Few {
     const T& back() const { return data_[size_ - 1]; }
 
   private:
-    static_assert(kRoom != 0 && std::is_nothrow_move_constructible_v<T>);
+    static_assert(kInPlace != 0 && std::is_nothrow_move_constructible_v<T>);
 
-    T* own() { return reinterpret_cast<T*>(own_); }
+    T* in_place() { return reinterpret_cast<T*>(in_place_); }
     void grow() {
-        T* const larger = std::allocator<T>().allocate(2 * room_);
+        T* const larger = std::allocator<T>().allocate(2 * capacity_);
         std::uninitialized_move(begin(), end(), larger);
         const std::size_t size = size_;
-        const std::size_t room = 2 * room_;
-        give_up();
+        const std::size_t capacity = 2 * capacity_;
+        reset();
         data_ = larger;
         size_ = size;
-        room_ = room;
+        capacity_ = capacity;
     }
-    void shorten(std::size_t size) {
+    void shrink(std::size_t size) {
         std::destroy(data_ + size, end());
         size_ = size;
     }
-    void give_up() {
+    void reset() {
         clear();
-        if (data_ != own())
-            std::allocator<T>().deallocate(data_, room_);
-        data_ = own();
-        room_ = kRoom;
+        if (data_ != in_place())
+            std::allocator<T>().deallocate(data_, capacity_);
+        data_ = in_place();
+        capacity_ = kInPlace;
     }
-    // Wants to have none itself, and its own room.
-    void take(Few& other) {
-        if (other.data_ != other.own()) {
-            data_ = std::exchange(other.data_, other.own());
+    // Requires that this vector is empty and in place.
+    void take(SmallVector& other) {
+        if (other.data_ != other.in_place()) {
+            data_ = std::exchange(other.data_, other.in_place());
             size_ = std::exchange(other.size_, 0);
-            room_ = std::exchange(other.room_, kRoom);
+            capacity_ = std::exchange(other.capacity_, kInPlace);
             return;
         }
         std::uninitialized_move(other.begin(), other.end(), data_);
@@ -98,10 +97,10 @@ class Few {
     }
 
     // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
-    alignas(T) std::byte own_[kRoom * sizeof(T)];
-    T* data_ = own();
+    alignas(T) std::byte in_place_[kInPlace * sizeof(T)];
+    T* data_ = in_place();
     std::size_t size_ = 0;
-    std::size_t room_ = kRoom;
+    std::size_t capacity_ = kInPlace;
 };
 
 } // namespace gcx

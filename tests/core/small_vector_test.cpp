@@ -1,7 +1,7 @@
-// Few, with as many elements as it has room for and with more: each is made, moved and destroyed
-// once, wherever it lies.
+// SmallVector, with its elements in place and on the heap: each is created, moved and destroyed
+// once.
 
-#include "base/few.hpp"
+#include "base/small_vector.hpp"
 
 #include "check.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 int alive = 0;
 
-// Can be moved into a new one, and no more than that unless it is assigned.
+// Counts the live objects.
 struct Counted {
     explicit Counted(int its_value) : value(std::make_unique<int>(its_value)) { alive++; }
     Counted(Counted&& other) noexcept : value(std::move(other.value)) { alive++; }
@@ -32,7 +32,7 @@ struct Pinned {
     int value;
 };
 
-using Some = gcx::Few<Counted, 2>;
+using Some = gcx::SmallVector<Counted, 2>;
 constexpr std::array kCounts = {0, 1, 2, 3, 4, 5, 9};
 
 Some numbers(int count) {
@@ -54,7 +54,7 @@ bool are_numbers(const Some& some, int count) {
            (count == 0 || (*some.front().value == 0 && *some.back().value == count - 1));
 }
 
-void grows() {
+void elements_are_added_and_cleared() {
     for (const int count : kCounts) {
         {
             Some some = numbers(count);
@@ -70,7 +70,7 @@ void grows() {
     }
 }
 
-void moves() {
+void vectors_are_moved() {
     for (const int from : kCounts) {
         for (const int to : kCounts) {
             Some source = numbers(from);
@@ -78,7 +78,7 @@ void moves() {
             target = std::move(source);
             CHECK(are_numbers(target, from));
             CHECK_EQ(alive, from);
-            source = numbers(to); // what was moved from can be filled again
+            source = numbers(to); // a moved-from vector can be reused
             CHECK(are_numbers(source, to));
             Some& same = target;
             target = std::move(same);
@@ -91,7 +91,7 @@ void moves() {
     }
 }
 
-void takes_some_out() {
+void remove_if_keeps_the_others() {
     for (const int count : kCounts) {
         Some some = numbers(count);
         some.remove_if([](const Counted& one) { return *one.value % 2 != 0; });
@@ -102,14 +102,14 @@ void takes_some_out() {
     }
 }
 
-void as_others_are() {
-    const gcx::Few<int, 4> zeros(7);
+void elements_are_contiguous() {
+    const gcx::SmallVector<int, 4> zeros(7);
     CHECK_EQ(zeros.size(), 7U);
     const std::span<const int> span(zeros);
     CHECK_EQ(span.size(), 7U);
     for (const int zero : span)
         CHECK_EQ(zero, 0);
-    gcx::Few<Pinned, 1> pinned;
+    gcx::SmallVector<Pinned, 1> pinned;
     for (int i = 0; i < 3; i++)
         pinned.emplace_back(Pinned(i));
     for (int i = 0; i < 3; i++)
@@ -119,9 +119,9 @@ void as_others_are() {
 } // namespace
 
 int main() {
-    grows();
-    moves();
-    takes_some_out();
-    as_others_are();
-    return check::summary("few");
+    elements_are_added_and_cleared();
+    vectors_are_moved();
+    remove_if_keeps_the_others();
+    elements_are_contiguous();
+    return check::summary("small_vector");
 }

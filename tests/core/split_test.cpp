@@ -1,13 +1,15 @@
-// make_plan against the rules that gcx.h documents at gcx_sm_split, which are written down here a
-// second time, by trying every holder of the odd atom.
+// plan_split() against the rules that gcx.h documents at gcx_sm_split, written a second time here:
+// as a search over all groups that could get the remainder atom. Also the packing of structured
+// requests.
 
-#include "core/planner.hpp"
+#include "core/split.hpp"
 
 #include "base/error.hpp"
 
 #include "check.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -28,13 +30,13 @@ const NamedShape kShapes[] = {
     {"A100 coscheduled", {27, 4, 0}},
     {"H100 fine", {66, 2, 0}},
     {"H200 max-cluster", {5, 24, 12}},
-    {"odd atom of whole units", {14, 8, 16}},
-    {"odd atom below a unit", {18, 8, 4}},
+    {"remainder atom of whole units", {14, 8, 16}},
+    {"remainder atom below a unit", {18, 8, 4}},
     {"one atom", {1, 8, 0}},
-    {"one atom and the odd one", {1, 8, 12}},
+    {"one atom and a remainder", {1, 8, 12}},
     {"tiny", {2, 2, 1}},
     {"single SMs", {5, 1, 0}},
-    {"large odd atom", {3, 4, 30}},
+    {"large remainder atom", {3, 4, 30}},
     {"the most atoms", {511, 2, 4}},
 };
 
@@ -43,13 +45,13 @@ uint32_t below(std::mt19937& random, uint32_t bound) {
 }
 
 struct Outcome {
-    std::optional<Plan> plan;
+    std::optional<SplitPlan> plan;
     std::string message;
 };
 
 Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
     try {
-        return {make_plan(shape, input, counts, exact, "here"), ""};
+        return {plan_split(shape, input, counts, exact, "here"), ""};
     } catch (const Error& error) {
         CHECK_EQ(error.result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(!error.message.empty());
@@ -57,19 +59,20 @@ Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& coun
     }
 }
 
-// Unit atoms that a group needs, if it has the odd atom or not.
-uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_odd) {
-    const uint64_t rest = with_odd ? count - std::min(count, uint64_t{shape.odd_size}) : count;
+// Returns the unit atoms that a group needs, with or without the remainder atom.
+uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_remainder) {
+    const uint64_t rest =
+        with_remainder ? count - std::min(count, uint64_t{shape.remainder_size}) : count;
     return (rest + shape.unit_size - 1) / shape.unit_size;
 }
 
 struct Model {
     const AtomShape& shape;
     uint32_t units;
-    bool has_odd;
+    bool has_remainder;
     const Counts& counts;
 
-    // The units all groups need together when the group holder has the odd atom.
+    // Returns the unit atoms that all groups need if group holder has the remainder atom.
     uint64_t units_with(std::optional<std::size_t> holder) const {
         uint64_t total = 0;
         for (std::size_t i = 0; i < counts.size(); i++)
@@ -80,27 +83,28 @@ struct Model {
         for (std::size_t i = 0; i < counts.size(); i++) {
             if (counts[i] == kRest)
                 continue;
-            const bool odd = holder == i;
-            const uint64_t given =
-                units_needed(shape, counts[i], odd) * shape.unit_size + (odd ? shape.odd_size : 0);
+            const bool remainder = holder == i;
+            const uint64_t given = units_needed(shape, counts[i], remainder) * shape.unit_size +
+                                   (remainder ? shape.remainder_size : 0);
             if (given != counts[i])
                 return false;
         }
         return true;
     }
-    // Whether any choice of the odd atom's holder fits, leaving an atom for each rest.
+    // Returns whether the counts fit for any holder of the remainder atom and leave an atom for
+    // each group of kRest.
     bool possible(bool exact) const {
         const auto rests = static_cast<uint64_t>(std::count(counts.begin(), counts.end(), kRest));
         const auto fits = [&](std::optional<std::size_t> holder) {
             const uint64_t used = units_with(holder);
             if (used > units || (exact && !exact_with(holder)))
                 return false;
-            const uint64_t left = units - used + (has_odd && !holder ? 1 : 0);
+            const uint64_t left = units - used + (has_remainder && !holder ? 1 : 0);
             return left >= rests;
         };
         if (fits(std::nullopt))
             return true;
-        for (std::size_t i = 0; has_odd && i < counts.size(); i++) {
+        for (std::size_t i = 0; has_remainder && i < counts.size(); i++) {
             if (counts[i] != kRest && fits(i))
                 return true;
         }
@@ -108,18 +112,18 @@ struct Model {
     }
 };
 
-// What holds for every plan. Returns whether it was made.
+// Checks what holds for every plan. Returns whether there is one.
 bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
-    const bool has_odd = shape.odd_size != 0 && input.contains(shape.unit_count);
-    const auto units = static_cast<uint32_t>(input.count()) - (has_odd ? 1U : 0U);
-    const Model model{shape, units, has_odd, counts};
+    const bool has_remainder = shape.remainder_size != 0 && input.contains(shape.unit_count);
+    const auto units = static_cast<uint32_t>(input.count()) - (has_remainder ? 1U : 0U);
+    const Model model{shape, units, has_remainder, counts};
     const Outcome outcome = plan_of(shape, input, counts, exact);
     if (!outcome.plan) {
         if (model.possible(exact))
             CHECK_EQ(outcome.message, "a plan, since one is possible");
         return false;
     }
-    const Plan& plan = *outcome.plan;
+    const SplitPlan& plan = *outcome.plan;
     CHECK(model.possible(exact));
     CHECK_EQ(plan.groups.size(), counts.size());
     AtomSet used;
@@ -128,7 +132,7 @@ bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& coun
     for (std::size_t i = 0; i < counts.size(); i++) {
         const AtomSet& group = plan.groups[i];
         const uint32_t given = shape.sm_count(group);
-        const bool odd = has_odd && group.contains(shape.unit_count);
+        const bool remainder = has_remainder && group.contains(shape.unit_count);
         used = used | group;
         atoms += group.count();
         sms += given;
@@ -138,8 +142,8 @@ bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& coun
         CHECK(given >= counts[i]);
         if (exact)
             CHECK_EQ(given, counts[i]);
-        // No group has a unit atom more than it needs.
-        CHECK_EQ(group.count() - (odd ? 1 : 0), units_needed(shape, counts[i], odd));
+        // No group has more unit atoms than it needs.
+        CHECK_EQ(group.count() - (remainder ? 1 : 0), units_needed(shape, counts[i], remainder));
     }
     CHECK_EQ(used.count(), atoms); // disjoint
     CHECK((used - input).empty());
@@ -150,20 +154,20 @@ bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& coun
     return true;
 }
 
-// What one count gives, by the text.
+// Returns what a single count gives according to gcx.h.
 std::optional<uint64_t> expected_single(const AtomShape& shape, uint32_t count) {
     std::optional<uint64_t> least;
-    for (const bool odd : {false, true}) {
-        const uint64_t units = units_needed(shape, count, odd);
-        const uint64_t given = units * shape.unit_size + (odd ? shape.odd_size : 0);
-        if ((!odd || shape.odd_size != 0) && units <= shape.unit_count &&
+    for (const bool remainder : {false, true}) {
+        const uint64_t units = units_needed(shape, count, remainder);
+        const uint64_t given = units * shape.unit_size + (remainder ? shape.remainder_size : 0);
+        if ((!remainder || shape.remainder_size != 0) && units <= shape.unit_count &&
             (!least || given < *least))
             least = given;
     }
     return least;
 }
 
-void every_single_count() {
+void single_count_is_rounded_to_atoms() {
     for (const auto& [name, shape] : kShapes) {
         const AtomSet all = shape.all();
         const uint32_t total = shape.sm_count(all);
@@ -186,24 +190,25 @@ void every_single_count() {
     }
 }
 
-void exact_gives_the_count_or_refuses() {
+void exact_split_is_exact_or_refused() {
     for (const auto& [name, shape] : kShapes) {
         const AtomSet all = shape.all();
         const uint32_t total = shape.sm_count(all);
         for (uint32_t count = 1; count <= total + 1; count++) {
             const bool of_units =
                 count % shape.unit_size == 0 && count / shape.unit_size <= shape.unit_count;
-            const bool with_odd = shape.odd_size != 0 && count >= shape.odd_size &&
-                                  (count - shape.odd_size) % shape.unit_size == 0 &&
-                                  (count - shape.odd_size) / shape.unit_size <= shape.unit_count;
-            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_odd);
+            const bool with_remainder =
+                shape.remainder_size != 0 && count >= shape.remainder_size &&
+                (count - shape.remainder_size) % shape.unit_size == 0 &&
+                (count - shape.remainder_size) / shape.unit_size <= shape.unit_count;
+            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_remainder);
         }
-        // The whole input can always be given exactly.
+        // The whole input is always an exact count.
         CHECK(check_plan(shape, all, {total}, true));
     }
 }
 
-void many_pairs_and_triples() {
+void pairs_and_triples_follow_the_rules() {
     std::mt19937 random(7);
     for (const auto& [name, shape] : kShapes) {
         const AtomSet all = shape.all();
@@ -231,7 +236,7 @@ void every_pair_of_an_h100() {
     }
 }
 
-void the_contract_s_examples() {
+void examples_of_the_header_hold() {
     const AtomShape h100 = kShapes[0].shape;
     const auto sizes = [&](const Counts& counts, bool exact = false) {
         const Outcome outcome = plan_of(h100, h100.all(), counts, exact);
@@ -253,7 +258,8 @@ void the_contract_s_examples() {
     CHECK(sizes({17, 10}) == Counts({20, 16, 96})); // 24 and 12 are as many: by the order
     CHECK(sizes({12}, true) == Counts({12, 120}));
     CHECK(sizes({132}) == Counts({132, 0}));
-    CHECK(sizes({121}) == Counts({124, 8})); // 128 would not fit, 14 units and the odd atom do
+    CHECK(sizes({121}) ==
+          Counts({124, 8})); // 128 would not fit, 14 units and the remainder atom do
     CHECK(sizes({57, 16, 48, kRest}) == Counts({60, 16, 48, 8, 0}));
     CHECK(sizes({16, 57, 48, kRest}) == Counts({16, 60, 48, 8, 0}));
     CHECK(sizes({113, kRest, kRest}) == Counts({116, 8, 8, 0}));
@@ -267,8 +273,8 @@ void the_contract_s_examples() {
     CHECK(sizes({kRest, kRest, kRest}) == Counts({48, 40, 44, 0})); // of equals the first have more
 }
 
-// Growing the first group moves nothing, as long as the odd atom isn't in it.
-void larger_first_groups_contain_smaller_ones() {
+// A larger first group contains the smaller one, unless it has the remainder atom.
+void larger_first_group_contains_the_smaller() {
     for (const auto& [name, shape] : kShapes) {
         const AtomSet all = shape.all();
         AtomSet before;
@@ -283,14 +289,14 @@ void larger_first_groups_contain_smaller_ones() {
     }
 }
 
-// A group with the odd atom runs up to the last atom: what a direct split would leave.
-void groups_with_the_odd_atom_run_to_the_end() {
+// A group with the remainder atom runs up to the last atom, like the remainder of a direct split.
+void group_with_the_remainder_atom_is_last() {
     for (const auto& [name, shape] : kShapes) {
-        if (shape.odd_size == 0)
+        if (shape.remainder_size == 0)
             continue;
         const AtomSet all = shape.all();
         for (uint32_t units = 1; units <= shape.unit_count; units++) {
-            const uint32_t count = units * shape.unit_size + shape.odd_size;
+            const uint32_t count = units * shape.unit_size + shape.remainder_size;
             const Outcome outcome = plan_of(shape, all, {count}, true);
             CHECK(outcome.plan.has_value());
             if (!outcome.plan || !outcome.plan->groups[0].contains(shape.unit_count))
@@ -300,7 +306,7 @@ void groups_with_the_odd_atom_run_to_the_end() {
     }
 }
 
-void rests_share_evenly() {
+void rest_is_shared_evenly() {
     for (const auto& [name, shape] : kShapes) {
         const AtomSet all = shape.all();
         const uint32_t atoms = shape.atom_count();
@@ -316,18 +322,18 @@ void rests_share_evenly() {
                 most = std::max(most, shape.sm_count(group));
             }
             CHECK(least > 0);
-            // Of equals the first have more. The last may have the odd atom.
+            // Of equals the first have more. The last may have the remainder atom.
             for (std::size_t i = 2; i < outcome.plan->groups.size(); i++)
                 CHECK(shape.sm_count(outcome.plan->groups[i - 2]) >=
                       shape.sm_count(outcome.plan->groups[i - 1]));
-            CHECK(most - least <= std::max(shape.unit_size, shape.odd_size));
+            CHECK(most - least <= std::max(shape.unit_size, shape.remainder_size));
             CHECK(outcome.plan->remainder.empty());
         }
     }
 }
 
-// Groups, remainders and sets with holes are split like whole devices.
-void parts_are_split_like_devices() {
+// Groups, remainders and sets with gaps are split like whole devices.
+void subsets_are_split_like_devices() {
     std::mt19937 random(8);
     for (const auto& [name, shape] : kShapes) {
         for (int round = 0; round < 200; round++) {
@@ -349,7 +355,7 @@ void parts_are_split_like_devices() {
     }
 }
 
-void huge_counts_are_refused_without_overflow() {
+void huge_count_is_refused() {
     for (const auto& [name, shape] : kShapes) {
         for (const uint32_t huge : {kRest - 1, kRest - 8, 1U << 31}) {
             CHECK(!check_plan(shape, shape.all(), {huge}, false));
@@ -360,18 +366,59 @@ void huge_counts_are_refused_without_overflow() {
     }
 }
 
+using Requests = std::vector<cu::SmGroupParams>;
+
+bool same_requests(const Requests& a, const Requests& b) {
+    return a.size() == b.size() &&
+           std::memcmp(a.data(), b.data(), a.size() * sizeof(cu::SmGroupParams)) == 0;
+}
+
+cu::SmGroupParams request(uint32_t sm_count, uint32_t coscheduled) {
+    cu::SmGroupParams one{};
+    one.sm_count = sm_count;
+    one.coscheduled_sm_count = coscheduled;
+    return one;
+}
+
+void packed_requests_are_unpacked() {
+    std::mt19937 random(1);
+    const auto number = [&] { return static_cast<uint32_t>(random() >> random() % 32); };
+    for (int round = 0; round < 20000; round++) {
+        Requests requests;
+        for (std::size_t i = 1 + random() % 9; i > 0; i--) {
+            cu::SmGroupParams one = request(number(), random() % 2 == 0 ? 0 : number());
+            one.preferred_coscheduled_sm_count = random() % 3 == 0 ? number() : 0;
+            one.flags = random() % 3 == 0 ? number() : 0;
+            one.locality_domain_id = random() % 3 == 0 ? UINT32_MAX : 0;
+            requests.insert(requests.end(), 1 + random() % 3, one);
+        }
+        const std::string packed = pack_requests(requests);
+        CHECK(same_requests(unpack_requests(packed), requests));
+        CHECK(packed == pack_requests(requests));
+        requests.back().sm_count ^= 1;
+        CHECK(packed != pack_requests(requests));
+    }
+}
+
+void typical_requests_are_packed_tightly() {
+    CHECK_EQ(pack_requests(Requests(66, request(2, 2))).size(), 4U);
+    CHECK_EQ(pack_requests(Requests{request(24, 8), request(108, 16)}).size(), 6U);
+}
+
 } // namespace
 
 int main() {
-    every_single_count();
-    exact_gives_the_count_or_refuses();
-    many_pairs_and_triples();
+    packed_requests_are_unpacked();
+    typical_requests_are_packed_tightly();
+    single_count_is_rounded_to_atoms();
+    exact_split_is_exact_or_refused();
+    pairs_and_triples_follow_the_rules();
     every_pair_of_an_h100();
-    the_contract_s_examples();
-    larger_first_groups_contain_smaller_ones();
-    groups_with_the_odd_atom_run_to_the_end();
-    rests_share_evenly();
-    parts_are_split_like_devices();
-    huge_counts_are_refused_without_overflow();
+    examples_of_the_header_hold();
+    larger_first_group_contains_the_smaller();
+    group_with_the_remainder_atom_is_last();
+    rest_is_shared_evenly();
+    subsets_are_split_like_devices();
+    huge_count_is_refused();
     return check::summary("planner");
 }
