@@ -141,8 +141,8 @@ gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
     }
     claim_leases();
     auto made = lib.leases.acquire(device, request);
-    auto reservation_of_caller = std::make_unique<LeaseHandle>(lib.leases, std::move(made));
-    return handle_of<gcx_lease>(lib.lease_handles.add(std::move(reservation_of_caller)));
+    auto handle = std::make_unique<LeaseHandle>(lib.leases, std::move(made));
+    return handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
 }
 
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
