@@ -25,6 +25,7 @@
 
 namespace gcx {
 
+// What a green context is made of.
 struct ContextKey {
     Device* device = nullptr;
     std::shared_ptr<Family> family; // null: a part that is only a workqueue
@@ -37,6 +38,7 @@ struct ContextKey {
 // cannot go together.
 ContextKey key_of(std::span<const ContextKey> parts);
 
+// A green context and its streams.
 class GreenContext {
   public:
     const ContextKey key;
