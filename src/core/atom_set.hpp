@@ -91,9 +91,9 @@ struct AtomShape {
     uint32_t atom_count() const { return unit_count + (remainder_size != 0 ? 1 : 0); }
     bool is_remainder(std::size_t atom) const { return remainder_size != 0 && atom == unit_count; }
     uint32_t sm_count(const AtomSet& set) const {
-        const bool odd = remainder_size != 0 && set.contains(unit_count);
-        const auto units = static_cast<uint32_t>(set.count()) - (odd ? 1 : 0);
-        return units * unit_size + (odd ? remainder_size : 0);
+        const bool has_remainder = remainder_size != 0 && set.contains(unit_count);
+        const auto units = static_cast<uint32_t>(set.count()) - (has_remainder ? 1 : 0);
+        return units * unit_size + (has_remainder ? remainder_size : 0);
     }
     AtomSet all() const { return AtomSet::first(atom_count()); }
 };

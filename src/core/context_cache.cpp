@@ -60,8 +60,8 @@ ContextKey key_of(std::span<const ContextKey> parts) {
     return key;
 }
 
-CUstream GreenContext::acquire_stream(int priority, uint64_t user) {
-    if (CUstream const cached = streams.acquire(driver(), priority, user); cached != nullptr)
+CUstream GreenContext::acquire_stream(int priority, uint64_t owner) {
+    if (CUstream const cached = streams.acquire(driver(), priority, owner); cached != nullptr)
         return cached;
     CUstream stream = nullptr;
     if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {
@@ -313,11 +313,12 @@ void ContextCache::make(GreenContext& context) {
     const Driver& driver = context.driver();
     context.primary_ = context.key.device->retain_primary();
     std::vector<CUdevResource> resources = context.key.family->native_resources(context.key.set);
-    Ref holder; // keeps the wanted queue alive
+    Ref queue_user; // keeps the wanted queue alive
     if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
-        holder = share_owner_of(wanted->queue);
+        queue_user = share_queue_user(wanted->queue);
         CUdevResource queue{};
-        GCX_CALL(driver, cuGreenCtxGetDevResource, holder->green, &queue, cu::kResourceWorkqueue);
+        GCX_CALL(driver, cuGreenCtxGetDevResource, queue_user->green, &queue,
+                 cu::kResourceWorkqueue);
         resources.push_back(queue);
         context.queue_ = wanted->queue;
     } else if (wanted) {
@@ -350,7 +351,7 @@ void ContextCache::make(GreenContext& context) {
                                         context.key.device->label().c_str()));
 }
 
-ContextCache::Ref ContextCache::share_owner_of(uint64_t queue) {
+ContextCache::Ref ContextCache::share_queue_user(uint64_t queue) {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, context] : entries_) {
         if (context->made_ && context->queue_ == queue && alive(*context)) {

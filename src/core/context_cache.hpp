@@ -25,6 +25,7 @@
 
 namespace gcx {
 
+// What a green context is made of.
 struct ContextKey {
     Device* device = nullptr;
     std::shared_ptr<Family> family; // null: a part that is only a workqueue
@@ -37,6 +38,7 @@ struct ContextKey {
 // cannot go together.
 ContextKey key_of(std::span<const ContextKey> parts);
 
+// A green context and its streams.
 class GreenContext {
   public:
     const ContextKey key;
@@ -52,7 +54,7 @@ class GreenContext {
     SmResource sms() const { return {key.device, key.family, key.set}; }
     // Returns a cached stream or a new one. The caller returns it with streams.release(). owner is
     // as in StreamCache::acquire().
-    CUstream acquire_stream(int priority, uint64_t user = 0);
+    CUstream acquire_stream(int priority, uint64_t owner = 0);
 
   private:
     friend class ContextCache;
@@ -192,7 +194,7 @@ class ContextCache {
     CUdevResource native_config(const Device& device, const Workqueue& wanted);
     // Adds a user to a context that has this queue, so that the queue stays alive. Throws if there
     // is none.
-    Ref share_owner_of(uint64_t queue);
+    Ref share_queue_user(uint64_t queue);
     bool alive(GreenContext& context);
     bool is_known_dead(GreenContext& context);
     void release(GreenContext& context, Use use);

@@ -59,6 +59,7 @@ class EventPool {
     std::vector<CUevent> idle_;
 };
 
+// The object of an event handle.
 class Event {
   public:
     Event(Device& device, uint32_t flags);

@@ -316,27 +316,27 @@ std::vector<AtomSet> Family::find_in(const Family& part, const AtomSet& atoms) c
 }
 
 void Family::set_sm_map(SmMap map) {
-    owned_map_ = std::make_unique<const SmMap>(std::move(map));
-    sm_map_.store(owned_map_.get(), std::memory_order_release);
+    sm_map_storage_ = std::make_unique<const SmMap>(std::move(map));
+    sm_map_.store(sm_map_storage_.get(), std::memory_order_release);
 }
 
 std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
                                      const AtomSet& atoms) {
     if (&family == &other)
         return atoms;
-    const SmMap* const mine = family.sm_map();
-    const SmMap* const theirs = other.sm_map();
-    if (mine == nullptr || theirs == nullptr)
+    const SmMap* const own_map = family.sm_map();
+    const SmMap* const other_map = other.sm_map();
+    if (own_map == nullptr || other_map == nullptr)
         return std::nullopt;
-    std::vector<bool> held(GCX_MAX_SMS, false);
+    std::vector<bool> has_sm(GCX_MAX_SMS, false);
     atoms.for_each([&](std::size_t atom) {
-        for (const uint32_t sm : (*theirs)[atom])
-            held[sm] = true;
+        for (const uint32_t sm : (*other_map)[atom])
+            has_sm[sm] = true;
     });
     AtomSet found;
     family.all().for_each([&](std::size_t atom) {
-        const std::vector<uint32_t>& sms = (*mine)[atom];
-        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) { return held[sm]; }))
+        const std::vector<uint32_t>& sms = (*own_map)[atom];
+        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) { return has_sm[sm]; }))
             found.add(atom);
     });
     return found;

@@ -77,7 +77,7 @@ class Family {
     AtomShape shape_;
     uint32_t split_flags_ = 0;
     bool masks_known_ = false;
-    std::unique_ptr<const SmMap> owned_map_;
+    std::unique_ptr<const SmMap> sm_map_storage_;
     std::atomic<const SmMap*> sm_map_{nullptr};
 };
 

@@ -37,6 +37,7 @@ class TargetKey {
     uint32_t count_ = 0;
 };
 
+// An executable graph and the contexts that it needs.
 class Executable {
   public:
     Executable(Device& device, const TargetKey& its_key, PartTargets its_targets,
@@ -106,6 +107,7 @@ class ExecutableCache {
     uint64_t evicted_ = 0;
 };
 
+// The object of a graph handle. Thread-safe.
 class Graph {
   public:
     using DeviceOf = std::function<Device&(int32_t)>;
@@ -139,6 +141,7 @@ class Graph {
         uint32_t count = 0;
         TargetKey key;
     };
+    // A kernel node's new launch.
     struct Change {
         uint32_t number;
         KernelLaunch launch;

@@ -54,7 +54,7 @@ void PendingWork::absorb(PendingWork& older) {
     for (KeptContext& kept : older.contexts_) {
         const auto same =
             std::find_if(contexts_.begin(), contexts_.end(),
-                         [&](const KeptContext& mine) { return &*mine.context == &*kept.context; });
+                         [&](const KeptContext& own) { return &*own.context == &*kept.context; });
         if (same == contexts_.end())
             contexts_.push_back(std::move(kept));
         else
@@ -66,7 +66,7 @@ void PendingWork::absorb(PendingWork& older) {
 void PendingWork::release_finished(const Driver& driver, const RelaxedCapture& /*relaxed*/,
                                    std::vector<ContextCache::Ref>& released) {
     const auto kept = std::find_if(contexts_.begin(), contexts_.end(),
-                                   [&](const KeptContext& mine) { return mine.until != event_; });
+                                   [&](const KeptContext& own) { return own.until != event_; });
     if (kept == contexts_.end() ||
         driver.cuEventQuery(kept->until->native()) == CUDA_ERROR_NOT_READY)
         return;
@@ -153,7 +153,7 @@ ContextCache::Ref Lease::start_context(ContextCache& cache) {
 void Lease::end_deferral() {
     if (!is_deferred_.load(std::memory_order_acquire))
         return;
-    PendingWorks in_the_way;
+    PendingWorks blocking;
     uint64_t placement = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -162,13 +162,13 @@ void Lease::end_deferral() {
         placement = placement_.load();
         for (const Awaited& awaited : awaited_) {
             if (!(awaited.atoms - former_context_->key.set).empty())
-                in_the_way.push_back(awaited.work);
+                blocking.push_back(awaited.work);
         }
     }
     const Driver& driver = device.driver();
     {
         const RelaxedCapture relaxed(driver);
-        if (!std::all_of(in_the_way.begin(), in_the_way.end(),
+        if (!std::all_of(blocking.begin(), blocking.end(),
                          [&](const auto& work) { return work->finished(driver, relaxed); }))
             return;
     }
@@ -183,14 +183,14 @@ void Lease::end_deferral() {
 }
 
 void Lease::record_work() {
-    std::shared_ptr<PendingWork> asked;
+    std::shared_ptr<PendingWork> queried;
     {
         const std::lock_guard lock(mutex_);
         if (awaited_.size() > kMaxUnqueried)
-            asked = awaited_[next_query_++ % awaited_.size()].work;
+            queried = awaited_[next_query_++ % awaited_.size()].work;
     }
     const std::lock_guard lock(streams_mutex_);
-    if (asked == nullptr &&
+    if (queried == nullptr &&
         std::none_of(streams_.begin(), streams_.end(), [](const LeaseStream* stream) {
             return stream->submissions_ != stream->recorded_;
         }))
@@ -198,8 +198,8 @@ void Lease::record_work() {
     const RelaxedCapture relaxed(device.driver());
     for (LeaseStream* stream : streams_)
         stream->record_work(relaxed);
-    if (asked != nullptr)
-        asked->finished(device.driver(), relaxed);
+    if (queried != nullptr)
+        queried->finished(device.driver(), relaxed);
 }
 
 void Lease::add_work(std::shared_ptr<PendingWork> work) {
@@ -220,14 +220,14 @@ void Lease::add_work(std::shared_ptr<PendingWork> work) {
 
 std::shared_ptr<PendingWork> Lease::find_work_to_chain(const GreenContext& context,
                                                        const RelaxedCapture& relaxed) {
-    PendingWorks asked; // keeps them alive until the mutex is released
+    PendingWorks queried; // keeps them alive until the mutex is released
     {
         const std::lock_guard lock(mutex_);
         if (closed_.size() < kMaxClosed)
             return nullptr;
-        asked = closed_;
+        queried = closed_;
     }
-    for (const auto& work : asked)
+    for (const auto& work : queried)
         work->finished(device.driver(), relaxed);
     const std::lock_guard lock(mutex_);
     drop_known_finished(closed_);

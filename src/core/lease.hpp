@@ -95,6 +95,7 @@ std::string lease_label(uint64_t id, const std::string& name);
 
 class LeaseStream;
 
+// One lease. Thread-safe. The manager changes it; its streams move themselves at their next use.
 class Lease {
   public:
     const uint64_t id; // unique in a process
@@ -218,8 +219,8 @@ class LeaseStream {
         CUstream native = nullptr;
         ContextCache::Ref context;
     };
-    // A query moves the stream with its lease but does not make it wait for earlier owners' work,
-    // because it submits nothing that would have to wait.
+    // submit: the caller submits work. ask: it does not, so the stream moves with its lease but
+    // need not wait for earlier owners' work.
     enum class Purpose { submit, ask };
     // Returns where work of the stream goes. Moves the stream to the lease's current SMs first,
     // unless it captures a graph or the resize is deferred.

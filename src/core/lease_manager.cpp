@@ -1,6 +1,7 @@
 #include "core/lease_manager.hpp"
 
 #include "base/log.hpp"
+#include "core/split.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -106,10 +107,10 @@ std::optional<AtomSet>
 LeaseManager::taken_by_other_families(DeviceState& state, const std::shared_ptr<Family>& family) {
     AtomSet taken;
     for (const auto& [other, allocator] : state.allocators) {
-        const AtomSet held = other == family ? AtomSet() : allocator.allocated();
-        if (held.empty())
+        const AtomSet atoms = other == family ? AtomSet() : allocator.allocated();
+        if (atoms.empty())
             continue;
-        const auto found = atoms_meeting(*family, *other, held);
+        const auto found = atoms_meeting(*family, *other, atoms);
         if (!found)
             return std::nullopt;
         taken = taken | *found;
@@ -195,10 +196,10 @@ std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_p
                                          const LeaseTerms& terms) {
     const AtomSet reachable = reachable_atoms(*family, terms);
     const AtomSet taken = taken_by_other_families(state, family).value_or(family->all());
-    AtomSet held;
+    AtomSet allocated;
     for (const auto& [id, allocation] : allocator_of(state, family).allocations())
-        held = held | (terms.shared ? allocation.exclusive : allocation.all());
-    const AtomSet free = reachable - taken - held;
+        allocated = allocated | (terms.shared ? allocation.exclusive : allocation.all());
+    const AtomSet free = reachable - taken - allocated;
     const AtomSet withheld = free & withheld_atoms(state, *family, terms, nullptr);
     std::string text =
         format("%s has %u, of which %u are free", reach_label(state.device, terms).c_str(),
@@ -345,18 +346,18 @@ void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
         Publisher::Update(publisher_).remove(waiter.request.owner);
     }
     const std::string requested = request_text(waiter.request);
-    const std::string who = describe_usage(state, waiter.family, request.terms);
+    const std::string usage = describe_usage(state, waiter.family, request.terms);
     if (is_cancelled(request))
         fail(GCX_ERROR_NOT_PERMITTED,
              format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
-                    who.c_str()));
+                    usage.c_str()));
     if (request.timeout_ms != 0)
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("timed out after %u ms waiting for %s: %s", request.timeout_ms,
-                    requested.c_str(), who.c_str()));
+                    requested.c_str(), usage.c_str()));
     fail(GCX_ERROR_ALREADY_ACQUIRED,
          format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
-                who.c_str(),
+                usage.c_str(),
                 waiter.request.min_sm_count != 0 ? "lower min_sm_count"
                                                  : "min_sm_count to accept fewer"));
 }
@@ -514,7 +515,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
     const SmAllocator& allocator = allocator_of(state, family);
     const LeaseTerms& first = sizes[0].lease->terms;
     AtomSet usable = LeaseManager::available_atoms(state, family) & reachable_atoms(*family, first);
-    AtomSet theirs;
+    AtomSet current;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
         if (size.sm_count < terms.exclusive_sm_count)
@@ -522,14 +523,14 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
                  format("requested %u SMs for %s, which was acquired with exclusive_sm_count %u; "
                         "request at least as many",
                         size.sm_count, size.lease->label().c_str(), terms.exclusive_sm_count));
-        theirs = theirs | allocator.of(size.lease->id).all();
+        current = current | allocator.of(size.lease->id).all();
     }
     const Requests requests = requests_of(sizes);
     // Free SMs belong to waiting requests.
     if (has_waiters(state, first))
-        usable = usable & theirs;
+        usable = usable & current;
     else
-        usable = usable - (withheld_atoms(state, *family, first, nullptr) - theirs);
+        usable = usable - (withheld_atoms(state, *family, first, nullptr) - current);
     const auto planned = allocator.plan(requests, usable);
     if (!planned) {
         std::string requested;

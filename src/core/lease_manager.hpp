@@ -42,6 +42,7 @@ class Cancel {
     std::atomic<bool> signalled_{false};
 };
 
+// What gcx_lease_acquire asks for.
 struct LeaseRequest {
     uint32_t sm_count = kRest;
     uint32_t min_sm_count = 0; // 0: sm_count, or one atom for kRest
@@ -57,15 +58,19 @@ class LeaseManager {
   public:
     explicit LeaseManager(ContextCache& cache) : cache_(cache) {}
 
+    // Acquires a lease. Waits for SMs for at most the request's timeout. Throws as gcx.h documents.
     std::shared_ptr<Lease> acquire(Device& device, const LeaseRequest& request);
     // Frees the SMs of a lease, even if other threads use it. Returns false, and does nothing, if
     // another thread has released it or handed it over.
     bool release(Lease& lease);
 
+    // The SM count that a lease is to have.
     struct Size {
         Lease* lease;
         uint32_t sm_count;
     };
+    // Resizes leases of one device and family together. If deferred, a lease that loses no SMs
+    // stays on its old ones until all new ones are free.
     void resize(std::span<const Size> sizes, bool deferred);
     // [13.1+] Returns the workqueue configuration of lease contexts, which asks for queues that
     // other contexts do not use as far as the device has enough. Returns nothing if the driver has
@@ -73,10 +78,12 @@ class LeaseManager {
     static std::optional<Workqueue> workqueue(const Device& device);
     // Makes the contexts that resize() would need. Resizes nothing.
     void prepare(std::span<const Size> sizes);
-    // Releases from and gives its SMs to to.
+    // Releases the lease `from` and gives its SMs to the lease `to`.
     void hand_over(Lease& from, Lease& to, bool deferred);
+    // Cancels all calls that were given this cancel.
     void signal(Cancel& cancel);
 
+    // A lease or a waiting request.
     struct Live {
         uint64_t id;
         LeaseTerms terms;
@@ -84,8 +91,10 @@ class LeaseManager {
         std::shared_ptr<Family> family;
         bool waiting;
         Lease::State state;
-        uint32_t requested; // of a waiting request
+        uint32_t requested; // SMs, of a waiting request
     };
+    // Returns the leases by id, then the waiting requests in order of arrival, of a device or of
+    // all for null.
     std::vector<Live> live(const Device* device);
     // Returns the atoms of a family whose SMs any lease has, of whatever family.
     AtomSet leased_atoms(Device& device, const std::shared_ptr<Family>& family);
@@ -97,6 +106,7 @@ class LeaseManager {
     void drop_finished_work();
 
   private:
+    // A request that waits for SMs, on the stack of the waiting thread.
     struct Waiter {
         SmAllocator::Request request;
         std::shared_ptr<Family> family;
@@ -105,11 +115,13 @@ class LeaseManager {
         std::chrono::steady_clock::time_point until; // max: no timeout
         std::optional<SmAllocator::Allocation> granted;
     };
+    // A lease, by its id.
     struct Entry {
         std::string name;             // as in LeaseTerms
         std::shared_ptr<Lease> lease; // null while its context is being made
         bool changing = false;
     };
+    // All leases of a device.
     struct DeviceState {
         explicit DeviceState(Device& its_device) : device(its_device), events(its_device) {}
         Device& device;

@@ -13,6 +13,7 @@ namespace gcx {
 class Family;
 class Device;
 
+// A set of atoms of a device's family: what most functions take.
 struct SmResource {
     Device* device = nullptr;
     std::shared_ptr<Family> family;

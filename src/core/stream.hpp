@@ -8,6 +8,7 @@
 
 namespace gcx {
 
+// The object of a stream handle.
 class Stream {
   public:
     // Makes a stream of a context.

@@ -233,7 +233,8 @@ void check_request(const AtomShape& shape, const AtomSet& input, const Counts& c
         CHECK(found.cost == search.cost(*expected));
         if (!found.rests.empty()) {
             const auto [least, most] = std::minmax_element(found.rests.begin(), found.rests.end());
-            CHECK_EQ(*most - *least, search.smallest_spread(found.rest_units, found.rest_has_remainder));
+            CHECK_EQ(*most - *least,
+                     search.smallest_spread(found.rest_units, found.rest_has_remainder));
         }
     }
     const Outcome exact = plan_of(shape, input, counts, true);
