@@ -19,13 +19,12 @@ struct Phrase {
 };
 constexpr std::array kPhrases = {
     Phrase{"params->name has", "--name has"},
-    Phrase{"the folder is an empty text; NULL means the usual one",
-           "the folder is an empty text; leave --folder out for the usual one"},
+    Phrase{"the folder is an empty string; pass NULL for the default one",
+           "the folder is an empty string; leave --folder out for the default one"},
     Phrase{"params->folder", "the folder"},
     Phrase{"set a timeout to wait for them, or min_sm_count to accept fewer", "or request fewer"},
     Phrase{"set a timeout to wait for them, or lower min_sm_count", "or request fewer"},
     Phrase{" by gcx_cancel_signal", ""},
-    Phrase{": one is what gcx_reservation_get_token gives, an absolute path", ""},
 };
 
 // Variables of the environment, which users set.

@@ -174,7 +174,7 @@ def test_a_folder_that_is_named(folder: Path) -> None:
     assert "all users can enter it" in done.stderr
     done = ps(folder, "--folder", "other")
     assert done.returncode == 1
-    assert "no absolute path" in done.stderr
+    assert "not an absolute path" in done.stderr
 
 
 def test_what_is_no_reservation(folder: Path) -> None:
