@@ -44,7 +44,7 @@ HandleTable<ReservationHandle>& reservation_handles() {
 }
 
 reservations::ReservationRequest reservation_request(uint32_t sm_count,
-                                                    const gcx_reservation_params& params) {
+                                                     const gcx_reservation_params& params) {
     if ((params.flags & ~GCX_RESERVATION_INHERIT) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_RESERVATION_INHERIT (1)",
