@@ -67,7 +67,7 @@ class LockDir {
     Found look_at(const std::string& name) const;
 
     // Creates a file with these bytes and owns it. Until it is complete, kUnfinished is appended to
-    // its name. Whoever has the directory locked may remove a file with that suffix, so lock the
+    // its name. A process that has the directory locked may remove such a file, so lock the
     // directory first.
     static constexpr std::string_view kUnfinished = ".new";
     CloseOnForkFile create(const std::string& name, std::string_view bytes) const;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -215,6 +216,30 @@ void changed_file_is_listed_consistently_or_skipped() {
     other.ended();
 }
 
+// A publisher removes what killed ones left, but not while another process changes the folder.
+void leftover_files_are_removed_by_next_publisher() {
+    const Folder folder;
+    CHECK_EQ(mkdir(folder.published().c_str(), 0700), 0);
+    const fs::path unfinished = folder.published() / "leases-00000000deadbeef.new";
+    const fs::path dead = folder.published() / "leases-00000000deadbeef";
+    const fs::path other = folder.published() / "leases-notes.new";
+    const auto publish = [] {
+        open_machine();
+        CHECK_OK(gcx_publish_start("x"));
+        CHECK_EQ(processes().size(), 1U);
+    };
+    for (const fs::path& path : {unfinished, dead, other})
+        std::ofstream(path) << "left";
+    const int locked = open(folder.published().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(flock(locked, LOCK_EX), 0);
+    in_child("the folder is locked", publish);
+    CHECK(fs::exists(unfinished));
+    close(locked);
+    std::ofstream(dead) << "left";
+    in_child("the folder is free", publish);
+    CHECK(!fs::exists(unfinished) && !fs::exists(dead) && fs::exists(other));
+}
+
 void many_publishers_are_all_listed() {
     const Folder folder;
     Other other([](Other& self) {
@@ -388,6 +413,7 @@ void environment_variable_starts_publishing() {
 int main() {
     invalid_file_is_skipped_with_warning();
     changed_file_is_listed_consistently_or_skipped();
+    leftover_files_are_removed_by_next_publisher();
     many_publishers_are_all_listed();
     unusable_folder_is_refused();
     many_atoms_are_listed_completely();

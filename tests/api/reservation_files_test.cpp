@@ -170,10 +170,10 @@ void unusable_folder_is_refused() {
             mode_t mode;
             const char* why; // null: good
         };
-        const Mode modes[] = {{0700, nullptr},    {02770, nullptr},
-                              {03770, nullptr},   {0755, "all users can enter"},
+        const Mode modes[] = {{0700, nullptr},      {02770, nullptr},
+                              {03770, nullptr},     {0755, "all users can enter"},
                               {02777, "all users"}, {0770, "2770 or 3770"},
-                              {0750, "2770"},     {02750, "2770"}};
+                              {0750, "2770"},       {02750, "2770"}};
         for (const auto& [mode, why] : modes) {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
             if (why != nullptr) {

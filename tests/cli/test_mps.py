@@ -71,7 +71,7 @@ def test_virtual_sm_numbers_are_not_drawn_or_recorded(tmp_path: Path) -> None:
     assert not picture.exists()
     done = gcx("info", "--record", str(tmp_path / "gpu"), env={"GCX_DRIVER": H100, **MPS})
     assert done.returncode == 1
-    assert "shared by way of MPS, under which SM numbers are virtual" in done.stderr
+    assert "shared through MPS, under which SM numbers are virtual" in done.stderr
     assert not (tmp_path / "gpu").exists()
 
 

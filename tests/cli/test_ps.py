@@ -166,7 +166,7 @@ def test_ps_folder_option_selects_the_folder(folder: Path) -> None:
     assert "all users can enter it" in done.stderr
     done = ps(folder, "--folder", "other")
     assert done.returncode == 1
-    assert "no absolute path" in done.stderr
+    assert "not an absolute path" in done.stderr
 
 
 def test_ps_ignores_files_that_are_no_reservation(folder: Path) -> None:
