@@ -198,7 +198,7 @@ def test_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="is made by"):
         gcx.Reservation()
-    with pytest.raises(gcx.InvalidValueError, match="a reservation's count must be at least 1"):
+    with pytest.raises(gcx.InvalidValueError, match="sm_count must be at least 1"):
         gcx.reserve(0)
     with pytest.raises(gcx.InvalidValueError, match="at least 1, not -1; None"):
         gcx.reserve(-1)
