@@ -70,8 +70,8 @@ def _change(
                 del table[setting]
         if other_thread and not later:
             raise InvalidContextError(
-                "gcx.current must be left in the thread that entered it; that thread's current "
-                "PyTorch stream is unchanged"
+                "gcx.current was entered in another thread, whose PyTorch stream is unchanged; leave "
+                "it in the thread that entered it"
             )
 
     with _lock:
