@@ -47,7 +47,10 @@ def test_flashinfer_exceptions_are_those_of_flashinfer(torch: Any) -> None:
     equal = flashinfer.split_device_green_ctx
     by_domain = flashinfer.split_device_green_ctx_by_locality_domain
     cases: list[tuple[Any, type[Exception], str]] = [
-        *((lambda bad=bad: by_count(CUDA, bad), ValueError, "sm_counts") for bad in ([], [0], [-1])),
+        *(
+            (lambda bad=bad: by_count(CUDA, bad), ValueError, "sm_counts")
+            for bad in ([], [0], [-1])
+        ),
         (lambda: by_count(CUDA, [8.0]), TypeError, "int"),  # type: ignore[list-item]
         (lambda: by_count(CUDA, [120, 17]), RuntimeError, r"\[120, 24\], 144 together.* 132"),
         (lambda: equal(CUDA, 3, 64), RuntimeError, r"code=915\(CUDA_ERROR_INVALID_RESOURCE_CONFIG"),

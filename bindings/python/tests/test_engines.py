@@ -114,7 +114,9 @@ def test_sglang_floors_share_the_rest(torch: FakeTorch, version: tuple[int, int]
         ((131, 1), [124, 8]),
     ],
 )
-def test_sglang_counts_are_given(torch: FakeTorch, asked: tuple[int, int], given: list[int]) -> None:
+def test_sglang_counts_are_given(
+    torch: FakeTorch, asked: tuple[int, int], given: list[int]
+) -> None:
     pair = sglang.create_greenctx_stream_by_value(SM_a=asked[0], SM_b=asked[1])
     assert isinstance(pair, tuple)
     assert counts_of(*pair) == given
@@ -306,7 +308,9 @@ def test_tensorrt_llm_count_of_any_stream(torch: FakeTorch) -> None:
     ("router_sms", "given"),
     [(24, [108, 24]), (28, [104, 28]), (10, [116, 16]), (1, [124, 8]), (0, [124, 8])],
 )
-def test_tensorrt_llm_fc1_has_what_the_router_leaves(torch: FakeTorch, router_sms: int, given: list[int]) -> None:
+def test_tensorrt_llm_fc1_has_what_the_router_leaves(
+    torch: FakeTorch, router_sms: int, given: list[int]
+) -> None:
     for fc1_sms in (132 - router_sms, 8):
         fc1, router, _ = tensorrt_llm.create_sm_only_gc_streams(fc1_sms, router_sms, 0)
         assert counts_of(fc1, router) == given
@@ -336,7 +340,9 @@ def test_tensorrt_llm_cleanup_leaves_streams_in_use(torch: FakeTorch) -> None:
     assert gcx.cache_stats().in_use == 0
 
 
-def test_tensorrt_llm_isolated_workqueues_need_13_1(torch: FakeTorch, version: tuple[int, int]) -> None:
+def test_tensorrt_llm_isolated_workqueues_need_13_1(
+    torch: FakeTorch, version: tuple[int, int]
+) -> None:
     create = tensorrt_llm.create_wq_isolated_gc_streams
     if version < (13, 1):
         with pytest.raises(

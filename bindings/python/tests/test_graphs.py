@@ -188,7 +188,10 @@ def test_graphs_of_other_libraries_are_accepted(captured: Captured) -> None:
     wrong: list[tuple[Any, type[Exception], str]] = [
         (CUgraphExec(), TypeError, "executable"),
         (types.SimpleNamespace(handle=CUgraphExec()), TypeError, "executable"),
-        *((it, TypeError, "expected|must") for it in (None, "graph", 1.5, True, types.SimpleNamespace(), -1.0)),
+        *(
+            (it, TypeError, "expected|must")
+            for it in (None, "graph", 1.5, True, types.SimpleNamespace(), -1.0)
+        ),
         (0, gcx.InvalidValueError, "NULL"),
         (types.SimpleNamespace(raw_cuda_graph=refuse), RuntimeError, "keep_graph"),
     ]

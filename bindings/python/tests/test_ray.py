@@ -178,9 +178,7 @@ def test_actors_restarted_reserve_again(cluster: Any, folders: tuple[Path, Path]
         )
     )
     prefill = start(
-        Reserving.options(
-            **gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1]
-        )
+        Reserving.options(**gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1])
     )
     first, second = tell(decode), tell(prefill)
     assert (first["sm_count"], first["ran_on"]) == (24, 24)

@@ -192,9 +192,15 @@ def test_name_is_that_of_the_actor_or_task(worker: Any, given: dict[str, Any], n
     [
         ({"resources": {}}, "this actor requested no gcx_sms from Ray; request them by"),
         ({"resources": {}, "actor": None}, "this task requested no gcx_sms from Ray"),
-        ({"resources": {"gcx_sms": 0.5}}, "requested 0.5 gcx_sms from Ray, and an SM can't be divided"),
+        (
+            {"resources": {"gcx_sms": 0.5}},
+            "requested 0.5 gcx_sms from Ray, and an SM can't be divided",
+        ),
         ({"resources": {"gcx_sms": 133.0}}, "has 132"),
-        ({"gpus": ["0", "1"]}, "Ray assigned 2 GPUs to this actor, and a reservation has SMs of one"),
+        (
+            {"gpus": ["0", "1"]},
+            "Ray assigned 2 GPUs to this actor, and a reservation has SMs of one",
+        ),
         ({"gpus": ["5"]}, "Ray assigned GPU 5 to this actor, but CUDA_VISIBLE_DEVICES is None"),
         ({"mode": 0}, "this process is a driver"),
     ],
@@ -251,7 +257,9 @@ def test_device_is_that_assigned_by_ray(
     assert gcx.ray._device(Context(gpus=gpus)) == ordinal
 
 
-def test_device_hidden_or_ambiguous_is_refused(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_hidden_or_ambiguous_is_refused(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker()
     monkeypatch.setattr(gcx, "devices", lambda: [gcx.Device(0)] * 2)
     with pytest.raises(RuntimeError, match="requested no GPU from Ray and sees 2"):
