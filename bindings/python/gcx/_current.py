@@ -70,8 +70,8 @@ def _change(
                 del table[setting]
         if other_thread and not later:
             raise InvalidContextError(
-                "gcx.current was entered in another thread, whose PyTorch stream is unchanged; leave "
-                "it in the thread that entered it"
+                "gcx.current was entered in another thread, whose PyTorch stream is unchanged; "
+                "leave it in the thread that entered it"
             )
 
     with _lock:

@@ -1,5 +1,5 @@
-"""gcx.ray on a real Ray of two nodes on this machine. One node has a GPU, the other two; each has its
-own folder for reservations."""
+"""gcx.ray on a real Ray of two nodes on this machine. One node has a GPU, the other two; each has
+its own folder for reservations."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_tasks_reserve_in_turn(cluster: Any, folders: tuple[Path, Path]) -> None
 
 
 def inside_gcx_exec(sm_count: int) -> Any:
-    """Returns an actor for which Ray counts that many SMs, inside a gcx exec of 24, see docs/ray.md."""
+    """Returns an actor for which Ray counts that many SMs, inside a gcx exec of 24."""
     python = f"{sys.executable} -m gcx exec --sms 24 --wait 60 --name served -- {sys.executable}"
     return start(
         KnowsNothing.options(

@@ -111,8 +111,7 @@ def test_options_request_sms_and_a_share() -> None:
 
 @pytest.mark.parametrize("total", [16, 108, 128, 132, 142, 148, 152])
 def test_shares_fit_exactly_when_counts_fit(total: int) -> None:
-    """Shares of counts that fit a GPU sum to at most 1, and those of two SMs more, the smallest atom,
-    to more than 1."""
+    """Shares of counts that fit a GPU sum to at most 1, those of two more SMs to more than 1."""
     share = {
         count: Fraction(str(gcx.ray.options(count, device_sm_count=total)["num_gpus"]))
         for count in range(1, total + 1)
