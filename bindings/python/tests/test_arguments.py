@@ -82,12 +82,16 @@ def test_counts_of_numpy_are_converted(sms: gcx.SMResource) -> None:
             sms.split(wrong)
 
 
-BAD: list[tuple[Any, type[Exception]]] = [
-    *((bad, TypeError) for bad in ("24", b"24", 24.0, True, {24}, {24: 1}, ["24"], [24.0], [True])),
-    *((bad, TypeError) for bad in ([[24]], [object()], Array(8.0), Array(8.0, scalar=True))),
-    *((bad, TypeError) for bad in ([Array(8, 16)], Array(True, "x"))),
-    *((bad, ValueError) for bad in ([], (), iter([]), Array(), 0, [0], -8, [24, -8], [24, 0])),
-    *((bad, ValueError) for bad in ([2**32 - 1], [2**32], [2**80], Array(-1, scalar=True))),
+def refused(error: type[Exception], *bad: Any) -> list[tuple[Any, type[Exception]]]:
+    return [(one, error) for one in bad]
+
+
+BAD = [
+    *refused(TypeError, "24", b"24", 24.0, True, {24}, {24: 1}, ["24"], [24.0], [True], [[24]]),
+    *refused(TypeError, [object()], Array(8.0), Array(8.0, scalar=True), [Array(8, 16)]),
+    *refused(TypeError, Array(True, "x")),
+    *refused(ValueError, [], (), iter([]), Array(), 0, [0], -8, [24, -8], [24, 0]),
+    *refused(ValueError, [2**32 - 1], [2**32], [2**80], Array(-1, scalar=True)),
 ]
 
 
@@ -260,7 +264,7 @@ def test_workqueues_are_converted(sms: gcx.SMResource, version: tuple[int, int])
         assert part.context.resources.workqueue == mine
     for arguments, error in ((("shared",), ValueError), ((1,), TypeError), ((None, 0), ValueError)):
         with pytest.raises(error):
-            default.configured(*arguments)  # type: ignore[arg-type]
+            default.configured(*arguments)
 
 
 @pytest.mark.parametrize("bad", ["cuda:0", 0.0, True, None, object()])

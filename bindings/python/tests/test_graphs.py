@@ -57,7 +57,8 @@ def test_graph_is_prepared_for_any_target(captured: Captured, parts: gcx.Partiti
         graph.prepare(lease)
         graph.prepare(lease.stream)
         assert graph.info[5:] == (2, 2, 0, 3, 1)
-        for several in ([lease, small], [small, small]):
+        wrong_targets: list[Any] = [[lease, small], [small, small]]
+        for several in wrong_targets:
             with pytest.raises(gcx.InvalidValueError):
                 graph.prepare(several)
         for wrong in (0, None, "24", [8]):
@@ -72,7 +73,7 @@ def test_graph_parts_run_in_several_streams(work: Work, parts: gcx.Partitions) -
     kernels = [node for node in graph.nodes() if node.kind == "kernel"]
     assert sorted(node.part for node in kernels) == [0, 1]
     assert ", 2 parts" in repr(graph)
-    two = [parts[0].stream, parts[2]]
+    two: list[Any] = [parts[0].stream, parts[2]]
     graph.prepare(two)
     work.note()
     graph.launch(two)
@@ -88,7 +89,7 @@ def test_graph_parts_run_in_several_streams(work: Work, parts: gcx.Partitions) -
     assert graph.info.part_count == 2
     for node, part_number in ((99, 0), ([], 2)):
         with pytest.raises(gcx.InvalidValueError):
-            graph.set_part(node, part_number)  # type: ignore[arg-type]
+            graph.set_part(node, part_number)
     with pytest.raises(TypeError):
         graph.set_part("0", 0)  # type: ignore[arg-type]
 
@@ -202,7 +203,7 @@ def test_graphs_of_other_libraries_are_accepted(captured: Captured) -> None:
         gcx.Graph(captured, max_executables=0)
     for options in ({"max_executables": 1.5}, {"node_priorities": 1}):
         with pytest.raises(TypeError):
-            gcx.Graph(captured, **options)  # type: ignore[arg-type]
+            gcx.Graph(captured, **options)
 
 
 def test_kernels_of_other_libraries_fit(work: Work, part: gcx.Partition) -> None:

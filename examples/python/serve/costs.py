@@ -48,7 +48,7 @@ class Costs:
 
     def prefill_rate(self, split: int, promise: float) -> float:
         """Returns prompts per millisecond within a promise: during a step prefill has the other
-        SMs, and all SMs for the rest of the promised time. Negative if the step breaks the promise."""
+        SMs, and all SMs for the rest of the promised time. Negative if the step is too slow."""
         step = self.decode(split, split < self.sm_count)
         beside = step / self.prefill(split, True) if split < self.sm_count else 0.0
         if step > promise:
