@@ -4,9 +4,9 @@ meson-python tags a wheel of the stable ABI with the interpreter that built it, 
 uses the limited API of Python 3.9 and runs on that and newer.
 
 meson-python's editable installs rebuild at each import, with tools that pip has removed by then,
-and find neither the simulated driver nor the command. Here an editable install is the package of the
-wheel in build/editable, with its Python files linked to the sources; another install rebuilds C and
-C++.
+and find neither the simulated driver nor the command. Here an editable install is the package of
+the wheel in build/editable, with its Python files linked to the sources; another install rebuilds C
+and C++.
 """
 
 from __future__ import annotations

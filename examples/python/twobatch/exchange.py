@@ -73,11 +73,11 @@ class CopyEngines:
     def connect(self) -> str:
         """Maps the others' arenas. All ranks must call it; returns the error of any, or ""."""
         mine, problem = attempt(self._export)
-        told = self._ranks.gather((mine, problem))
-        if not any(reason for _, reason in told):
-            _, problem = attempt(lambda: self._open([handle for handle, _ in told]))
-            told = self._ranks.gather((None, problem))
-        return next((reason for _, reason in told if reason), "")
+        answers = self._ranks.gather((mine, problem))
+        if not any(reason for _, reason in answers):
+            _, problem = attempt(lambda: self._open([handle for handle, _ in answers]))
+            answers = self._ranks.gather((None, problem))
+        return next((reason for _, reason in answers if reason), "")
 
     def _export(self) -> tuple[bytes, int]:
         """Returns a handle of the allocation that contains the arena, and the offset in it."""

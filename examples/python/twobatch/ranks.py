@@ -47,13 +47,13 @@ def place_of(environment: Mapping[str, str]) -> Place:
         ValueError: torchrun did not start this, or for one GPU, or its variables are invalid.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    told = {name: environment.get(name, "") for name in names}
-    if not any(told.values()):
+    values = {name: environment.get(name, "") for name in names}
+    if not any(values.values()):
         raise ValueError(NEEDS)
-    for name, value in told.items():
+    for name, value in values.items():
         if not value.isdecimal():
             raise ValueError(f"{name} is {value!r}, not the number that torchrun sets")
-    rank, world, device, here = (int(told[name]) for name in names)
+    rank, world, device, here = (int(values[name]) for name in names)
     if world != here:
         raise ValueError(f"{here} of {world} processes are on this host: {NEEDS}")
     if world not in (2, 4, 8):
@@ -66,10 +66,10 @@ def place_of(environment: Mapping[str, str]) -> Place:
 def agree(ranks: Ranks, problem: str) -> None:
     """Ends all ranks if one has a problem; rank 0 prints it."""
     problems = ranks.gather(problem)
-    told = [f"rank {rank}: {text}" for rank, text in enumerate(problems) if text]
-    if told:
+    reports = [f"rank {rank}: {text}" for rank, text in enumerate(problems) if text]
+    if reports:
         if ranks.rank == 0:
-            common.end("; ".join(told))
+            common.end("; ".join(reports))
         raise SystemExit(2)
 
 
