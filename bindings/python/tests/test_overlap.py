@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -273,3 +275,38 @@ def test_place_is_that_of_torchrun() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             place(*values)
+
+
+CELL = {"layer": "products", "tokens": 2048, "refused": {}, "chosen": "split-8-target", "spans": {}}
+MEDIANS = {"sequence": 10.28, "plain": 9.32, "split-8-target": 8.83}
+
+
+@pytest.mark.parametrize(
+    ("results", "status", "words"),
+    [
+        ({"cells": [{**CELL, "sweep": {}, "arms": {**MEDIANS, "split-8-told": 8.5}}]}, 0, "chosen"),
+        ({"cells": [{**CELL, "sweep": {}, "arms": MEDIANS}]}, 1, "split-8-target takes 0.9"),
+        ({"beside": 2.0, "window": 1.0}, 0, "| 8 MiB | 2.00 ms | 1.00 ms |"),
+        ({"beside": 2.0, "window": 1.9}, 1, "at best 1.05 times as fast"),
+    ],
+)
+def test_figures_of_the_pages_are_checked(
+    results: dict[str, Any], status: int, words: str, tmp_path: Path
+) -> None:
+    """tests/gpu/overlap_figures.py, with the results of both examples."""
+    if "cells" in results:
+        (cell,) = results["cells"]
+        arms = {name: [took] for name, took in cell["arms"].items()}
+        results = {"device": "a GPU", "world": 4, "layers": 6, "software": {}}
+        results["cells"] = [{**cell, "arms": arms}]
+    else:
+        times = {name: [[took, 0.0]] for name, took in results.items()}
+        results = {"device": "a GPU", "patterns": {"walk": {"8": times}}}
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(results), encoding="utf-8")
+    script = EXAMPLES.parent.parent / "tests" / "gpu" / "overlap_figures.py"
+    done = subprocess.run(
+        [sys.executable, script, file], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (status, "")
+    assert words in done.stdout
