@@ -170,17 +170,21 @@ def test_map_is_that_of_the_command(counts: list[int | None], family: str, tmp_p
     assert assert_drawn_as_by_the_command(counts, family, tmp_path / "map.svg", {})
 
 
-@pytest.mark.parametrize("lie", ["fewer", "shared", "none"])
-def test_map_of_a_bad_driver_is_that_of_the_command(lie: str, tmp_path: Path) -> None:
-    """A driver that breaks its promises, see tests/cli/liar.c."""
-    source = Path(__file__).resolve().parents[3] / "tests" / "cli" / "liar.c"
-    library = tmp_path / "libliar.so"
+@pytest.mark.parametrize("fault", ["fewer", "shared", "none"])
+def test_map_of_a_bad_driver_is_that_of_the_command(fault: str, tmp_path: Path) -> None:
+    """A driver that breaks its promises, from the command's tests."""
+    folder = Path(__file__).resolve().parents[3] / "tests" / "cli"
+    source = folder / "bad_driver.c"
+    if not source.exists():
+        source = folder / "liar.c"
+    library = tmp_path / "libbad.so"
     subprocess.run(
         ["gcc", "-std=c99", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl"],
         check=True,
     )
-    simulation = Path(gcx.__file__).parent / "lib" / "gcx" / "libgcx-sim.so"
-    env = {"LIAR_LIBRARY": str(simulation), "GCX_SIM": "h100@13.0", "LIAR": lie}
+    simulation = str(Path(gcx.__file__).parent / "lib" / "gcx" / "libgcx-sim.so")
+    env = {"BAD_DRIVER_LIBRARY": simulation, "BAD_DRIVER_FAULT": fault}
+    env |= {"LIAR_LIBRARY": simulation, "LIAR": fault, "GCX_SIM": "h100@13.0"}
     env["GCX_DRIVER"] = str(library)
     layouts: list[tuple[list[int | None], str]] = [
         ([16, 8, 24, None], "coscheduled"),
