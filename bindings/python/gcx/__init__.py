@@ -57,32 +57,7 @@ from gcx._driver import (
     report_partition_counts,
     reports_partition_counts,
 )
-from gcx._errors import (
-    AlreadyAcquiredError,
-    CaptureError,
-    ContextDestroyedError,
-    ContextInUseError,
-    DeinitializedError,
-    DriverAlreadyOpenError,
-    DriverNotFoundError,
-    Error,
-    GraphUpdateError,
-    InvalidContextError,
-    InvalidDeviceError,
-    InvalidHandleError,
-    InvalidResourceTypeError,
-    InvalidValueError,
-    LaunchError,
-    LaunchTooLargeError,
-    NoDeviceError,
-    NotFoundError,
-    NotInitializedError,
-    NotPermittedError,
-    NotReadyError,
-    NotSupportedError,
-    OutOfMemoryError,
-    ResourceConfigurationError,
-)
+from gcx._errors import Error
 from gcx._event import Event
 from gcx._external import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphInfo, GraphNode
@@ -111,24 +86,19 @@ from gcx._reservation import (
 from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
 from gcx._stream import KernelFit, Stream
 from gcx._verify import Verification, VerifiedGroup, verify
+from gcx.generated import errors as _exceptions
+from gcx.generated.errors import *  # noqa: F403
 
 __all__ = [
-    "AlreadyAcquiredError",
     "CacheStats",
     "CacheTrimmed",
     "Cancel",
-    "CaptureError",
     "Context",
-    "ContextDestroyedError",
-    "ContextInUseError",
     "Count",
     "Counts",
-    "DeinitializedError",
     "Device",
     "DeviceLike",
-    "DriverAlreadyOpenError",
     "DriverInfo",
-    "DriverNotFoundError",
     "Error",
     "Event",
     "EventLike",
@@ -137,28 +107,13 @@ __all__ = [
     "GraphInfo",
     "GraphLike",
     "GraphNode",
-    "GraphUpdateError",
-    "InvalidContextError",
-    "InvalidDeviceError",
-    "InvalidHandleError",
-    "InvalidResourceTypeError",
-    "InvalidValueError",
     "KernelFit",
     "KernelLike",
-    "LaunchError",
-    "LaunchTooLargeError",
     "Lease",
     "LiveContext",
     "LiveLease",
     "LiveReservation",
     "MPSInfo",
-    "NoDeviceError",
-    "NotFoundError",
-    "NotInitializedError",
-    "NotPermittedError",
-    "NotReadyError",
-    "NotSupportedError",
-    "OutOfMemoryError",
     "Partition",
     "Partitions",
     "Plan",
@@ -166,7 +121,6 @@ __all__ = [
     "PublishedProcess",
     "QueueInfo",
     "Reservation",
-    "ResourceConfigurationError",
     "Resources",
     "SMResource",
     "Scope",
@@ -209,6 +163,7 @@ __all__ = [
     "trim_cache",
     "verify",
 ]
+__all__ += _exceptions.__all__
 
 _number = _gcx.gcx_version()
 __version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}{_gcx.VERSION_SUFFIX}"

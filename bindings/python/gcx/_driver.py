@@ -41,7 +41,8 @@ def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
         raise DriverAlreadyOpenError(error.message, error.code, error.name) from None
 
 
-def _version(number: int) -> tuple[int, int]:
+def version_of(number: int) -> tuple[int, int]:
+    """Returns 13000 as (13, 0)."""
     return number // 1000, number % 1000 // 10
 
 
@@ -53,7 +54,7 @@ def driver_info() -> DriverInfo:
         available, _, name = _gcx.gcx_capability_get_info(number)
         capabilities[name] = bool(available)
     return DriverInfo(
-        _version(version), _version(header_version), bool(simulated), library, capabilities
+        version_of(version), version_of(header_version), bool(simulated), library, capabilities
     )
 
 

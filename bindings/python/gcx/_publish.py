@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gcx import _gcx
 from gcx._checks import text_of
 from gcx._device import uuid_text
+from gcx._driver import version_of
 from gcx._lease import count_or_rest
 from gcx._resource import FAMILY_NAMES
 
@@ -57,16 +58,14 @@ def published_processes() -> list[PublishedProcess]:
     Raises:
         NotPermittedError: The folder belongs to another user or is open to others.
     """
-    found = []
-    for entry in _gcx.gcx_published_process_list():
-        number, since, pid, simulated, version, devices, leases, unlisted, name = entry
-        numbers = version // 1000, version % 1000 // 10
-        found.append(
-            PublishedProcess(
-                number, since, pid, bool(simulated), numbers, devices, leases, unlisted, name
-            )
+    return [
+        PublishedProcess(
+            number, since, pid, bool(simulated), version_of(version), devices, leases, unlisted,
+            name,
         )
-    return found
+        for number, since, pid, simulated, version, devices, leases, unlisted, name
+        in _gcx.gcx_published_process_list()
+    ]  # fmt: skip
 
 
 class PublishedLease(NamedTuple):

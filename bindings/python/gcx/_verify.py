@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Union
 from gcx import _gcx
 from gcx._checks import DeviceLike, items_of
 from gcx._device import Device
+from gcx._driver import version_of
 from gcx._errors import NotSupportedError
 from gcx._external import StreamLike, looks_like_a_stream
 from gcx._lease import Lease, count_or_rest
@@ -72,7 +73,7 @@ class Verification:
         self.device = device
         self.device_name = Device(device).name
         self.sm_count = Device(device).sm_count
-        self.driver_version = f"{version // 1000}.{version % 1000 // 10}"
+        self.driver_version = ".".join(map(str, version_of(version)))
         self.simulated = bool(simulated)
         self.virtual_sm_numbers = bool(virtual)
         self.groups = groups
