@@ -1,12 +1,11 @@
-"""What breaks isolation, in calls of PyTorch and CuPy: the latency of a small kernel in a
-partition while another thread works with them on the other partition, beside the same without
-partitions, and alone.
+"""What breaks isolation, in calls of PyTorch and CuPy: measures the latency of a small kernel in a
+partition while another thread calls them on the other partition, without partitions, and alone.
 
     python3 tests/gpu/python/isolation.py LIBRARY [--quick] [--only WORD]
 
-LIBRARY is libgcx-gpu-critical.so of a build, which launches the small kernel and takes the times
-without Python's lock. A process for each cell, since much of it stays. The lines are those of
-gcx-gpu-isolation; tests/gpu/isolation.sh makes one table of both.
+LIBRARY is libgcx-gpu-critical.so of a build, which launches and times the small kernel without the
+GIL. Each cell has its own process. The lines are those of gcx-gpu-isolation; tests/gpu/isolation.sh
+combines both into one table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The end of a process, with PyTorch's memory in partitions.
+"""The exit of a process with PyTorch's memory in partitions.
 
-When PyTorch frees pinned memory it records an event in each stream that used it, and ends the
-process if the driver no longer knows the stream. At the interpreter's exit the stream's owner may
-well have gone first."""
+When PyTorch frees pinned memory it records an event in each stream that used it, and crashes if the
+driver no longer knows the stream. At exit the stream's owner may have ended before.
+"""
 
 from __future__ import annotations
 

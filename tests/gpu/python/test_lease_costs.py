@@ -1,7 +1,7 @@
-"""What a change of partitions costs by a lease, beside other ways to come to the same, idle and
-beside a neighbour that computes.
+"""The cost of a resize, compared with other ways to the same SMs, idle and next to a busy neighbour.
 
-Each prints what it measured, with its distribution: pytest -s."""
+pytest -s shows the measurements with their distributions.
+"""
 
 from __future__ import annotations
 
