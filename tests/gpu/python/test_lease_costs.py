@@ -1,4 +1,4 @@
-"""The cost of a resize, compared with other ways to the same SMs, idle and next to a busy neighbour.
+"""The cost of a resize compared with other ways to the same SMs, idle and next to a busy neighbour.
 
 pytest -s shows the measurements with their distributions.
 """
