@@ -1,12 +1,12 @@
-"""Builds the package with meson-python, and says what it runs on and where it lies.
+"""Builds the package with meson-python, and corrects its tags and editable installs.
 
-meson-python tags a wheel of the stable ABI with the interpreter that built it. The extension is
-compiled against the limited API of Python 3.9, so that the wheel runs on that and newer.
+meson-python tags a wheel of the stable ABI with the interpreter that built it, but the extension
+uses the limited API of Python 3.9 and runs on that and newer.
 
-Its editable installs build again at each import, with tools that pip has thrown away by then, and
-find neither the simulated driver nor the command. Here an editable install is the package as in
-the wheel, in build/editable, with its Python files linked to the sources; C and C++ are built when
-it is installed again.
+meson-python's editable installs rebuild at each import, with tools that pip has removed by then,
+and find neither the simulated driver nor the command. Here an editable install is the package of
+the wheel in build/editable, with its Python files linked to the sources; another install rebuilds C
+and C++.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def build_editable(
     config_settings: Settings | None = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Builds a wheel that says where the package lies, and the package there."""
+    """Builds the package in build/editable, and a wheel that refers to it."""
     with TemporaryDirectory() as name:
         built = build_wheel(name, config_settings, metadata_directory)
         wheel("unpack", "--dest", name, Path(name, built))
@@ -69,7 +69,7 @@ def build_editable(
 
 
 def link_sources() -> None:
-    """Puts links in the place of the package's Python files."""
+    """Replaces the package's Python files by links to the sources."""
     for copy in EDITABLE.rglob("*.py*"):
         source = SOURCES / copy.relative_to(EDITABLE / "gcx")
         if source.is_file():
@@ -78,7 +78,7 @@ def link_sources() -> None:
 
 
 def wheel(*arguments: str | os.PathLike[str]) -> str:
-    """What a command of the package wheel prints."""
+    """Runs a command of the package wheel; returns its output."""
     done = subprocess.run(
         [sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.PIPE, text=True
     )

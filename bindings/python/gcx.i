@@ -1,15 +1,15 @@
-/* The private layer of the Python package: every function of gcx.h, with Python's own values.
+/* The private layer of the Python package: every function of gcx.h, with values of Python.
  *
  *   resources   immutable bytes, as long as the struct
- *   handles     int, also native ones; 0 is NULL. A call that creates one takes the Owner that is to
- *               have it as its last argument and returns that, see owner.h
+ *   handles     int, also native ones; 0 is NULL. A call that creates one takes an Owner as its
+ *               last argument and returns it, see owner.h
  *   structs     tuples of their fields in the header's order, without struct_size
- *   results     an exception, made by the callable that was given to set_error_factory
- *   messages    diagnostics, given to the callable of set_log_receiver when the call that caused
- *               them returns, if the logger gcx is enabled for them: nothing of Python's runs
- *               inside the library. What the callable raises is raised by the call
+ *   results     an exception, made by the callable of set_error_factory
+ *   messages    passed to the callable of set_log_receiver when the call that caused them returns,
+ *               if the logger gcx is enabled for them, so that no Python code runs inside the
+ *               library. The call raises what the callable raises
  *
- * The GIL is given up in every call that opens, asks or waits for the driver or for another thread.
+ * Every call that opens, calls or waits for the driver or another thread releases the GIL.
  */
 %module(package="gcx", threads="1") gcx_functions
 
@@ -26,9 +26,8 @@ static PyObject* text_of(const char* text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* What Python gave is kept by interpreter: a process can have several, each with classes of its
- * own. */
-#define ERROR_FACTORY "gcx.error_factory" /* factory(number, name, message) gives the exception */
+/* Stored for each interpreter: a process can have several, each with its own classes. */
+#define ERROR_FACTORY "gcx.error_factory" /* factory(number, name, message) returns the exception */
 #define LOG_RECEIVER "gcx.log_receiver"   /* receiver(level, message) */
 
 static PyObject* kept(const char* name) {
@@ -46,10 +45,10 @@ static PyObject* keep(const char* name, PyObject* object) {
     return Py_None;
 }
 
-#define NO_LEVEL 1000 /* above all messages' */
+#define NO_LEVEL 1000 /* above the level of every message */
 
-/* An attribute. Python's cache of methods keeps the names that were looked up: so it is to be the
- * one string of that name. */
+/* Returns an attribute. The name is interned, since Python's cache of methods keeps names that were
+ * looked up. */
 static PyObject* attribute_of(PyObject* object, const char* name) {
     PyObject* const text = PyUnicode_InternFromString(name);
     PyObject* const attribute = text != NULL ? PyObject_GetAttr(object, text) : NULL;
@@ -57,7 +56,7 @@ static PyObject* attribute_of(PyObject* object, const char* name) {
     return attribute;
 }
 
-/* The number behind an attribute, 0 to NO_LEVEL; -1 with an exception. */
+/* Returns the value of an attribute, 0 to NO_LEVEL; -1 with an exception. */
 static long number_in(PyObject* object, const char* name) {
     PyObject* attribute = attribute_of(object, name);
     long number = attribute != NULL ? PyLong_AsLong(attribute) : -1;
@@ -67,7 +66,7 @@ static long number_in(PyObject* object, const char* name) {
     return number < NO_LEVEL ? number : NO_LEVEL;
 }
 
-/* The level from which on the logger takes messages, which may be inherited; -1 with an exception. */
+/* Returns the lowest level that the logger accepts, or inherits; -1 with an exception. */
 static long level_of(PyObject* logger) {
     long level = 0;
     Py_INCREF(logger);
@@ -84,21 +83,21 @@ static long level_of(PyObject* logger) {
     return level;
 }
 
-/* The lowest level of logging's that the logger gcx is enabled for. It is read from attributes,
- * since Logger.isEnabledFor is Python code, in which the handlers of signals run: most programs
- * want no messages and should not notice them. -1 with an exception. */
+/* Returns the lowest level that the logger gcx is enabled for; -1 with an exception. Reads
+ * attributes, since Logger.isEnabledFor is Python code, in which signal handlers run: programs
+ * without logging should not be affected. */
 static long lowest_level(void) {
     PyObject* const logging = PyDict_GetItemString(PyImport_GetModuleDict(), "logging");
     PyObject* root = logging != NULL ? attribute_of(logging, "root") : NULL;
     PyObject* manager = root != NULL ? attribute_of(root, "manager") : NULL;
     PyObject* loggers = manager != NULL ? attribute_of(manager, "loggerDict") : NULL;
-    long lowest = NO_LEVEL; /* without logging nobody can have asked for messages */
+    long lowest = NO_LEVEL; /* Without the module logging no messages are wanted. */
     if (loggers != NULL) {
         PyObject* logger = PyDict_Check(loggers) ? PyDict_GetItemString(loggers, "gcx") : NULL;
         PyObject* const level = logger != NULL ? attribute_of(logger, "level") : NULL;
         long off_up_to;
         long disabled;
-        if (level == NULL) { /* There is no such logger yet. It would inherit all from the root. */
+        if (level == NULL) { /* There is no such logger yet. It would inherit from the root. */
             PyErr_Clear();
             logger = root;
         }
@@ -117,12 +116,12 @@ static long lowest_level(void) {
         return lowest;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
-    PyErr_Clear(); /* Another logging than we know: the receiver asks it. */
+    PyErr_Clear(); /* An unknown version of logging: the receiver asks it. */
     return 0;
 }
 
-/* After a call, with the GIL and without an exception: 0 if the receiver raises, which may be the
- * exception of a signal's handler. It may call gcx again. */
+/* Delivers messages after a call, with the GIL and without an exception. Returns 0 if the receiver
+ * raises, which may be the exception of a signal handler. The receiver may call gcx. */
 static int deliver_messages(void) {
     message_list list = {NULL, NULL, 0};
     PyObject* receiver;
@@ -149,7 +148,7 @@ static int deliver_messages(void) {
         free(next);
     }
     Py_XDECREF(receiver);
-    move_messages(&deferred, &list); /* The rest is for the next call. */
+    move_messages(&deferred, &list); /* The next call delivers the rest. */
     return lowest >= 0;
 }
 
@@ -176,7 +175,7 @@ static void raise_result(gcx_result result) {
 }
 %}
 
-/* What the package's version has beyond the numbers of gcx_version: .dev0, or nothing. */
+/* The suffix of the package's version after the numbers of gcx_version: .dev0 or nothing. */
 %constant char* VERSION_SUFFIX = GCX_VERSION_SUFFIX;
 
 /* These never wait. */
@@ -190,16 +189,16 @@ static void raise_result(gcx_result result) {
 %nothread gcx_last_error_message;
 
 %inline %{
-/* Which callable makes the exceptions in this interpreter. */
+/* Sets the callable that makes the exceptions in this interpreter. */
 static PyObject* set_error_factory(PyObject* factory) { return keep(ERROR_FACTORY, factory); }
 
-/* Which callable is given the diagnostics in this interpreter, in place of standard error. */
+/* Sets the callable that receives this interpreter's diagnostics, instead of standard error. */
 static PyObject* set_log_receiver(PyObject* receiver) {
     gcx_log_set_callback(GCX_LOG_DEBUG, note_message, NULL);
     return keep(LOG_RECEIVER, receiver);
 }
 
-/* Delivers the messages that still wait for a call. */
+/* Delivers the pending messages. */
 static PyObject* flush_messages(void) {
     if (!deliver_messages())
         return NULL;
@@ -212,11 +211,11 @@ static PyObject* make_owner_type(void) { return new_owner_type(); }
 %}
 
 /* ------------------------------------------------------------------------------------------
- * What gcx_common.i asks of a language
+ * What gcx_common.i requires of a language
  * ---------------------------------------------------------------------------------------- */
 
 %{
-/* A tuple that is being filled; the structs of gcx.h have fewer fields than this. */
+/* A tuple under construction; the structs of gcx.h have fewer fields than this. */
 typedef struct fields {
     PyObject* items[24];
     Py_ssize_t count;
@@ -237,7 +236,7 @@ static PyObject* tuple_of(fields* made) {
     return tuple;
 }
 
-/* Keeps the item; a list or an item that is NULL gives NULL. */
+/* Appends the item and owns it. Returns NULL if the list or the item is NULL. */
 static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
     if (list == NULL || item == NULL)
         Py_XDECREF(item);
@@ -296,8 +295,8 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
         SWIG_fail;
 %enddef
 
-/* The owner is the last argument, and what the function returns. It is given the handle on every way
- * out of the wrapper: the call may have succeeded and the delivery of its messages may raise. */
+/* The owner is the last argument and the result. It gets the handle on every way out of the
+ * wrapper, since the delivery of messages may raise after the call succeeded. */
 %define CREATED(TYPE)
 %typemap(in) TYPE* (TYPE handle = NULL, PyObject* taker = NULL) {
     if (!to_owner($input))
@@ -315,12 +314,12 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 }
 %enddef
 
-/* A handle that stays its owner's. */
+/* A handle that its owner keeps. */
 %typemap(in, numinputs=0) gcx_context* borrowed (gcx_context handle = NULL) { $1 = &handle; }
 %typemap(argout) gcx_context* borrowed { GIVES(HANDLE(*$1)) }
 %typemap(freearg) gcx_context* borrowed ""
 
-/* Text or None, but of those that are paths. */
+/* Text or None, except for paths. */
 %typemap(in) const char* (PyObject* utf8 = NULL) {
     if ($input != Py_None) {
         utf8 = PyUnicode_AsUTF8String($input);
@@ -346,14 +345,13 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 %include "generated/module.i"
 %include "gcx_common.i"
 
-/* Contexts made ahead of time. The GIL is given up by hand, since the progress is told in the middle
- * of the call: progress(done, count) may raise, and so may a signal's handler, which gives the rest
- * up by cancel. */
+/* Releases the GIL explicitly, since progress(done, count) is called during the call. It may raise,
+ * and so may a signal handler, which cancels the rest. */
 %{
 typedef struct preparing {
     PyThreadState* python;
     PyObject* progress;
-    PyObject* raised[3]; /* what the progress raised */
+    PyObject* raised[3]; /* the exception of progress */
     gcx_cancel cancel;
 } preparing;
 
@@ -392,7 +390,7 @@ static PyObject* prepare_cache(PyObject* resources, uint32_t flags, gcx_cancel c
     result = gcx_cache_prepare(wanted, count, &params);
     PyEval_RestoreThread(call.python);
     free(wanted);
-    if (call.raised[0] != NULL) { /* The messages are for the next call. */
+    if (call.raised[0] != NULL) { /* The next call delivers the messages. */
         PyErr_Restore(call.raised[0], call.raised[1], call.raised[2]);
         return NULL;
     }

@@ -1,7 +1,7 @@
 /* gcx._gcx.Owner, the base of every Python object with a handle.
  *
  * A signal handler of Python's can raise between any two bytecodes, so a handle must never be a
- * value of Python's that nobody owns: it would be lost with the SMs behind it. A function that
+ * plain value of Python: it would be lost, with its SMs. A function that
  * creates a handle therefore takes the owner as its last argument and stores the handle in it
  * before it returns to the interpreter. The owner releases the handle in C, where no signal handler
  * runs.
@@ -22,9 +22,9 @@ typedef struct owner {
 static void raise_result(gcx_result result);
 static int deliver_messages(void);
 
-/* Messages of finalizers. A finalizer can't raise, so Python code that ran in it would swallow what
- * a signal handler raises. The messages wait for the next call, whichever thread makes it. The GIL
- * guards the list. */
+/* Messages of finalizers. A finalizer can't raise, so Python code in it would swallow what a
+ * signal handler raises. The next call, in any thread, delivers the messages. The GIL guards the
+ * list. */
 static message_list deferred;
 
 static void move_messages(message_list* to, message_list* from) {
@@ -39,7 +39,7 @@ static void move_messages(message_list* to, message_list* from) {
     memset(from, 0, sizeof(*from));
 }
 
-/* Takes the oldest message off a list that has one; the caller frees it. */
+/* Removes the oldest message of a nonempty list; the caller frees it. */
 static message* first_message(message_list* list) {
     message* const first = list->first;
     list->first = first->next;
@@ -49,14 +49,14 @@ static message* first_message(message_list* list) {
     return first;
 }
 
-/* Whether nothing is left to release after this result: the handle was destroyed, now or by another
- * thread, or the process is a forked child, which has no part in it. */
+/* Returns whether nothing is left to release after this result: the handle was destroyed, now or by
+ * another thread, or this process is a forked child, which does not own it. */
 static int is_gone(gcx_result result) {
     return result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
            result == GCX_ERROR_NOT_INITIALIZED;
 }
 
-/* Releases what the owner has, without raising. Used as the finalizer, which runs before the
+/* Releases the handle, without raising. Used as the finalizer, which runs before the
  * object's attributes are dropped. */
 static void finalize_owner(PyObject* self) {
     owner* const mine = (owner*)self;
@@ -83,12 +83,12 @@ static void finalize_owner(PyObject* self) {
 static void free_owner(PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
     const freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    finalize_owner(self); /* where a subclass has a __del__ that doesn't call this one's */
+    finalize_owner(self); /* A subclass's __del__ may not call this one's. */
     free_object(self);
     Py_DECREF(type);
 }
 
-/* The handle as an int, 0 if there is none. */
+/* Returns the handle as an int, 0 if there is none. */
 static PyObject* handle_of_owner(PyObject* self, void* unused) {
     (void)unused;
     return PyLong_FromVoidPtr(((owner*)self)->handle);
@@ -124,7 +124,7 @@ static PyObject* forget_owner(PyObject* self, PyObject* unused) {
     return Py_None;
 }
 
-/* The type, made anew for each interpreter of the process. */
+/* Creates the type, one for each interpreter of the process. */
 static PyObject* new_owner_type(void) {
     static PyMethodDef methods[] = {{"_release", release_owner, METH_NOARGS, NULL},
                                     {"_forget", forget_owner, METH_NOARGS, NULL},
@@ -141,7 +141,8 @@ static PyObject* new_owner_type(void) {
     return PyType_FromSpec(&spec);
 }
 
-/* Whether an object can own a handle: its type has the slots of Owner, in whichever interpreter. */
+/* Returns whether an object can own a handle: its type has the slots of Owner of any interpreter.
+ */
 static int to_owner(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     while (type != NULL && PyType_GetSlot(type, Py_tp_dealloc) != (void*)free_owner)
@@ -151,7 +152,7 @@ static int to_owner(PyObject* object) {
     return type != NULL;
 }
 
-/* Gives the owner a handle. One that it had before is released. */
+/* Stores a handle in the owner, and releases its former one. */
 static void own(PyObject* object, void* handle, destroy_function destroy) {
     owner* const mine = (owner*)object;
     finalize_owner(object);

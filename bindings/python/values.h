@@ -1,5 +1,5 @@
-/* What Python gives as C's values, and C's as Python's. Those that begin with to_ return 0 or NULL
- * after a failure, with the exception set; arrays come from calloc.
+/* Conversions between values of Python and C. Functions named to_ return 0 or NULL after a failure,
+ * with the exception set; arrays come from calloc.
  */
 #ifndef GCX_PYTHON_VALUES_H
 #define GCX_PYTHON_VALUES_H
@@ -34,7 +34,7 @@ static int to_u32(PyObject* object, uint32_t* value) {
     if (number == (unsigned long)-1 && PyErr_Occurred() != NULL)
         return 0;
     if (number > UINT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "a number is more than 32 bits hold");
+        PyErr_SetString(PyExc_OverflowError, "a number does not fit 32 bits");
         return 0;
     }
     *value = (uint32_t)number;
@@ -51,7 +51,7 @@ static int to_i32(PyObject* object, int32_t* value) {
     if (number == -1 && PyErr_Occurred() != NULL)
         return 0;
     if (number > INT32_MAX || number < INT32_MIN) {
-        PyErr_SetString(PyExc_OverflowError, "a number is more than 32 bits hold");
+        PyErr_SetString(PyExc_OverflowError, "a number does not fit 32 bits");
         return 0;
     }
     *value = (int32_t)number;
@@ -63,8 +63,8 @@ static int to_handle(PyObject* object, void** handle) {
     return *handle != NULL || PyErr_Occurred() == NULL;
 }
 
-/* A struct's field, of a sequence that has its fields in the header's order. An int is the first
- * field, and the others are 0. */
+/* Reads a struct's field from a sequence of its fields in the header's order. An int stands for the
+ * first field, with the others 0. */
 static int u32_field(PyObject* fields, Py_ssize_t index, uint32_t* value) {
     PyObject* field;
     int good;
@@ -83,7 +83,7 @@ static int handle_field(PyObject* fields, Py_ssize_t index, void** value) {
     return good;
 }
 
-/* array_of_TYPE(sequence, count): the array that a sequence holds. CONVERT makes an item of it. */
+/* Defines array_of_TYPE(sequence, count), which returns an array whose items CONVERT makes. */
 #define ARRAY_OF(TYPE, CONVERT)                                                                    \
     static TYPE* array_of_##TYPE(PyObject* sequence, uint32_t* count) {                            \
         const Py_ssize_t size = PySequence_Size(sequence);                                         \
@@ -120,7 +120,7 @@ ARRAY_OF(gcx_resource, to_resource)
 ARRAY_OF(gcx_stream, to_stream)
 ARRAY_OF(uint32_t, to_u32)
 
-/* None is NULL. */
+/* Converts None to NULL. */
 static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
     char* bytes = NULL;
     Py_ssize_t length = 0;
@@ -131,7 +131,7 @@ static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
     return 1;
 }
 
-/* A tuple of count resources, or NULL with an exception. */
+/* Returns a tuple of count resources, or NULL with an exception. */
 static PyObject* resource_tuple(const gcx_resource* resources, uint32_t count) {
     PyObject* tuple = PyTuple_New((Py_ssize_t)count);
     uint32_t i;

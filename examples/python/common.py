@@ -1,4 +1,4 @@
-"""What the examples share: the checks at their start, ends without a traceback, and a table."""
+"""Shared by the examples: checks at the start, errors without a traceback, and a table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-_INSTALL = {"cupy": "cupy-cuda13x (or cupy-cuda12x, as the driver is)"}
+_INSTALL = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)"}
 
 
 def end(message: str, status: int = 2) -> NoReturn:
-    """Ends the program with a line on standard error: 2 if it can't run so, 1 if it went wrong."""
+    """Ends the program with a line on standard error. Status 2: it can't run; 1: it failed."""
     print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
     raise SystemExit(status)
 
@@ -25,7 +25,7 @@ except ImportError as error:
 
 
 def start(*, computes: bool = True) -> gcx.Device:
-    """Says which GPU and driver it is. What computes ends here if there is no GPU to do it."""
+    """Prints the GPU and driver. Ends a program that computes if there is no GPU."""
     driver = gcx.driver_info()
     device = gcx.Device(0)
     if driver.simulated:
@@ -34,14 +34,14 @@ def start(*, computes: bool = True) -> gcx.Device:
     print(f"device 0: {device.name}, {device.sm_count} SMs, driver of CUDA {version}", flush=True)
     if computes and driver.simulated:
         end(
-            "needs a GPU: the simulated driver, which GCX_DRIVER asks for, computes nothing. "
-            "Unset GCX_DRIVER where there is an NVIDIA GPU; split.py runs without one"
+            "needs a GPU: the simulated driver, which GCX_DRIVER selects, computes nothing; unset "
+            "GCX_DRIVER on a machine with an NVIDIA GPU, or run split.py, which needs none"
         )
     return device
 
 
 def library(name: str) -> Any:
-    """Imports what not everybody has installed."""
+    """Imports an optional library."""
     try:
         module = importlib.import_module(name)
     except ImportError as error:
@@ -59,21 +59,21 @@ def positive(text: str) -> int:
 
 
 def new_file(text: str) -> Path:
-    """For argparse: a file that can be written there. To learn that after minutes is too late."""
+    """For argparse: a file in an existing folder, so that a long run doesn't fail at its end."""
     path = Path(text)
     if path.is_dir() or not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r}: there is no folder for such a file")
     return path
 
 
-def check(holds: bool, message: str) -> None:
-    """Ends the program loudly where a result is wrong: figures of such a run mean nothing."""
-    if not holds:
+def check(condition: bool, message: str) -> None:
+    """Ends the program if a result is wrong, since its measurements mean nothing then."""
+    if not condition:
         end(f"FAILED: {message}", status=1)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints columns: the first to the left, the others to the right."""
+    """Prints columns: the first aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(head, *rows)]
     for row in (head, *rows):
         cells = [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
@@ -81,7 +81,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Runs an example. What gcx refuses is said in gcx's own words, which name what would work."""
+    """Runs an example. Prints errors of gcx, which say what to do, without a traceback."""
     try:
         main()
     except gcx.Error as error:

@@ -1,14 +1,13 @@
-"""A table that is read again and again, beside a neighbour that streams through memory.
+"""A table that stays in the L2 cache while a neighbour streams through memory.
 
-Partitions have SMs of their own and share the L2 cache: what the neighbour streams drives the table
-out. An access policy window on the partition's stream tells the cache to keep the table, in a part
-that is set aside for such data. gcx needs no function for it: the native stream is any stream.
+Partitions share the L2 cache, so the neighbour evicts the table. An access policy window on the
+partition's stream tells the cache to keep the table, in a part that is set aside. It needs no
+function of gcx: the native stream is enough.
 
-Two kernels read the table: one walks through it, as through a tree or a chain of a hash table, each
-read telling where the next is; the other reads as much at once as it can. Each beside the
-neighbour, without a window; with it; with it and nothing set aside; and with the neighbour's own
-data marked as streaming, which asks nothing of the table's owner. Each round checks what the kernel
-computed, and that the neighbour ran all the time.
+Two kernels read the table: one walks through it, each read determining the next; the other reads as
+much as possible at once. Each runs next to the neighbour without a window, with it, with it and
+nothing set aside, and with the neighbour's data marked as streaming. Each round checks the results,
+and that the neighbour ran all the time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import common
 import gcx
 
 SOURCE = """
-// Both read past the L1 cache, so that every read is the L2 cache's or the memory's.
+// Both bypass the L1 cache.
 extern "C" __global__ void __launch_bounds__(1024, 2)
 walk(const uint4* table, unsigned count, unsigned reads, unsigned* out) {
     unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -58,14 +57,14 @@ stream_through(uint4* data, unsigned half, unsigned times) {
 }
 """
 THREADS = 1024  # Of a block; two blocks for each SM.
-# The kernels that read the table, and their threads. One that walks leaves time between its reads.
+# The kernels that read the table, and their threads.
 PATTERNS = {"walk": 128, "look_up": THREADS}
 READS = 2000  # Of each thread: 1.6 GB for look_up on 24 SMs.
-# The neighbour copies one half of its data to the other. All of it fits into a window of 128 MiB,
-# and is more than the cache holds.
+# The neighbour copies one half of its data to the other: less than a window of 128 MiB, more than
+# the cache.
 NEIGHBOUR_MIB, NEIGHBOUR_TIMES = 120, 8
 
-# CUDA's names, which have no Python of their own without cuda.bindings.
+# CUDA's constants, which only cuda.bindings has in Python.
 NORMAL, STREAMING, PERSISTING = 0, 1, 2  # CUaccessProperty
 _WINDOW_ATTRIBUTE = 1  # CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _SET_ASIDE = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
@@ -86,7 +85,7 @@ class _Window(ctypes.Structure):
 
 
 class Cache:
-    """The L2 cache of a device, as far as CUDA lets one steer it."""
+    """CUDA's controls of a device's L2 cache."""
 
     def __init__(self, device: int = 0) -> None:
         self._driver = ctypes.CDLL(gcx.driver_info().library)
@@ -117,25 +116,25 @@ class Cache:
         return self._attribute(_MOST_WINDOW)
 
     def set_aside(self, size: int) -> int:
-        """Sets so much aside, as the current context's limit; what it is then."""
+        """Sets the limit of the current context; returns the actual one."""
         self._call("cuCtxSetLimit", _SET_ASIDE, ctypes.c_size_t(size))
         return self.is_set_aside()
 
     def is_set_aside(self) -> int:
-        """As the current context tells."""
+        """Returns the limit of the current context."""
         found = ctypes.c_size_t()
         self._call("cuCtxGetLimit", ctypes.byref(found), _SET_ASIDE)
         return found.value
 
     def reset(self) -> None:
-        """What persists becomes normal, whoever's it is."""
+        """Makes all persisting lines normal, for all contexts."""
         self._call("cuCtxResetPersistingL2Cache")
 
     def window(
         self, stream: int, base: int, size: int, hit: int, *, ratio: float = 1.0, miss: int = NORMAL
     ) -> None:
-        """What is launched in the stream from now on accesses these bytes so: a share of the lines
-        in one way, the others in the other. A size of 0 ends it."""
+        """Sets how later launches in the stream access these bytes: the ratio of the lines as hit,
+        the others as miss. A size of 0 removes the window."""
         value = _Window(base, size, ratio, hit, miss)
         self._call(
             "cuStreamSetAttribute",
@@ -145,7 +144,7 @@ class Cache:
         )
 
     def window_of(self, stream: int) -> tuple[int, int, float, int, int]:
-        """Base, size, ratio, hit and miss."""
+        """Returns base, size, ratio, hit and miss."""
         value = _Window()
         self._call(
             "cuStreamGetAttribute",
@@ -157,13 +156,13 @@ class Cache:
 
 
 class Arm(NamedTuple):
-    """What is on in a row of the table."""
+    """The settings of a row of the table."""
 
     name: str
     neighbour: bool = True
     window: bool = False
     set_aside: bool = False
-    marked: bool = False  # The neighbour's data as streaming.
+    marked: bool = False  # Marks the neighbour's data as streaming.
 
 
 ARMS = (
@@ -177,7 +176,7 @@ ARMS = (
 
 
 class Bench:
-    """A table and a neighbour, each on its partition."""
+    """A table and a neighbour, each on its own partition."""
 
     def __init__(self, cupy: Any, cache: Cache, parts: gcx.Partitions) -> None:
         self.cupy, self.cache = cupy, cache
@@ -198,7 +197,7 @@ class Bench:
         self.cupy.cuda.Device().synchronize()
 
     def _flood(self) -> tuple[Any, Any]:
-        """Kernels of the neighbour, and events before and behind them."""
+        """Launches kernels of the neighbour, between two events."""
         u32 = self.cupy.uint32
         stream = self.neighbour.stream.cupy()
         begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
@@ -212,7 +211,7 @@ class Bench:
         return begin, end
 
     def round(self, arm: Arm) -> tuple[float, float]:
-        """Milliseconds of the table's kernel, and GB/s of the neighbour beside it."""
+        """Returns the milliseconds of the table's kernel, and the neighbour's GB/s."""
         cupy = self.cupy
         u32 = cupy.uint32
         while True:
@@ -221,7 +220,7 @@ class Bench:
             flood = self._flood() if arm.neighbour else None
             with stream:
                 arguments = (self.table, u32(self.table.nbytes // 16), u32(READS), self.out)
-                # Once to bring the table in, as it is where it is read again and again.
+                # The first launch loads the table into the cache.
                 self.read((2 * self.reader.sm_count,), (self.threads,), arguments)
                 begin.record(stream)
                 self.read((2 * self.reader.sm_count,), (self.threads,), arguments)
@@ -236,7 +235,7 @@ class Bench:
             if ran_on:
                 moved = self.ahead * NEIGHBOUR_TIMES * self.streamed.nbytes
                 return took, moved / cupy.cuda.get_elapsed_time(*flood) / 1e6
-            self.ahead *= 2  # It had ended before the table's kernel did.
+            self.ahead *= 2  # It ended before the table's kernel did.
             common.check(self.ahead < 1 << 14, "the neighbour never lasts as long as the table")
 
     def _check(self) -> None:
@@ -247,14 +246,14 @@ class Bench:
 
     @contextmanager
     def steered(self, arm: Arm) -> Iterator[None]:
-        """The cache as the arm wants it; afterwards as it was."""
+        """Applies the arm's settings, and resets them at the end."""
         cache = self.cache
         reader, neighbour = self.reader.stream.native, self.neighbour.stream.native
         try:
             aside = min(self.table.nbytes, cache.most_set_aside) if arm.set_aside else 0
             aside = cache.set_aside(aside)
             if arm.window:
-                # Of a table that is larger than what is set aside, as many lines as fit.
+                # As many lines of the table as fit into the part that is set aside.
                 ratio = min(1.0, aside / self.table.nbytes) if arm.set_aside else 1.0
                 length = min(self.table.nbytes, cache.most_window)
                 cache.window(reader, self.table.data.ptr, length, PERSISTING, ratio=ratio)
@@ -269,20 +268,20 @@ class Bench:
             cache.set_aside(0)
 
 
-def whose_limit(cache: Cache, parts: gcx.Partitions) -> str:
-    """What a limit that is set in the current context is in those of partitions."""
+def limit_by_context(cache: Cache, parts: gcx.Partitions) -> str:
+    """Describes the limit of the partitions' contexts after it was set in the current one."""
 
-    def told() -> str:
+    def limit() -> str:
         try:
             return f"{cache.is_set_aside() >> 10} KiB"
         except RuntimeError as error:
             return str(error)
 
     cache.set_aside(cache.most_set_aside)
-    mine, others = told(), []
+    mine, others = limit(), []
     for part in parts:
         with part.context.make_current():
-            others.append(told())
+            others.append(limit())
     cache.set_aside(0)
     return f"set aside by the primary context {mine}; in partitions' {' and '.join(others)}"
 
@@ -325,7 +324,7 @@ def measure(arguments: argparse.Namespace, cupy: Any, cache: Cache, results: Any
     with gcx.split([arguments.sms, None]) as parts:
         bench = Bench(cupy, cache, parts)
         print(f"the table's partition has {parts[0].sm_count} SMs, the neighbour's "
-              f"{parts[1].sm_count}; {whose_limit(cache, parts)}", flush=True)  # fmt: skip
+              f"{parts[1].sm_count}; {limit_by_context(cache, parts)}", flush=True)  # fmt: skip
         for pattern in arguments.patterns:
             sizes = results["patterns"][pattern] = {}
             for mib in arguments.mib:

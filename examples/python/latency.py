@@ -1,9 +1,8 @@
-"""A latency-critical kernel beside a heavy one that fills the GPU.
+"""The latency of a critical kernel while a heavy one fills the GPU.
 
-The distribution of the critical kernel's latency in a plain stream, in a stream of the highest
-priority, in a partition of its own, and alone on the GPU. Latency is wall time, from the call that
-launches to the return of the stream's synchronize(): what a caller waits for, Python's part (which
-the row "alone" shows) included. Launches come at random moments of the heavy kernels.
+Compares a plain stream, a stream of the highest priority, a partition, and the idle GPU. Latency is
+wall time from the launch to the return of the stream's synchronize(), including Python's part,
+which the row "alone" shows. Launches come at random moments of the heavy kernels.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Any
 import common
 import gcx
 
-# Both kernels are this one: dependent multiply-adds, which take what they take, wherever the
-# memory's bandwidth goes. Eight blocks fill an SM, so that nothing fits beside them.
+# Both kernels: dependent multiply-adds, whose time doesn't depend on memory bandwidth. Eight blocks
+# fill an SM.
 SOURCE = """
 extern "C" __global__ void __launch_bounds__(256, 8) work(float* out, int rounds) {
     float x = threadIdx.x;
@@ -31,12 +30,12 @@ extern "C" __global__ void __launch_bounds__(256, 8) work(float* out, int rounds
 THREADS = 256
 CRITICAL_BLOCKS, CRITICAL_ROUNDS = 24, 5_000  # About 10 us.
 HEAVY_WAVES, HEAVY_ROUNDS = 8, 50_000  # Blocks of about 0.4 ms, 8 after each other: 3 ms.
-AHEAD = 16  # Heavy kernels in the queue: some 50 ms, by which Python may be late.
+AHEAD = 16  # Queued heavy kernels: about 50 ms, by which Python may be late.
 ALONE, PLAIN, PRIORITY, OWN = "alone", "plain streams", "stream priority", "own partition"
 
 
 class Heavy:
-    """Work that never ends: a stream with kernels always ahead."""
+    """Endless work: a stream that always has kernels queued."""
 
     def __init__(self, cupy: Any, kernel: Any, blocks: int, stream: Any) -> None:
         self.cupy, self.kernel, self.blocks, self.stream = cupy, kernel, blocks, stream
@@ -64,7 +63,7 @@ class Heavy:
 
 
 class Case:
-    """One way to run the critical kernel, and what was measured of it."""
+    """A way to run the critical kernel, with its measurements."""
 
     def __init__(self, name: str, stream: Any, heavy: Heavy | None) -> None:
         self.name, self.stream, self.heavy = name, stream, heavy
@@ -105,7 +104,7 @@ class Case:
 
 
 def plot(cases: list[Case], title: str, path: str) -> bool:
-    """The distributions as an SVG; False without matplotlib."""
+    """Draws the distributions as SVG. Returns False without matplotlib."""
     try:
         import matplotlib
     except ImportError as error:
@@ -117,7 +116,7 @@ def plot(cases: list[Case], title: str, path: str) -> bool:
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for case in cases:
-        # Some 200 points, and the slowest 20 launches each: enough for the eye, and a small file.
+        # About 200 points and the slowest 20 launches each, for a small file.
         ordered, count = sorted(case.latencies), len(case.latencies)
         chosen = sorted({*range(0, count, count // 200 + 1), *range(max(0, count - 20), count)})
         label = f"{case.name}: p50 {case.percentile(0.5):.0f}, p99 {case.percentile(0.99):.0f} us"
@@ -138,7 +137,7 @@ def plot(cases: list[Case], title: str, path: str) -> bool:
 
 
 def histogram(cases: list[Case]) -> None:
-    """The same as text: a line for each case, columns of equal ratio."""
+    """Prints the distributions: a line for each case, with logarithmic columns."""
     columns, marks = 60, " .:-=+*#%@"
     low = min(min(case.latencies) for case in cases)
     step = math.log(max(max(case.latencies) for case in cases) / low) / columns or 1.0
@@ -182,7 +181,7 @@ def main() -> None:
         ]
         cupy.cuda.Device(0).synchronize()
         with beside.stream:
-            for launches in (20, 10):  # The first compile, and bring the clock up.
+            for launches in (20, 10):  # The first run compiles and raises the clocks.
                 beside.stream.synchronize()
                 start = time.perf_counter()
                 for _ in range(launches):
@@ -192,8 +191,8 @@ def main() -> None:
         print(f"heavy: {heavy_s * 1e3:.2f} ms on the whole GPU; partitions: critical "
               f"{own.sm_count} SMs, heavy {rest.sm_count}")  # fmt: skip
 
-        gc.disable()  # A collection would be a latency of Python's.
-        turns = 5  # In turns, so that a drift of the clocks meets all.
+        gc.disable()  # A collection would add to the latency.
+        turns = 5  # In turns, so that a drift of the clocks affects all.
         for _ in range(turns):
             for case in cases:
                 case.measure(cupy, kernel, out, math.ceil(arguments.launches / turns), heavy_s)

@@ -1,6 +1,6 @@
-"""Decode beside prefill on leases that change at every step: who has which SMs follows the queue.
+"""Decode and prefill on leases that are resized at every step, by the length of a queue.
 
-python examples/python/leases.py [--steps 12]; without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
+python examples/python/leases.py [--steps 12]; without a GPU, set GCX_DRIVER=sim:h200@13.0.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import time
 import common
 import gcx
 
-# Prompts that wait at a step, as a server would have them: none, a rush, and down again.
+# Waiting prompts at each step.
 QUEUE = (0, 0, 1, 4, 9, 12, 9, 6, 3, 1, 0, 0)
 
 
 def decode_sms(device: gcx.Device, prompts: int) -> int:
-    """The policy: decode has most of the GPU while nobody waits, and less with each prompt."""
+    """The policy: decode has most of the GPU without prompts, and less with each one."""
     share = max(0.25, 0.75 - prompts / 16)
     step = device.sm_count // 8
     return max(step, round(share * device.sm_count / step) * step)
 
 
 def show(step: int, prompts: int, decode: gcx.Lease, prefill: gcx.Lease, took: float) -> list[str]:
-    """What both streams' kernels run on now, noted by a kernel in each: the proof, and the row."""
+    """Checks by a kernel in each stream which SMs it runs on; returns a row of the table."""
     seen = [set(part.stream.sm_ids()) for part in (decode, prefill)]
     for part, sms in zip((decode, prefill), seen):
         common.check(
@@ -42,11 +42,11 @@ def main() -> None:
     arguments = parser.parse_args()
     device = common.start(computes=False)
 
-    # Nobody else in the process is given these SMs while the leases live.
+    # No other lease of the process gets these SMs while these leases live.
     with gcx.acquire(None, name="decode") as decode:
         decode.resize(decode_sms(device, 0))
         with gcx.acquire(None, name="prefill") as prefill:
-            # Ahead of time, so that a change takes microseconds: one call for each layout.
+            # Creates the contexts of each layout, so that a resize takes microseconds.
             for count in sorted({decode_sms(device, prompts) for prompts in QUEUE}):
                 gcx.prepare({decode: count, prefill: None})
 
@@ -54,20 +54,20 @@ def main() -> None:
             for step in range(arguments.steps):
                 prompts = QUEUE[step % len(QUEUE)]
                 start = time.perf_counter()
-                # All or nothing: one grows by what the other gives, and no host thread waits.
+                # One grows by what the other releases, in one operation. No host thread waits.
                 gcx.resize({decode: decode_sms(device, prompts), prefill: None})
                 times.append(time.perf_counter() - start)
-                # Here the step's work goes to decode.stream and prefill.stream. Another library
-                # takes them anew for each step: torch.cuda.stream(decode.stream.torch()).
+                # Submit the step's work to decode.stream and prefill.stream here. Take streams of
+                # other libraries again for each step: torch.cuda.stream(decode.stream.torch()).
                 rows.append(show(step, prompts, decode, prefill, times[-1]))
             common.table(["step", "prompts", "decode SMs", "prefill SMs", "resize, us"], rows)
             print(f"{decode.changes} changes of decode; resize took {median(times)} in the median")
 
-            # The rush is over: decode gets what prefill has, behind prefill's last work there.
+            # Decode gets the SMs of prefill, behind prefill's last work there.
             prefill.hand_over(decode)
         print(f"handed over: {', '.join(f'{one.name} has {one.sm_count}' for one in gcx.leases())}")
-        common.check(decode.sm_count == device.sm_count, "decode has not all SMs")
-    print(f"given back: {len(gcx.leases())} leases")
+        common.check(decode.sm_count == device.sm_count, "decode doesn't have all SMs")
+    print(f"released: {len(gcx.leases())} leases remain")
 
 
 def median(times: list[float]) -> str:

@@ -1,8 +1,8 @@
-"""Copies beside compute, within one partition: the data comes and goes in chunks.
+"""Copies overlapping with compute in one partition, in chunks.
 
-Three streams of the partition's context, one for each direction and one to compute, with events
-between them: while one chunk is computed, the next arrives and the one before leaves. Copies are
-done by copy engines and need no SMs; the partition bounds the compute alone.
+Three streams of the partition's context, one for each direction and one for compute, ordered by
+events: while one chunk is computed, the next arrives and the previous one leaves. Copy engines do
+the copies and need no SMs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A persistent kernel with a barrier across its grid, sized by the partition.
+"""A persistent kernel with a grid-wide barrier, sized by the partition.
 
-Such a kernel needs all of its blocks on the SMs at once, or the barrier never opens. The driver
-guards that: launched as cooperative, a grid that doesn't fit is refused. What fits is the
-partition's SMs times the blocks of each, not the device's, which libraries still report.
+All blocks of such a kernel must be on the SMs at once, or the barrier deadlocks. The driver refuses
+a cooperative launch that doesn't fit. What fits is the partition's SMs times the blocks of each,
+not the device's SMs, which libraries still report.
 
-The kernel replaces each number by the sum of it and its two neighbours, over and over, in one
-launch: every step needs the step before from all blocks.
+The kernel repeatedly replaces each number by the sum of it and its two neighbours, in one launch:
+every step needs the previous one of all blocks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import common
 import gcx
 
 SOURCE = """
-// All blocks come here, and none goes on before. Launch it as cooperative, or it may wait forever.
+// Waits for all blocks. Without a cooperative launch it may deadlock.
 __device__ void barrier(unsigned* arrived, unsigned wanted) {
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();  // What this block wrote is seen by whoever sees it arrive.
+        __threadfence();  // Makes this block's writes visible before its arrival.
         atomicAdd(arrived, 1u);
         while (*(volatile unsigned*)arrived < wanted) {}
         __threadfence();
@@ -55,7 +55,7 @@ THREADS = 1024
 
 
 class Run:
-    """The buffers of one run. They are made, and ready, before anything is launched."""
+    """The buffers of one run, ready before anything is launched."""
 
     def __init__(self, cupy: Any, kernel: Any, n: int, steps: int) -> None:
         self.cupy, self.kernel, self.n, self.steps = cupy, kernel, n, steps
@@ -70,8 +70,8 @@ class Run:
         u32 = self.cupy.uint32
         arguments = (self.x, self.y, u32(self.n), u32(self.steps), self.arrived, self.span)
         with stream:
-            # RawKernel(..., enable_cooperative_groups=True) would do the same and link the
-            # toolkit's libcudadevrt.a, which a barrier of one's own doesn't need.
+            # RawKernel(..., enable_cooperative_groups=True) would also link libcudadevrt.a, which
+            # this barrier doesn't need.
             self.kernel.kernel((blocks,), (THREADS,), arguments, enable_cooperative_groups=True)
 
     def result(self) -> Any:
@@ -84,7 +84,7 @@ class Run:
         return x
 
     def times(self) -> tuple[int, int]:
-        """When it began and ended, in ns of the GPU's clock."""
+        """Returns when it began and ended, in ns of the GPU's clock."""
         begin, end = self.span.get()
         return int(begin), int(end)
 
@@ -99,7 +99,7 @@ def main() -> None:
 
     n = 1 << 20
     kernel = cupy.RawKernel(SOURCE, "smooth")
-    # __launch_bounds__ keeps the registers few enough for this.
+    # __launch_bounds__ limits the registers to allow this.
     per_sm = min(2, cupy.cuda.Device(0).attributes["MaxThreadsPerMultiProcessor"] // THREADS)
     wanted = Run(cupy, kernel, n, arguments.steps).expected()
     whole = device.sm_count * per_sm
@@ -108,12 +108,12 @@ def main() -> None:
     with parts[0], parts[1]:
         print(f"{per_sm} blocks of {THREADS} threads on an SM; {whole} fit on the whole GPU")
         for part in parts:
-            # Without steps there is no barrier, so that it would end even if the driver took it.
+            # Without steps there is no barrier, so it would end even if the driver accepted it.
             attempt = Run(cupy, kernel, n, 0)
             try:
                 attempt.launch(part.stream.cupy(), whole)
                 part.stream.synchronize()
-                answer = "taken: with a barrier it would wait forever"
+                answer = "accepted: with a barrier it would deadlock"
             except cupy.cuda.driver.CUDADriverError as error:
                 answer = f"refused: {str(error).split(':')[0]}"
             print(f"{whole} blocks on {part.sm_count} SMs: {answer}")

@@ -1,9 +1,9 @@
-"""A decode and a prefill actor of Ray that each reservation a part of one GPU; the decode actor is killed,
-and comes back with SMs of its own.
+"""A decode and a prefill actor of Ray that each reserve a part of one GPU. The decode actor is
+killed and restarted, and reserves again.
 
-python examples/python/ray_actors.py [--decode 24] [--prefill 108]; it starts a Ray of this machine,
-or takes the one that RAY_ADDRESS names, with --device-sms 132 if its nodes have several GPUs.
-Without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
+python examples/python/ray_actors.py [--decode 24] [--prefill 108] starts a local Ray, or uses the
+cluster of RAY_ADDRESS, with --device-sms 132 if its nodes have several GPUs. Without a GPU, set
+GCX_DRIVER=sim:h200@13.0.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ ray = common.library("ray")
 
 
 class Part:
-    """Work on SMs that no other process has. __init__ runs again when Ray restarts the actor, and
-    then takes SMs anew."""
+    """An actor with reserved SMs. Ray calls __init__ again when it restarts the actor."""
 
     def __init__(self) -> None:
-        self.held = gcx.ray.reserve(timeout=120)
-        self.part = self.held.acquire(None)
+        self.reservation = gcx.ray.reserve(timeout=120)
+        self.part = self.reservation.acquire(None)
 
     def step(self) -> dict[str, Any]:
-        """Here is the work of a step, in self.part.stream. What it runs on, noted by a kernel."""
+        """Runs a step in self.part.stream: here a kernel that notes its SMs."""
         return {
             "pid": os.getpid(),
-            "atoms": self.held.atoms,
-            "device": self.held.device_uuid,
+            "atoms": self.reservation.atoms,
+            "device": self.reservation.device_uuid,
             "sms": len(self.part.stream.sm_ids()),
-            "simulated": self.held.simulated,
+            "simulated": self.reservation.simulated,
         }
 
 
 def step(actor: Any, name: str) -> dict[str, Any]:
-    """A step of an actor, which may be about to come back."""
+    """Runs a step of an actor, which may be restarting."""
     end = time.monotonic() + 60
     while True:
         try:
             done: dict[str, Any] = ray.get(actor.step.remote())
         except ray.exceptions.ActorUnavailableError as error:
-            common.check(time.monotonic() < end, f"{name} didn't come back in a minute: {error}")
+            common.check(
+                time.monotonic() < end, f"{name} was not restarted within a minute: {error}"
+            )
             time.sleep(0.1)
         else:
             kind = "SIMULATED SMs" if done["simulated"] else "SMs"
@@ -60,22 +61,23 @@ def main() -> None:
     parser.add_argument("--decode", type=common.positive, default=24, help="SMs of decode (24)")
     parser.add_argument("--prefill", type=common.positive, default=108, help="of prefill (108)")
     parser.add_argument(
-        "--device-sms", type=common.positive, help="SMs of a GPU; needed where nodes have several"
+        "--device-sms", type=common.positive, help="SMs of a GPU; needed if nodes have several"
     )
     arguments = parser.parse_args()
     counts = {"decode": arguments.decode, "prefill": arguments.prefill}
-    asked = {
+    options = {
         name: gcx.ray.options(count, device_sm_count=arguments.device_sms)
         for name, count in counts.items()
     }
 
-    # On a cluster, each node with a GPU says so: ray start --resources="$(python -m gcx.ray)".
+    # On a cluster, start each node with a GPU by: ray start --resources="$(python -m gcx.ray)".
     local = {} if "RAY_ADDRESS" in os.environ else {"resources": gcx.ray.node_resources()}
     ray.init(logging_level="ERROR", **local)
 
     # Both on one node, all or nothing.
     bundles = [
-        {**each["resources"], "GPU": each.get("num_gpus", 0), "CPU": 0.1} for each in asked.values()
+        {**each["resources"], "GPU": each.get("num_gpus", 0), "CPU": 0.1}
+        for each in options.values()
     ]
     group = ray.util.placement_group(bundles, strategy="STRICT_PACK")
     if not group.wait(60):
@@ -87,11 +89,11 @@ def main() -> None:
             name=name,
             num_cpus=0.1,
             max_restarts=-1,
-            # By its number, or Ray may put the few SMs of one into the many of the other.
+            # By index, or Ray may use the large bundle for the small actor.
             scheduling_strategy=in_bundle(group, placement_group_bundle_index=index),
             **each,
         ).remote()
-        for index, (name, each) in enumerate(asked.items())
+        for index, (name, each) in enumerate(options.items())
     )
     first, other = step(decode, "decode"), step(prefill, "prefill")
     os.kill(first["pid"], signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""The scenario that docs/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
+"""The scenario of docs/languages.md: two partitions of 108 and 24 SMs, verified to be disjoint.
 
-python examples/python/scenario.py; without a GPU: GCX_DRIVER=sim:h100@13.0 before it.
+python examples/python/scenario.py; without a GPU, set GCX_DRIVER=sim:h100@13.0.
 """
 
 from __future__ import annotations

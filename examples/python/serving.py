@@ -1,9 +1,9 @@
-"""Decode beside prefill on leases that change at every step, by a policy that keeps a promised time
-per token; and beside it what engines do else: chunked prefill, plain streams, priorities, fixed
-splits. A transformer of Llama-3-8B's shape decodes a batch of 32 while prompts of 4,096 tokens come
-at random moments, the same in each arm. Every graph is captured once and runs on any SMs.
+"""Decode and prefill on leases that are resized at every step, by a policy that keeps a promised
+time per token. Compared with chunked prefill, plain streams, priorities and fixed splits.
 
---simulate serves without a GPU, by tables of what an H200 took.
+A transformer of Llama-3-8B's shape decodes a batch of 32 while prompts of 4,096 tokens come at
+random moments, the same for each arm. Every graph is captured once and runs on any SMs. --simulate
+serves without a GPU, by tables of an H200.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SPLITS = (24, 32, 40, 48, 56)
 
 
 def arm_of(name: str, costs: Costs, promise: float) -> Arm:
-    """A new one for each cell, since some learn."""
+    """Returns a new arm for each cell, since some learn."""
     kind, _, which = name.partition("-")
     if kind == "policy":
         return Promise(costs, promise)
@@ -69,8 +69,8 @@ def above_0(text: str) -> float:
 
 
 def on_gpu(arguments: argparse.Namespace) -> tuple[Any, Costs, str]:
-    """The GPU with a model on it, and what was measured of both."""
-    # Read when CUDA starts: streams that wait must not hold up all launches of the process.
+    """Returns the GPU with a model, its measured costs, and its name."""
+    # Before CUDA starts: waiting streams must not block all launches of the process.
     gcx.request_connections()
     device = common.start()
     torch = common.library("torch")
@@ -106,12 +106,12 @@ def on_gpu(arguments: argparse.Namespace) -> tuple[Any, Costs, str]:
 
 
 def numbers_in(names: list[str]) -> list[int]:
-    """The SMs of the fixed splits among the arms."""
+    """Returns the SMs of the fixed splits among the arms."""
     return [int(name.partition("-")[2]) for name in names if name[:3] in ("sta", "dyn")]
 
 
 def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[report.Cell]:
-    """Every arm at every rate, side by side."""
+    """Measures every arm at every rate."""
     cells: list[report.Cell] = []
     promises = list(dict.fromkeys([*arguments.promise, *arguments.frontier]))
     for rate in arguments.rates:
@@ -124,10 +124,10 @@ def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[r
                 except ValueError as error:
                     print(f"{label}: {error}", flush=True)
                     continue
-                place: Machine = Simulated(costs) if arguments.simulate else machine
+                used: Machine = Simulated(costs) if arguments.simulate else machine
                 gc.collect()
-                gc.disable()  # A collection would be a latency of Python's.
-                record = serve(place, arm, arrivals, arguments.warm_up * 1e3)
+                gc.disable()  # A collection would add to the latency.
+                record = serve(used, arm, arrivals, arguments.warm_up * 1e3)
                 gc.enable()
                 cells.append(
                     {
@@ -147,7 +147,7 @@ def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[r
 
 
 def in_us(times: list[float]) -> list[float]:
-    """Milliseconds without digits that mean nothing."""
+    """Rounds milliseconds to microseconds."""
     return [round(time, 3) for time in times]
 
 
@@ -172,7 +172,9 @@ def parse() -> argparse.Namespace:
         help="pieces of a layer that are launched as one: 1 of its 5, or all 5 (1)")  # fmt: skip
     add("--simulate", action="store_true", help="by tables, without a GPU")
     add("--json", type=Path, metavar="FILE", help="write all that was measured")
-    add("--from", type=Path, metavar="FILE", dest="source", help="measure nothing, read that")
+    add(
+        "--from", type=Path, metavar="FILE", dest="source", help="read results instead of measuring"
+    )
     add("--plot", type=Path, metavar="FOLDER", help="write latency.svg, split.svg, frontier.svg")
     return parser.parse_args()
 
@@ -187,7 +189,7 @@ def main() -> None:
     else:
         if arguments.simulate:
             machine, costs, name = None, H200, "NVIDIA H200"
-            print(f"SIMULATED: no GPU is involved; by what an {name} took", flush=True)
+            print(f"SIMULATED: no GPU is involved; by the costs of an {name}", flush=True)
             arguments.arms = [one for one in arguments.arms if not one.endswith("-whole")]
             unknown = {*numbers_in(arguments.arms)} - {*costs.splits}
             if unknown:

@@ -1,6 +1,6 @@
-"""The smallest split: two partitions, and the proof that their kernels keep to their SMs.
+"""Two partitions, verified to run only on their SMs.
 
-python examples/python/split.py [--sms 24]; without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
+python examples/python/split.py [--sms 24]; without a GPU, set GCX_DRIVER=sim:h200@13.0.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ def main() -> None:
     arguments = parser.parse_args()
     common.start(computes=False)
 
-    # None is what the other leaves. Counts are rounded up to what the device can give: on an H200
-    # 10 gives 12, so what was asked for is not what to size a kernel by.
+    # None takes what the other leaves. Counts are rounded up: on an H200 10 gives 12, so size
+    # kernels by sm_count and not by the requested count.
     first, rest = gcx.split([arguments.sms, None])
     with first, rest:
-        print(f"asked for {arguments.sms}: got {first.sm_count} SMs, and {rest.sm_count} are left")
+        print(f"requested {arguments.sms}: got {first.sm_count} SMs, {rest.sm_count} are left")
         print(f"a cudaStream_t for any library: {first.stream.native:#x}")
 
-        # A probe kernel notes on which SMs it ran, in each stream.
+        # Runs a probe kernel in each stream, which notes its SMs.
         proof = gcx.verify([first, rest])
         print(proof)
-        common.check(proof.ok, "the partitions are not what they promise")
+        common.check(proof.ok, "a partition ran on other SMs")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A Triton kernel tuned for its partition: what is best on the whole GPU needn't be best on 24 SMs.
+"""A Triton kernel autotuned for its partition: the best configuration can depend on the SM count.
 
-A persistent matrix product, one program for each SM, is autotuned on the whole GPU and on two
-partitions. NUM_SMS in the key makes that three tunings; tuned while a partition's stream is
-PyTorch's current one the candidates run, and are timed, on the partition's SMs.
+A persistent matrix product, one program for each SM, is tuned on the whole GPU and on two
+partitions. NUM_SMS in the key gives three tunings. While a partition's stream is PyTorch's current
+one, the candidates run and are timed on the partition's SMs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import common
 import gcx
 
-with suppress(ImportError):  # main says what is missing.
+with suppress(ImportError):  # main reports it.
     import triton.language as tl
 
 # BLOCK_M, BLOCK_N, BLOCK_K, num_stages, num_warps
@@ -31,7 +31,7 @@ CONFIGS = (
 )
 
 
-# Each program takes every NUM_SMS-th tile of c, in groups of 8 rows of tiles, for the L2's sake.
+# Each program computes every NUM_SMS-th tile of c, in groups of 8 rows of tiles for the L2 cache.
 def matmul(a, b, c, M, N, K, NUM_SMS,  # type: ignore[no-untyped-def]
            BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):  # fmt: skip
     tiles_m = tl.cdiv(M, BLOCK_M)
@@ -55,7 +55,7 @@ def matmul(a, b, c, M, N, K, NUM_SMS,  # type: ignore[no-untyped-def]
         tl.store(c + rows[:, None] * N + columns[None, :], total.to(tl.float16), inside)
 
 
-def told(config: Any) -> str:
+def description(config: Any) -> str:
     block = "x".join(str(config.kwargs[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     return f"{block}, {config.num_stages} stages, {config.num_warps} warps"
 
@@ -76,13 +76,12 @@ def main() -> None:
     timed_in: set[int] = set()
 
     def bench(call: Any, quantiles: Any) -> Any:
-        # Triton's own benchmark launches, and records its events, in PyTorch's current stream. It
-        # is handed over here only to note which one that was.
+        # Triton's benchmark uses PyTorch's current stream. This wrapper notes which one it was.
         timed_in.add(torch.cuda.current_stream().cuda_stream)
         return triton.testing.do_bench(call, warmup=10, rep=40, quantiles=quantiles)
 
-    # What the decorators @triton.autotune(...) and @triton.jit(...) do. Unspecialized, NUM_SMS
-    # makes the kernel compile once for each configuration, not again for each partition.
+    # The same as the decorators @triton.autotune(...) and @triton.jit(...). Without specialization
+    # of NUM_SMS the kernel compiles once for each configuration, not for each partition.
     tuned = triton.autotune(
         configs=[
             triton.Config(
@@ -116,13 +115,13 @@ def main() -> None:
 
     few, many = gcx.split([arguments.sms, None])
     with few, many:
-        places = [
+        targets = [
             ("whole GPU", device.sm_count, torch.cuda.Stream()),
             *((f"{part.sm_count} SMs", part.sm_count, part.stream.torch()) for part in (few, many)),
         ]
         best: list[Any] = []
         rows = []
-        for name, sms, stream in places:
+        for name, sms, stream in targets:
             with torch.cuda.stream(stream):
                 c.zero_()
                 timed_in.clear()
@@ -137,26 +136,26 @@ def main() -> None:
                     torch.allclose(c, expected, rtol=1e-2, atol=0.25),
                     f"{name}: the result is wrong",
                 )
-                # In turns, and both by the same clock.
+                # In turns, so that both run at the same clocks.
                 pairs = [
                     (milliseconds(sms, best[-1]), milliseconds(sms, best[0])) for _ in range(5)
                 ]
             own_ms, other_ms = (statistics.median(column) for column in zip(*pairs))
             tflops = 2 * m * n * k / own_ms / 1e9
             rows.append((name, f"{own_ms:.4f}", f"{tflops:.0f}", f"{other_ms:.4f}",
-                         f"{other_ms / own_ms:.2f}", told(best[-1])))  # fmt: skip
+                         f"{other_ms / own_ms:.2f}", description(best[-1])))  # fmt: skip
         print(f"{m} x {n} x {k}, float16, the results agree with PyTorch's; medians in ms")
         common.table(
             ("tuned on", "own best ms", "TFLOP/s", "whole GPU's best ms", "ratio", "own best"), rows
         )
-        for (name, *_), config, row in zip(places[1:], best[1:], rows[1:]):
-            if told(config) == told(best[0]):
+        for (name, *_), config, row in zip(targets[1:], best[1:], rows[1:]):
+            if description(config) == description(best[0]):
                 print(f"{name}: the whole GPU's best configuration is the best here too")
             else:
                 print(f"{name}: another configuration is best; the whole GPU's takes {row[4]} of "
                       "its time here")  # fmt: skip
         torch.cuda.synchronize()
-        torch.cuda.empty_cache()  # PyTorch keeps memory by stream, and these streams end here.
+        torch.cuda.empty_cache()  # PyTorch caches memory by stream, and these streams end here.
 
 
 if __name__ == "__main__":

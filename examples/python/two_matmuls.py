@@ -1,9 +1,8 @@
-"""Matrix products side by side: small ones on a few SMs, a big one on the rest.
+"""Concurrent matrix products: small ones on a few SMs, a big one on the rest.
 
-Three ways: one after the other on the whole GPU; at once in two plain streams; at once in two
-partitions. Small ones of several sizes, as many as make the partitions' shares of the work those of
-the SMs, measured alone on the whole GPU: so the only question is how well both fit beside each
-other.
+Three ways: one after the other on the whole GPU, concurrently in two plain streams, and in two
+partitions. The number of small products makes the shares of the work equal to the shares of the
+SMs, so the only question is how well both fit together.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ Times = tuple[float, float, float]
 WAYS = ("one after the other", "two plain streams", "two partitions")
 
 
-def once(torch: Any, streams: tuple[Any, Any], hold: Work, small: Work, big: Work) -> Times | None:
-    """Milliseconds from the common start to the end of the small ones, of the big one, of both."""
+def once(torch: Any, streams: tuple[Any, Any], delay: Work, small: Work, big: Work) -> Times | None:
+    """Returns the milliseconds from the common start to the end of the small ones, the big one and
+    both; None if the host was too slow."""
     begin, small_end, big_end, end = (torch.cuda.Event(enable_timing=True) for _ in range(4))
     main = torch.cuda.current_stream()
-    # Python submits slower than the GPU computes: other work goes first, so that everything is in
-    # the queue when the start is reached. Otherwise this would measure Python.
-    hold()
+    # Python submits more slowly than the GPU computes. This delays the start until all is queued.
+    delay()
     begin.record()
     for stream, work, done in zip(streams, (small, big), (small_end, big_end)):
         with torch.cuda.stream(stream):
@@ -55,11 +54,11 @@ def product(torch: Any, size: int, count: int = 1) -> Work:
     return work
 
 
-def alone_ms(torch: Any, hold: Work, work: Work) -> float:
-    """Of one call on the whole GPU, among several."""
+def alone_ms(torch: Any, delay: Work, work: Work) -> float:
+    """Returns the milliseconds of one of several calls on the whole GPU."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     work()
-    hold()
+    delay()
     start.record()
     for _ in range(10):
         work()
@@ -98,19 +97,19 @@ def main() -> None:
             (few.stream.torch(), many.stream.torch()),
         )
         big = product(torch, arguments.big)
-        hold = product(torch, arguments.big, 4)
-        hold()
-        big_ms = alone_ms(torch, hold, big)
+        delay = product(torch, arguments.big, 4)
+        delay()
+        big_ms = alone_ms(torch, delay, big)
         verdicts = []
         for size in arguments.small:
             single = product(torch, size)
             share = big_ms * few.sm_count / many.sm_count
-            count = max(1, round(share / alone_ms(torch, hold, single)))
+            count = max(1, round(share / alone_ms(torch, delay, single)))
             small = product(torch, size, count)
             times: list[list[Times]] = [[], [], []]
             for number in range(arguments.rounds + 2):
                 for way, streams in enumerate(ways):  # In turns: a GPU's clock drifts.
-                    result = once(torch, streams, hold, small, big)
+                    result = once(torch, streams, delay, small, big)
                     if result is not None and number >= 2:
                         times[way].append(result)
             common.check(
@@ -139,7 +138,7 @@ def main() -> None:
                 f"the small ones are done {early} than in a plain stream ({latency:.2f} of that)"
             )
         torch.cuda.synchronize()
-        torch.cuda.empty_cache()  # PyTorch keeps memory by stream, and these streams end here.
+        torch.cuda.empty_cache()  # PyTorch caches memory by stream, and these streams end here.
 
 
 if __name__ == "__main__":

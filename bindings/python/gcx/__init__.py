@@ -1,14 +1,14 @@
 """SM partitioning for NVIDIA GPUs.
 
-gcx divides the streaming multiprocessors (SMs) of a GPU into partitions and hands out streams whose
-kernels run on one partition's SMs alone. The short way:
+gcx divides the streaming multiprocessors (SMs) of a GPU into partitions and creates streams whose
+kernels run only on one partition's SMs:
 
 >>> import gcx, torch
 >>> decode, prefill = gcx.split([24, None])
 >>> with torch.cuda.stream(decode.stream.torch()):
 ...     step()
 
-SMs that are somebody's, and change hands while work runs, are leases:
+A lease gives one part of the program exclusive use of some SMs, and can be resized while work runs:
 
 >>> decode, prefill = gcx.acquire(32, name="decode"), gcx.acquire(None, name="prefill")
 >>> gcx.resize({decode: 64, prefill: None})
@@ -18,9 +18,9 @@ A graph that was captured once runs on the SMs of any stream:
 >>> step = gcx.Graph(captured)
 >>> step.launch(decode.stream)
 
-The long way is CUDA's: Device(0).resources.sm, its split(), a Context of a resource, a context's
-stream(). Every error is a gcx.Error, diagnostics are the logger gcx's. GCX_DRIVER=sim:h100@13.0
-asks for the simulated driver.
+CUDA's own steps are available too: Device(0).resources.sm, its split(), a Context of a resource, a
+context's stream(). Every error is a gcx.Error; diagnostics go to the logger "gcx". The environment
+variable GCX_DRIVER=sim:h100@13.0 selects the simulated driver. See docs/python.md.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ if "t" in getattr(sys, "abiflags", ""):
         f"build of Python {sys.version_info[0]}.{sys.version_info[1]}, one with the GIL"
     )
 
-from gcx import _gcx, _log, raw  # noqa: F401 - diagnostics from the first call on
-from gcx._acquire import LiveLease, acquire, leases
+from gcx import _gcx, _log, raw  # noqa: F401 - logs from the first call on
 from gcx._cache import (
     CacheStats,
     CacheTrimmed,
@@ -49,40 +48,20 @@ from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
-from gcx._counts import report_partition_counts, reports_partition_counts
 from gcx._current import current
 from gcx._device import Device, devices
-from gcx._driver import DriverInfo, driver_info, open_driver
-from gcx._errors import (
-    AlreadyAcquiredError,
-    CaptureError,
-    ContextDestroyedError,
-    ContextInUseError,
-    DeinitializedError,
-    DriverAlreadyOpenError,
-    DriverNotFoundError,
-    Error,
-    GraphUpdateError,
-    InvalidContextError,
-    InvalidDeviceError,
-    InvalidHandleError,
-    InvalidResourceTypeError,
-    InvalidValueError,
-    LaunchError,
-    LaunchTooLargeError,
-    NoDeviceError,
-    NotFoundError,
-    NotInitializedError,
-    NotPermittedError,
-    NotReadyError,
-    NotSupportedError,
-    OutOfMemoryError,
-    ResourceConfigurationError,
+from gcx._driver import (
+    DriverInfo,
+    driver_info,
+    open_driver,
+    report_partition_counts,
+    reports_partition_counts,
 )
+from gcx._errors import Error
 from gcx._event import Event
-from gcx._foreign import EventLike, GraphLike, KernelLike, StreamLike
+from gcx._external import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphInfo, GraphNode
-from gcx._lease import Lease, prepare, resize
+from gcx._lease import Lease, LiveLease, acquire, leases, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
 from gcx._publish import (
@@ -101,31 +80,25 @@ from gcx._reservation import (
     Reservation,
     join_reservation,
     mps_info,
-    reservation,
     reservations,
+    reserve,
 )
-from gcx._resource import Plan, Scope, SMResource, Split, WorkqueueResource
-from gcx._resources import Resources
+from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
 from gcx._stream import KernelFit, Stream
 from gcx._verify import Verification, VerifiedGroup, verify
+from gcx.generated import errors as _exceptions
+from gcx.generated.errors import *  # noqa: F403
 
 __all__ = [
-    "AlreadyAcquiredError",
     "CacheStats",
     "CacheTrimmed",
     "Cancel",
-    "CaptureError",
     "Context",
-    "ContextDestroyedError",
-    "ContextInUseError",
     "Count",
     "Counts",
-    "DeinitializedError",
     "Device",
     "DeviceLike",
-    "DriverAlreadyOpenError",
     "DriverInfo",
-    "DriverNotFoundError",
     "Error",
     "Event",
     "EventLike",
@@ -134,28 +107,13 @@ __all__ = [
     "GraphInfo",
     "GraphLike",
     "GraphNode",
-    "GraphUpdateError",
-    "InvalidContextError",
-    "InvalidDeviceError",
-    "InvalidHandleError",
-    "InvalidResourceTypeError",
-    "InvalidValueError",
     "KernelFit",
     "KernelLike",
-    "LaunchError",
-    "LaunchTooLargeError",
     "Lease",
     "LiveContext",
     "LiveLease",
     "LiveReservation",
     "MPSInfo",
-    "NoDeviceError",
-    "NotFoundError",
-    "NotInitializedError",
-    "NotPermittedError",
-    "NotReadyError",
-    "NotSupportedError",
-    "OutOfMemoryError",
     "Partition",
     "Partitions",
     "Plan",
@@ -163,7 +121,6 @@ __all__ = [
     "PublishedProcess",
     "QueueInfo",
     "Reservation",
-    "ResourceConfigurationError",
     "Resources",
     "SMResource",
     "Scope",
@@ -197,8 +154,8 @@ __all__ = [
     "report_partition_counts",
     "reports_partition_counts",
     "request_connections",
-    "reservation",
     "reservations",
+    "reserve",
     "resize",
     "set_cache_limit",
     "split",
@@ -206,11 +163,12 @@ __all__ = [
     "trim_cache",
     "verify",
 ]
+__all__ += _exceptions.__all__
 
 _number = _gcx.gcx_version()
 __version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}{_gcx.VERSION_SUFFIX}"
 
-# Where they are to be found, which isn't where they are defined.
+# Users find these names here, not in the modules that define them.
 for _name in __all__:
     if getattr(globals()[_name], "__module__", "").startswith("gcx."):
         globals()[_name].__module__ = "gcx"

@@ -1,4 +1,4 @@
-"""The green contexts of this process: those in use, and those that gcx keeps."""
+"""The cache of green contexts: those in use, and those cached without a user."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Union
 
 from gcx import _gcx
-from gcx._cancel import Cancel, joined
+from gcx._cancel import Cancel, check_cancel, joined
 from gcx._checks import DeviceLike, flag_of, items_of, ordinal_of, whole
 from gcx._errors import InvalidValueError
 from gcx._partition import Partition
@@ -14,80 +14,55 @@ from gcx._resource import SMResource, sm_resource
 
 
 class CacheStats(NamedTuple):
-    """Counters of green contexts, since the driver was opened.
+    """Counters of green contexts since the driver was opened."""
 
-    Attributes:
-        limit: How many are kept without context or stream on each device, see set_cache_limit.
-        in_use: Those with a context or stream.
-        kept: Those without.
-        hits: Contexts given from kept ones or from ones in use.
-        misses: Green contexts made.
-        evicted: Destroyed by the limit and by trim_cache.
-        lost: Dead by a reset of the device.
-        prepared: Made ahead of time, of those made.
-        making_ns: Nanoseconds in the driver making them, all together.
-        longest_making_ns: Of the one that took longest.
-        kept_streams: Streams that were given up, of all contexts.
-    """
-
-    limit: int
-    in_use: int
-    kept: int
-    hits: int
-    misses: int
-    evicted: int
-    lost: int
-    prepared: int
-    making_ns: int
-    longest_making_ns: int
-    kept_streams: int
+    limit: int  #: How many are cached on each device, see set_cache_limit.
+    in_use: int  #: Contexts with a handle or stream.
+    kept: int  #: Cached contexts without either.
+    hits: int  #: Requests served by an existing context.
+    misses: int  #: Contexts created.
+    evicted: int  #: Destroyed by the limit and by trim_cache.
+    lost: int  #: Destroyed by a reset of the device.
+    prepared: int  #: Created ahead of time, part of misses.
+    making_ns: int  #: Total nanoseconds in the driver creating them.
+    longest_making_ns: int  #: The longest single creation.
+    kept_streams: int  #: Released streams that are cached, in all contexts.
 
 
 def cache_stats() -> CacheStats:
-    """What is kept, how often that helped, and what it costs."""
+    """Returns the counters of the context cache."""
     return CacheStats(*_gcx.gcx_cache_get_stats())
 
 
 def set_cache_limit(kept_contexts: int) -> None:
-    """Sets how many green contexts without context or stream are kept on each device; 64 at first.
+    """Sets how many unused green contexts are cached on each device; 64 by default.
 
-    Those beyond are destroyed, the longest unused first. The driver gives little of their memory
-    back, about 1 MiB of 5, so that a limit which is too small costs more than it saves.
-
-    Contexts made by gcx.prewarm and gcx.prepare count towards the limit, but only this function and
-    gcx.trim_cache destroy them: a limit below their number destroys the others first.
+    Contexts beyond the limit are destroyed, the least recently used first. The driver returns only
+    about 1 of their 5 MiB, so a limit that is too low costs more than it saves. Contexts made by
+    gcx.prewarm and gcx.prepare count towards the limit and are destroyed last.
     """
     _gcx.gcx_cache_set_limit(whole(kept_contexts, "kept_contexts"))
 
 
 class CacheTrimmed(NamedTuple):
-    """What trim_cache came to.
+    """What trim_cache destroyed."""
 
-    Attributes:
-        contexts: Green contexts destroyed.
-        streams: Streams that were given up, destroyed: with their contexts, and beside.
-        contexts_left: Beyond the number, but a stream that was given up captures in them.
-        streams_left: Given up, but at work or capturing still.
-        bytes: Device memory that is free now and was not before, all devices together; what others
-            did meanwhile is in it.
-    """
-
-    contexts: int
-    streams: int
-    contexts_left: int
-    streams_left: int
-    bytes: int
+    contexts: int  #: Contexts destroyed.
+    streams: int  #: Released streams destroyed, including those of destroyed contexts.
+    contexts_left: int  #: Beyond the number, but a released stream captures in them.
+    streams_left: int  #: Released streams that still have work or capture.
+    bytes: int  #: Free device memory gained, which includes what other code did.
 
 
 def trim_cache(kept_contexts: int) -> CacheTrimmed:
-    """Destroys the kept green contexts beyond that number now, the longest unused first, and the
-    streams that were given up of all that stay, but those at work. The limit stays as it is.
+    """Destroys the cached green contexts beyond that number, the least recently used first, and the
+    released streams without work in all others. The limit stays.
 
-    Never while a library may still name such a stream, as PyTorch's allocator does by the tensors
-    that were used in it.
+    Note: don't call it while a library may still name such a stream, as PyTorch's allocator does
+    for tensors that were used in it.
 
     Raises:
-        Error: The driver refuses to destroy something; the rest was trimmed then.
+        Error: The driver failed to destroy something; the rest was trimmed.
     """
     return CacheTrimmed(*_gcx.gcx_cache_trim(whole(kept_contexts, "kept_contexts")))
 
@@ -102,30 +77,29 @@ def prewarm(
     progress: Callable[[int, int], object] | None = None,
     cancel: Cancel | None = None,
 ) -> None:
-    """Makes the contexts of SM resources beforehand, and keeps them, so that gcx.split, gcx.Context
-    and gcx.acquire over the same SMs take microseconds later.
+    """Creates the contexts of SM resources and caches them, so that gcx.split, gcx.Context and
+    gcx.acquire of the same SMs take microseconds later.
 
     >>> gcx.prewarm(sms.split([24, None]).groups, progress=lambda done, count: print(done, count))
 
-    Making one takes milliseconds and waits for every kernel that runs on the device: call it before
-    the work starts, or in a thread that has nothing else to do. None is made
-    again. The layouts of leases that live are made by gcx.prepare. Ctrl-C gives the rest up once
-    the context of that moment is made.
+    Creating one takes milliseconds and waits for all running kernels: call it before the work
+    starts, or in a second thread. Cached contexts are skipped. Use gcx.prepare for the layouts of
+    live leases. Ctrl-C cancels it after the current context.
 
     Args:
         resources: SM resources or partitions, one or several.
-        for_leases: As leases over these SMs have them, with queues of their own on drivers of CUDA
+        for_leases: Create them for leases, which have workqueues of their own on drivers of CUDA
             13.1 and newer.
-        progress: Called in this thread after each with how many are done and how many there are. It
-            may call gcx. What it raises gives the rest up, and is raised here.
-        cancel: Gives the rest up, from another thread or from progress.
+        progress: Called in this thread after each one with the number done and the total. It may
+            call gcx; an exception cancels the rest and is raised here.
+        cancel: Cancels the rest, from another thread or from progress.
 
     Raises:
-        NotPermittedError: Given up by Cancel.signal.
+        NotPermittedError: Cancel.signal was called.
         InvalidValueError: There are none; a device would have more prepared contexts than its
-            limit, see gcx.set_cache_limit. None was made then.
-        InvalidResourceTypeError: Of a structured split, for leases.
-        As gcx.Context. What was made before stays kept.
+            limit, see gcx.set_cache_limit. None was made.
+        InvalidResourceTypeError: for_leases with a structured split.
+        As gcx.Context. The contexts made so far stay cached.
     """
     if isinstance(resources, (SMResource, Partition)):
         resources = (resources,)
@@ -138,8 +112,7 @@ def prewarm(
         raise InvalidValueError("there are no resources in it")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
-    if cancel is not None and not isinstance(cancel, Cancel):
-        raise TypeError(f"cancel must be a gcx.Cancel, not {type(cancel).__name__}")
+    check_cancel(cancel)
     values = [_sms_of(item)._value for item in items]
     flags = _gcx.GCX_PREPARE_FOR_LEASES if flag_of(for_leases, "for_leases") else 0
     with joined(cancel) as own:
@@ -155,29 +128,19 @@ def _sms_of(item: object) -> SMResource:
 
 
 class LiveContext(NamedTuple):
-    """A green context in use, whoever in this process made it by gcx.
+    """A green context in use in this process, by whatever code."""
 
-    Attributes:
-        id: Context.id, Stream.context_id.
-        device: The ordinal of the device.
-        sm_count: How many SMs it has.
-        handle_count: Contexts that stand for it.
-        stream_count: Streams in it.
-        private: Whether it is shared with no others.
-        resource: Which SMs it has.
-    """
-
-    id: int
-    device: int
+    id: int  #: Context.id, Stream.context_id.
+    device: int  #: The ordinal of the device.
     sm_count: int
-    handle_count: int
-    stream_count: int
-    private: bool
-    resource: SMResource
+    handle_count: int  #: gcx.Context objects of it.
+    stream_count: int  #: Streams in it.
+    private: bool  #: Whether it is never shared.
+    resource: SMResource  #: Its SMs.
 
 
 def live_contexts(device: DeviceLike | None = None) -> list[LiveContext]:
-    """The green contexts with a context or stream, of one device or of all.
+    """Returns the green contexts in use, of one device or of all.
 
     Raises:
         InvalidDeviceError: No such device.

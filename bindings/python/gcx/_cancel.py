@@ -1,25 +1,28 @@
-"""How what takes long is given up: by another thread, or by Ctrl-C."""
+"""Blocking calls: timeouts, cancelling them from another thread, and Ctrl-C."""
 
 from __future__ import annotations
 
 import _thread
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from gcx import _gcx
-from gcx._errors import InvalidHandleError
+from gcx._errors import AlreadyAcquiredError, InvalidHandleError, InvalidValueError
 from gcx._owned import Owned
 
 # Seconds. A signal wakes the main thread, unless the system has another thread handle it.
-_LOOK = 0.1
+_POLL = 0.1
+_LONGEST = (_gcx.GCX_FOREVER - 1) / 1000
 
 
 class Cancel(Owned):
-    """What waits are given up with: give it to gcx.acquire or gcx.prewarm, and signal it from
-    another thread.
+    """Cancels blocking calls from another thread: pass it to gcx.acquire, gcx.reserve or
+    gcx.prewarm, and call signal.
 
-    One may be given to any number of calls. Closing it gives up no wait.
+    Any number of calls may use one. Closing it cancels nothing.
     """
 
     __slots__ = ("_signalled", "_waits")
@@ -35,21 +38,27 @@ class Cancel(Owned):
         return self._signalled
 
     def signal(self) -> None:
-        """Gives up all waits with it, now and for good: they raise gcx.NotPermittedError."""
+        """Cancels all calls that use it, current and future: they raise gcx.NotPermittedError."""
         handle = self._live()
-        self._signalled = True  # Before it looks at who waits, as those look after they are there.
+        self._signalled = True  # Before _waits is read: a call adds itself, then reads this.
         _gcx.gcx_cancel_signal(handle)
         for wait in tuple(self._waits):
-            with suppress(InvalidHandleError):  # That wait is over meanwhile.
+            with suppress(InvalidHandleError):  # That call has returned since.
                 wait.signal()
 
     def _describe(self) -> str:
         return ", signalled" if self._signalled else ""
 
 
+def check_cancel(cancel: Cancel | None) -> None:
+    """Raises TypeError if cancel is neither a Cancel nor None."""
+    if cancel is not None and not isinstance(cancel, Cancel):
+        raise TypeError(f"cancel must be a gcx.Cancel, not {type(cancel).__name__}")
+
+
 @contextmanager
 def joined(cancel: Cancel | None) -> Iterator[Cancel]:
-    """A Cancel of a call's own, for what gives up that call alone; signalled with the other too."""
+    """Yields a private Cancel for one call, which is signalled together with the caller's."""
     own = Cancel()
     try:
         if cancel is not None:
@@ -61,18 +70,39 @@ def joined(cancel: Cancel | None) -> Iterator[Cancel]:
     finally:
         if cancel is not None:
             cancel._waits.discard(own)
-        own.signal()  # Also where a second Ctrl-C came before a call's own signal.
-        own.close()  # Not left to the collector, which would swallow a Ctrl-C of that moment.
+        own.signal()  # A second Ctrl-C may have come before the call's own signal.
+        own.close()  # A collector would swallow a Ctrl-C that came while it closed this.
 
 
-def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
-    """Makes a call that waits, with the handle of a Cancel, so that signals are handled meanwhile.
+def wait_for(
+    ask: Callable[[int, int], None], owner: Owned, timeout: float | None, cancel: Cancel | None
+) -> None:
+    """Calls ask(milliseconds, handle of a Cancel), which fills in owner, so that Ctrl-C interrupts.
 
-    Python handles them in the main thread alone, which a wait in C would keep from that. So the
-    call is made in a thread of its own, and cancelled if a handler raises, as Ctrl-C's does.
+    Python runs signal handlers only in the main thread, and a wait in C would block it.
+    """
+    check_cancel(cancel)
+    milliseconds = _milliseconds(timeout)
+    handle = 0 if cancel is None else cancel._live()
+    if milliseconds == 0 or threading.get_ident() != threading.main_thread().ident:
+        ask(milliseconds, handle)
+        return
+    # Usually the SMs are free, which needs no thread.
+    with suppress(AlreadyAcquiredError):
+        ask(0, handle)
+        return
+    try:
+        _interruptible(lambda own: ask(milliseconds, own), cancel)
+    except BaseException:
+        owner.close()  # The request may have been granted at the same moment.
+        raise
 
-    The thread is no threading.Thread: when one of those is collected, Python code runs, in which
-    Python ignores what a signal's handler raises.
+
+def _interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
+    """Makes the call in a second thread, and cancels it if a signal handler raises in this one.
+
+    The thread is no threading.Thread: collecting one of those runs Python code, in which Python
+    ignores what a signal handler raises.
     """
     errors: list[BaseException] = []
     ended: list[bool] = []
@@ -94,14 +124,35 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
                 _thread.start_new_thread(run, ())
             except RuntimeError as error:
                 if "thread" not in str(error):
-                    raise  # by a signal's handler
-                run()  # There are no threads in some interpreters, nor while the process ends.
-            while not done.acquire(timeout=_LOOK):
+                    raise  # A signal handler raised it.
+                run()  # Some interpreters have no threads, nor has a process that is ending.
+            while not done.acquire(timeout=_POLL):
                 pass
         except BaseException:
             own.signal()
             if not ended:
-                done.acquire(timeout=1)  # Takes that long if the signal came before the thread.
+                done.acquire(timeout=1)  # Times out if the signal came before the thread started.
             raise
     if errors:
         raise errors.pop()
+
+
+def _milliseconds(timeout: Any) -> int:
+    if timeout is None:
+        return _gcx.GCX_FOREVER
+    if isinstance(timeout, (bool, str, bytes)) or not (
+        hasattr(timeout, "__float__") or hasattr(timeout, "__index__")
+    ):
+        raise TypeError(
+            f"timeout must be a number of seconds or None, not {type(timeout).__name__}: "
+            f"{timeout!r}"
+        )
+    try:
+        seconds = float(timeout)
+    except OverflowError:  # An int beyond every float.
+        seconds = timeout = math.inf
+    if not 0 <= seconds <= _LONGEST:  # Also refuses NaN.
+        raise InvalidValueError(
+            f"timeout must be 0 to {_LONGEST:.0f} seconds, not {timeout}; None waits forever"
+        )
+    return math.ceil(seconds * 1000)

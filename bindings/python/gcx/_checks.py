@@ -1,4 +1,4 @@
-"""Checks of what people pass: numbers, flags, devices, lists."""
+"""Checks and conversions of arguments: numbers, flags, devices, lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Meaning = TypeVar("_Meaning")
 _MOST = 0xFFFFFFFF
 _MOST_SMS = _MOST - 1  # GCX_REST is no count.
 _MOST_DEVICES = 0x7FFFFFFF
-# These can be iterated, but the order or the items are not what was meant.
+# These can be iterated, but their order or items are not what the caller meant.
 _NO_LISTS = (str, bytes, bytearray, dict, set, frozenset)
 
 
@@ -38,8 +38,8 @@ DeviceLike = Union[SupportsIndex, _TorchDevice, _CoreDevice]
 
 
 def whole(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
-    """The value as an int within limits; TypeError for what isn't a whole number, bool included,
-    InvalidValueError (a ValueError) for what is too small or large."""
+    """Returns the value as an int. Raises TypeError if it is no integer or a bool, and
+    InvalidValueError (a ValueError) if it is out of range."""
     number = _number(value)
     if number is None:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}: {value!r}")
@@ -51,12 +51,7 @@ def whole(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
 
 
 def sms_of(value: object, what: str, none: str) -> int:
-    """A count of SMs for C.
-
-    Args:
-        what: What it is a count of.
-        none: What the caller can write instead of 0.
-    """
+    """Returns a count of SMs for C. none tells what to write instead of 0."""
     number = _number(value)
     if number is not None and number < 1:
         raise InvalidValueError(f"{what} must be at least 1, not {number}; {none}")
@@ -68,19 +63,19 @@ def _number(value: Any) -> int | None:
         return None
     try:
         return index(value)
-    except TypeError:  # An array of several numbers, or of others than whole ones.
+    except TypeError:  # An array of several numbers, or of no integers.
         return None
 
 
 def flag_of(value: object, what: str) -> bool:
-    """The value as a bool; TypeError for anything else."""
+    """Returns the value if it is a bool, else raises TypeError."""
     if not isinstance(value, bool):
         raise TypeError(f"{what} must be True or False, not {type(value).__name__}: {value!r}")
     return value
 
 
 def text_of(value: object, what: str, most: int) -> str:
-    """The value as text for C, of at most so many bytes of UTF-8."""
+    """Returns the value if it is text of at most that many bytes of UTF-8."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {type(value).__name__}: {value!r}")
     if "\0" in value:
@@ -95,7 +90,7 @@ def text_of(value: object, what: str, most: int) -> str:
 
 
 def chosen(value: object, what: str, choices: Mapping[str, _Meaning]) -> _Meaning:
-    """What one of several names stands for."""
+    """Returns what one of several names stands for."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {type(value).__name__}: {value!r}")
     if value not in choices:
@@ -106,8 +101,7 @@ def chosen(value: object, what: str, choices: Mapping[str, _Meaning]) -> _Meanin
 
 
 def items_of(value: object) -> list[Any] | None:
-    """The items of what can be iterated in a meaningful order, arrays among them; None of a
-    scalar, which arrays of no dimension are."""
+    """Returns the items of a sequence or array; None for a scalar or a zero-dimensional array."""
     if isinstance(value, _NO_LISTS) or not isinstance(value, Iterable):
         return None
     try:
@@ -119,22 +113,17 @@ def items_of(value: object) -> list[Any] | None:
 
 
 def ordinal_of(device: object) -> int:
-    """The ordinal of whatever names a device.
-
-    Raises:
-        TypeError: It names none.
-        InvalidDeviceError: It is no CUDA device, or its number is none that a device can have.
-    """
+    """Returns the ordinal of whatever names a device."""
     if type(device) is int and 0 <= device <= _MOST_DEVICES:
         return device
     named = device
     kind = getattr(device, "type", None)
     if isinstance(kind, str):
         if kind != "cuda":
-            raise InvalidDeviceError(f"{device!r} isn't a CUDA device")
+            raise InvalidDeviceError(f"{device!r} is no CUDA device")
         named = getattr(device, "index", None)
         if named is None:
-            raise InvalidDeviceError(f"{device!r} has no number; name one, as in 'cuda:0'")
+            raise InvalidDeviceError(f"{device!r} has no index; name one, as in 'cuda:0'")
     elif not hasattr(device, "__index__"):
         named = getattr(device, "device_id", device)
     number = _number(named)

@@ -1,4 +1,4 @@
-"""The command gcx, which comes with the package."""
+"""The command gcx, which the package contains."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ _PROGRAM = f"{__file__.rpartition('/')[0]}/bin/gcx"
 
 
 def main() -> NoReturn:
-    """What `gcx` and `python -m gcx` run."""
+    """Runs the command: the entry point of `gcx` and `python -m gcx`."""
     os.execv(_PROGRAM, [_PROGRAM, *sys.argv[1:]])
 
 
 def info() -> dict[str, Any]:
-    """What `gcx info --json` says of driver, devices, families and environment.
+    """Returns what `gcx info --json` prints: driver, devices, families and environment.
 
-    The command runs in a process of its own, with the driver that is open here; opens it if none
-    is.
+    Runs the command as a child process on the driver that is open here; opens it if none is.
 
     Raises:
-        Error: What the command says of the driver.
+        Error: The command failed.
     """
     import json
     import subprocess
@@ -49,7 +48,7 @@ def info() -> dict[str, Any]:
 
 
 def _simulated(library: str) -> str:
-    """What the simulated driver that is open simulates; it tells by a function of its own."""
+    """Returns the specification of the open simulated driver, which a function of it returns."""
     import ctypes
 
     specification = ctypes.CDLL(library).gcx_sim_spec

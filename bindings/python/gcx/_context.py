@@ -19,20 +19,20 @@ _Resources = Union[SMResource, Iterable[Union[SMResource, WorkqueueResource]]]
 
 
 class Context(Ordered):
-    """A green context: SMs to run on, and perhaps a workqueue configuration.
+    """A green context: SMs to run on, and optionally a workqueue configuration.
 
-    Making one for resources that had one before takes microseconds; the first takes 1 to 3 ms and
-    waits for running kernels. Its streams keep it: closing it gives up the handle alone.
+    The first context over some SMs takes 1 to 3 ms and waits for running kernels; later ones take
+    microseconds. Its streams keep it alive: closing it releases only the handle.
 
     Args:
         resources: An SM resource; or several disjoint ones of one device and family, and at most
             one workqueue resource (drivers of CUDA 13.1 and newer).
-        private: Whether it is to share its green context with no other while it is in use. Contexts
-            over equal resources share one otherwise, those of other libraries in the process too,
-            and synchronizing or recording one covers the work of all.
+        private: Never share the green context. By default contexts over equal resources share one,
+            also between libraries of the process, and synchronizing or recording one covers the
+            work of all.
 
     Raises:
-        ResourceConfigurationError: They overlap, are of two devices or families, or hold no SMs.
+        ResourceConfigurationError: They overlap, are of two devices or families, or are empty.
         InvalidResourceTypeError: There is no SM resource, or are two workqueues.
     """
 
@@ -49,27 +49,27 @@ class Context(Ordered):
 
     @classmethod
     def from_native(cls, native: int) -> Context:
-        """A further handle for the context of gcx that stands behind a CUcontext.
+        """Returns another handle of the gcx context with this CUcontext.
 
         Raises:
-            NotFoundError: It isn't one of gcx's.
+            NotFoundError: gcx didn't make it.
         """
         pointer = whole(native, "native", 1, (1 << 64) - 1)
         return _gcx.gcx_context_from_native(pointer, cls.__new__(cls))
 
     @property
     def native(self) -> int:
-        """The CUcontext as an int. Valid as long as this or a stream of it is alive."""
+        """The CUcontext as an int. Valid while this or a stream of it is alive."""
         return self._native(_gcx.gcx_context_native, _gcx.gcx_context_get_info)
 
     @property
     def native_green(self) -> int:
-        """The CUgreenCtx as an int. Never destroy it."""
+        """The CUgreenCtx as an int. Don't destroy it."""
         return self._native(_gcx.gcx_context_native_green, _gcx.gcx_context_get_info)
 
     @property
     def is_green(self) -> bool:
-        """True: gcx makes green contexts alone."""
+        """True: gcx makes only green contexts."""
         self._live()
         return True
 
@@ -80,49 +80,48 @@ class Context(Ordered):
 
     @property
     def stream_count(self) -> int:
-        """Live gcx streams of the green context, those of other handles for it too."""
+        """Live gcx streams of the green context, through all its handles."""
         return self._get_info(self._live())[2]
 
     @property
     def id(self) -> int:
-        """The same for two contexts exactly if they share a green context, as those over equal
-        resources do."""
+        """Identifies the green context: two handles with the same id share one."""
         return self._get_info(self._live())[3]
 
     def stream(self, priority: int = 0, *, nonblocking: bool = True) -> Stream:
-        """A stream of this context.
+        """Creates a stream of this context.
 
         Args:
-            priority: Lower is more urgent; clamped to what the device has.
-            nonblocking: True. Green contexts have no streams that wait for the default stream.
+            priority: Lower is more urgent; clamped to the device's range.
+            nonblocking: Must be True: green contexts have no blocking streams.
 
         Raises:
             InvalidValueError: nonblocking is False.
         """
         if nonblocking is not True and not flag_of(nonblocking, "nonblocking"):
             raise InvalidValueError(
-                "a green context has no blocking streams, which wait for the default stream; "
-                "leave nonblocking True, and order streams by wait()"
+                "a green context has no blocking streams; leave nonblocking True, and order "
+                "streams by wait()"
             )
         return _gcx.gcx_stream_create(
             self._live(), _gcx.GCX_STREAM_NON_BLOCKING, priority_of(priority), empty_stream()
         )
 
     def push(self) -> None:
-        """Makes it current in the calling thread, on top of CUDA's stack; kept until pop."""
+        """Pushes it onto the calling thread's CUDA context stack, and keeps it alive until pop."""
         _gcx.gcx_context_push(self._live())
         _pushed.contexts.append(self)
 
     def pop(self) -> None:
-        """Takes it off CUDA's stack.
+        """Pops it off the calling thread's CUDA context stack.
 
         Raises:
-            InvalidContextError: It isn't the one on top in this thread.
+            InvalidContextError: It isn't on top.
         """
         stack = _pushed.contexts
         if not stack or stack[-1] is not self:
             raise InvalidContextError(
-                "this context isn't the one that was made current last in this thread"
+                "this context isn't the one that this thread pushed last"
                 if self in stack
                 else "this context isn't current in this thread"
             )
@@ -130,11 +129,10 @@ class Context(Ordered):
         stack.pop()
 
     def make_current(self) -> _Current:
-        """For `with`: the context is current in the calling thread inside, and what was current
-        before is again afterwards.
+        """Returns a context manager that pushes it and pops it at the end.
 
-        Don't await inside: the thread's other tasks would run in this context meanwhile, and if one
-        of them makes another current, the two can't be taken off in order, so that one stays.
+        Don't await inside: other tasks of the thread would run in this context, and contexts that
+        they push could not be popped in order.
         """
         return _Current(self)
 
@@ -144,8 +142,6 @@ class Context(Ordered):
 
 
 class _Current:
-    """What Context.make_current returns: the context is current inside `with`."""
-
     __slots__ = ("_context",)
 
     def __init__(self, context: Context) -> None:
@@ -162,12 +158,12 @@ class _Current:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with suppress(NotInitializedError):  # In a forked child nothing is current.
+        with suppress(NotInitializedError):  # Nothing is current in a forked child.
             self._context.pop()
 
 
 class _Pushed(threading.local):
-    """The contexts that the thread made current, which are kept as long as they are."""
+    """Keeps the contexts that this thread has pushed alive."""
 
     def __init__(self) -> None:
         self.contexts: list[Context] = []
@@ -177,14 +173,13 @@ _pushed = _Pushed()
 
 
 def current_context() -> Context | None:
-    """The context that the calling thread made current last, if it is current."""
+    """Returns the context that this thread pushed last, if it is still current."""
     if _gcx.gcx_context_get_current() == 0:
         return None
     return _pushed.contexts[-1] if _pushed.contexts else None
 
 
 def _values_of(resources: _Resources) -> list[bytes]:
-    """The values for C of what a context is to be made of."""
     if isinstance(resources, SMResource):
         return [resources._value]
     if not isinstance(resources, Iterable) or isinstance(resources, (str, bytes)):

@@ -1,8 +1,8 @@
-"""A partition made current for PyTorch, and told to the libraries that want to know its SMs.
+"""Makes a partition current for PyTorch, and sets its SM count in libraries that accept one.
 
-Each thing that is set has a list of those who set it and haven't left yet. Whoever leaves puts back
-what was before, or hands that on to who came after: so that whatever the order in which generators,
-tasks and threads leave, in the end everything is as it was.
+Each setting has a list of the calls that changed it and have not been left yet. A call that is left
+restores the value before it, or passes that value on to the call after it. So everything is
+restored whatever the order in which generators, tasks and threads leave.
 """
 
 from __future__ import annotations
@@ -24,95 +24,90 @@ from gcx._stream import Stream
 _lock = threading.RLock()
 
 
-class _Set:
-    """What was before somebody set a thing."""
+class _Change:
+    """One change of a setting, with the value before it."""
 
     def __init__(self, before: object) -> None:
         self.before = before
 
 
-_Table = dict[object, list[_Set]]
-_everybody_s: _Table = {}  # Of the process, by what was set.
+_Table = dict[object, list[_Change]]
+_process: _Table = {}  # The changes of each setting of the process.
 
 
-class _OfThread(threading.local):
+class _Thread(threading.local):
     def __init__(self) -> None:
         self.table: _Table = {}
 
 
-_thread = _OfThread()
+_thread = _Thread()
 
 
-def _put_in(
+def _change(
     entered: ExitStack,
     table: _Table,
-    what: object,
+    setting: object,
     value: object,
     get: Callable[[], Any],
     put: Callable[[Any], object],
 ) -> None:
-    """Sets something, until what was entered is left."""
+    """Changes a setting until the stack is left."""
 
-    def take_back() -> None:
+    def restore() -> None:
         with _lock:
-            those = table.get(what, [])
-            if mine not in those:
-                return  # Ctrl-C came before.
-            place = those.index(mine)
-            above = those[place + 1 : place + 2]  # Who has set it after, and is still there.
-            elsewhere = table is not _everybody_s and table is not _thread.table
-            if above:
-                above[0].before = mine.before
-            elif not elsewhere:
-                put(mine.before)
-            del those[place]
-            if not those:
-                del table[what]
-        if elsewhere and not above:
+            changes = table.get(setting, [])
+            if own not in changes:
+                return  # Ctrl-C interrupted the entry.
+            index = changes.index(own)
+            later = changes[index + 1 : index + 2]
+            other_thread = table is not _process and table is not _thread.table
+            if later:
+                later[0].before = own.before
+            elif not other_thread:
+                put(own.before)
+            del changes[index]
+            if not changes:
+                del table[setting]
+        if other_thread and not later:
             raise InvalidContextError(
-                "gcx.current was entered in another thread than it is left in; PyTorch's current "
-                "stream of that thread stays as it is"
+                "gcx.current was entered in another thread, whose PyTorch stream is unchanged; "
+                "leave it in the thread that entered it"
             )
 
     with _lock:
-        mine = _Set(get())
-        entered.callback(take_back)  # First, for the sake of a Ctrl-C.
-        table.setdefault(what, []).append(mine)
+        own = _Change(get())
+        entered.callback(restore)  # Before the change, in case of a Ctrl-C.
+        table.setdefault(setting, []).append(own)
         put(value)
 
 
 def current(
     where: Partition | Lease | Stream, *, cublas: bool = False, deep_gemm: bool = False
 ) -> AbstractContextManager[Any]:
-    """For `with`: a partition's stream is PyTorch's current one inside, in the calling thread, and
-    what was before is again afterwards, the device too.
+    """Returns a context manager that makes a partition's stream PyTorch's current one, in the
+    calling thread, and restores the former stream and device at the end.
 
     >>> with gcx.current(decode, cublas=True):
     ...     step()
 
-    It gives the torch stream. Inside, what is launched by PyTorch, Triton and libraries that ask
-    PyTorch for its stream runs on the partition's SMs: of a lease on those that it has when this is
-    entered, so enter it anew for each step. It can be nested, and left in any order, as generators
-    do, but in the thread in which it was entered. Don't await inside.
-
-    Libraries plan for all SMs of the device inside a partition, and may be told better:
+    It yields the torch stream. Inside, kernels of PyTorch, Triton and libraries that ask PyTorch
+    for its stream run on the partition's SMs; on those that a lease has at the entry, so enter it
+    for each step. It can be nested and left in any order, as generators do, but only in the thread
+    that entered it. Don't await inside. See docs/python.md for what libraries plan for.
 
     Args:
         where: A partition, a lease, or a gcx.Stream.
-        cublas: Set the SM count target of this thread's cuBLAS handle to the partition's SMs. What
-            is captured inside keeps the plan. Measured, it helps on small partitions and makes
-            large ones slower, so measure it; matrix products that PyTorch gives to cuBLASLt, as
-            linear layers with a bias, don't heed it.
-        deep_gemm: Set DeepGEMM's SM count, if it was imported. It is the process's: who set it last
-            counts, in all threads. DeepGEMM may compile its kernels anew for each count.
-
-    Triton has nothing to be set: give the kernel a grid that fits, by `sm_count`.
+        cublas: Set the SM count target of this thread's cuBLAS handle to the partition's SMs.
+            Captured graphs keep the plan. It helps on small partitions and makes large ones slower,
+            so measure it. cuBLASLt, as for linear layers with a bias, ignores it.
+        deep_gemm: Set DeepGEMM's SM count, if it is imported. It is one for all threads of the
+            process; DeepGEMM may recompile its kernels for each count.
 
     Raises:
         ImportError: PyTorch isn't installed.
         NotSupportedError: cublas, and PyTorch's cuBLAS has no such target or isn't loaded.
         InvalidHandleError: The partition, lease or stream is closed.
-        InvalidContextError: When it is left in another thread.
+        InvalidContextError: It was left in another thread.
     """
     if not isinstance(where, (Partition, Lease, Stream)):
         raise TypeError(
@@ -138,11 +133,11 @@ def _current(where: Partition | Lease | Stream, cublas: bool, deep_gemm: bool) -
 
 
 def _make_current(torch: Any, wrapper: Any, device: int, entered: ExitStack) -> None:
-    """PyTorch keeps a current device for each thread, and a current stream for each of these."""
+    """Sets the thread's current device, and the current stream of that device."""
     cuda, table = torch.cuda, _thread.table
 
     def set_stream(stream: Any) -> None:
-        # This makes the stream's device current too, which is the next thing's to decide.
+        # This also makes the stream's device current, which is the other setting.
         now = cuda.current_device()
         cuda.set_stream(stream)
         if now != device:
@@ -152,13 +147,13 @@ def _make_current(torch: Any, wrapper: Any, device: int, entered: ExitStack) -> 
         return cuda.current_stream(device)
 
     def set_device(ordinal: int) -> None:
-        # PyTorch's makes the primary context current even if nothing changes, in the place of a
-        # partition's that the caller has made current so that libraries are told its SMs.
+        # PyTorch's function makes the primary context current even if the device is the same, and
+        # so replaces a partition's context that the caller has pushed.
         if cuda.current_device() != ordinal:
             cuda.set_device(ordinal)
 
-    _put_in(entered, table, ("stream", device), wrapper, get_stream, set_stream)
-    _put_in(entered, table, "device", device, cuda.current_device, set_device)
+    _change(entered, table, ("stream", device), wrapper, get_stream, set_stream)
+    _change(entered, table, "device", device, cuda.current_device, set_device)
 
 
 def _set_cublas(torch: Any, count: int, entered: ExitStack) -> None:
@@ -174,19 +169,19 @@ def _set_cublas(torch: Any, count: int, entered: ExitStack) -> None:
     def put(target: int) -> None:
         _check("cublasSetSmCountTarget", library, ctypes.c_void_p(handle), ctypes.c_int(target))
 
-    _put_in(entered, _everybody_s, ("cublas", handle), count, get, put)
+    _change(entered, _process, ("cublas", handle), count, get, put)
 
 
 def _cublas(torch: Any) -> Any:
-    """The cuBLAS that PyTorch has loaded; none is loaded that isn't there."""
+    """Returns the cuBLAS that PyTorch has loaded, without loading one."""
     major = str(torch.version.cuda or "").partition(".")[0]
     name = f"libcublas.so.{major}"
     try:
         library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
     except OSError:
         raise NotSupportedError(
-            f"PyTorch of CUDA {torch.version.cuda} has not loaded {name}, whose SM count target "
-            "was to be set"
+            f"PyTorch of CUDA {torch.version.cuda} has not loaded {name}, so its SM count target "
+            "can't be set"
         ) from None
     if not hasattr(library, "cublasSetSmCountTarget"):
         raise NotSupportedError(f"{name} is too old to have an SM count target")
@@ -203,4 +198,4 @@ def _set_deep_gemm(count: int, entered: ExitStack) -> None:
     module: Any = sys.modules.get("deep_gemm")
     if module is not None:
         get, put = module.get_num_sms, module.set_num_sms
-        _put_in(entered, _everybody_s, "deep_gemm", count, get, put)
+        _change(entered, _process, "deep_gemm", count, get, put)

@@ -8,16 +8,14 @@ from gcx import _gcx
 from gcx._checks import DeviceLike, chosen, ordinal_of
 from gcx._errors import InvalidDeviceError
 from gcx._request import FAMILIES, Family
-from gcx._resources import Resources
+from gcx._resource import Resources
 
 
 class Device:
-    """A GPU. Pickled, it is the device with the same UUID in the process that unpickles it, whose
-    ordinal may be another.
+    """A GPU. Unpickling gives the device with the same UUID, whose ordinal may differ.
 
     Args:
-        ordinal: CUDA's number of it, after CUDA_VISIBLE_DEVICES; or what else names a device, as a
-            torch.device.
+        ordinal: CUDA's ordinal, after CUDA_VISIBLE_DEVICES; or a torch.device or other device.
 
     Raises:
         InvalidDeviceError: There is no such device.
@@ -33,12 +31,12 @@ class Device:
 
     @property
     def ordinal(self) -> int:
-        """CUDA's number of the device."""
+        """CUDA's ordinal of the device."""
         return self._ordinal
 
     @property
     def name(self) -> str:
-        """As the driver reports it; begins with "SIMULATED" on the simulated driver."""
+        """Its name; begins with "SIMULATED" on the simulated driver."""
         return self._info[6]
 
     @property
@@ -53,46 +51,43 @@ class Device:
 
     @property
     def locality_domain_count(self) -> int:
-        """How many locality domains the device has; 1 where the driver doesn't tell."""
+        """How many locality domains the device has; 1 if the driver doesn't tell."""
         return self._info[5]
 
     @property
     def stream_priority_range(self) -> tuple[int, int]:
-        """The least and the greatest priority of streams; lower is more urgent: (0, -5) on an
-        H100."""
+        """The lowest and the highest priority of streams: (0, -5) on an H100."""
         return _gcx.gcx_device_get_stream_priority_range(self._ordinal)
 
     @property
     def uuid(self) -> str:
-        """As nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
+        """Its UUID as nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
         return uuid_text(self._info[7])
 
     @property
     def resources(self) -> Resources:
-        """The whole device's: `.sm` all SMs, `.workqueue` the default configuration."""
+        """`.sm` are all its SMs, `.workqueue` is the default configuration."""
         ordinal = self._ordinal
         return Resources(
             f"device {ordinal}", lambda kind: _gcx.gcx_device_get_resource(ordinal, kind)
         )
 
     def map_sms(self, family: Family = "coscheduled") -> None:
-        """Finds out which SMs each atom of a family holds, for SMResource.sm_ids and for overlaps
-        between families. Makes a few contexts for a moment, each at the cost of a first one (1 to
-        3 ms, waits for running kernels, 4 MiB of device memory); once a process and family."""
+        """Finds out which SMs each atom of a family has, for SMResource.sm_ids and for overlaps
+        between families. Makes a few temporary contexts (1 to 3 ms each, waits for running kernels,
+        loses 4 MiB of device memory); later calls for the family do nothing."""
         _gcx.gcx_device_map_sms(self._ordinal, chosen(family, "family", FAMILIES))
 
     def shared_sms(self) -> tuple[int, ...]:
-        """Finds the SMs that all partitions of this process share: on compute capability 9.x two,
-        as soon as a module with dynamic parallelism is loaded. Kernels of every partition
-        also run there.
+        """Returns the SMs that all partitions of this process share: two on compute capability 9.x
+        once a module with dynamic parallelism is loaded. Kernels of every partition also run there.
 
-        Returns what streams' sm_ids or gcx.verify have shown; if that is nothing, makes and probes
-        two contexts, each at the cost of a first one, and keeps them. Found SMs stay known.
-        Modules load lazily: while none are found, call it again after a kernel of the module was
-        launched.
+        If no probe has shown any yet, makes and probes two contexts, which are cached. Found SMs
+        stay known. Modules load lazily: if none are found, call it again after the first launch of
+        a kernel of the module.
 
         Raises:
-            NotSupportedError: Compute capability 9.x under MPS, where the numbers are virtual.
+            NotSupportedError: Compute capability 9.x under MPS, where SM numbers are virtual.
         """
         return _gcx.gcx_device_get_shared_sms(self._ordinal)
 
@@ -115,7 +110,7 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """All devices of the driver, in its order.
+    """Returns all devices of the driver, in its order.
 
     Raises:
         NoDeviceError, DriverNotFoundError, NotSupportedError: As opening the driver.
@@ -124,7 +119,6 @@ def devices() -> list[Device]:
 
 
 def _device_with(uuid: str) -> Device:
-    """The device of this process that has the UUID."""
     found = devices()
     for device in found:
         if device.uuid == uuid:
@@ -137,6 +131,6 @@ def _device_with(uuid: str) -> Device:
 
 
 def uuid_text(value: bytes) -> str:
-    """A device's UUID as nvidia-smi prints it."""
+    """Returns a device's UUID as nvidia-smi prints it."""
     digits = value.hex()
     return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

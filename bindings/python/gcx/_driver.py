@@ -1,4 +1,4 @@
-"""The driver."""
+"""The driver, and the SM count that it reports to other libraries."""
 
 from __future__ import annotations
 
@@ -10,34 +10,26 @@ from gcx._errors import AlreadyAcquiredError, DriverAlreadyOpenError
 
 
 class DriverInfo(NamedTuple):
-    """The driver that was opened.
+    """The open driver."""
 
-    Attributes:
-        version: (13, 0) is CUDA 13.0.
-        header_version: Of the cuda.h that gcx was built with.
-        simulated: Whether no GPU is involved.
-        library: What was opened.
-        capabilities: By name, whether the driver has it.
-    """
-
-    version: tuple[int, int]
-    header_version: tuple[int, int]
-    simulated: bool
-    library: str
-    capabilities: dict[str, bool]
+    version: tuple[int, int]  #: (13, 0) is CUDA 13.0.
+    header_version: tuple[int, int]  #: The cuda.h that gcx was built with.
+    simulated: bool  #: Whether it is the simulated driver.
+    library: str  #: The path of the library.
+    capabilities: dict[str, bool]  #: Whether the driver has each capability, by name.
 
 
 def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
-    """Chooses the driver and opens it, before anything else does. Calling it is optional, and for
-    the driver that is open already does nothing.
+    """Selects the driver and opens it. Optional: any other call opens the default driver. Does
+    nothing if the same driver is open.
 
     Args:
-        spec: None for the environment's GCX_DRIVER or else libcuda.so.1; "sim:h100@13.0" for the
-            simulated driver; otherwise a path or name of a library.
+        spec: None for GCX_DRIVER, or else libcuda.so.1; "sim:h100@13.0" for the simulated driver;
+            otherwise the path or name of a library.
 
     Raises:
         DriverAlreadyOpenError: Another driver is open already.
-        DriverNotFoundError: There is none, or it can't be loaded.
+        DriverNotFoundError: The library is missing or can't be loaded.
         NotSupportedError: It is older than CUDA 12.4.
         NoDeviceError: It has no device.
     """
@@ -45,21 +37,46 @@ def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
         raise TypeError(f"a driver is named by a string or None, not {type(spec).__name__}")
     try:
         _gcx.gcx_driver_open(spec)
-    except AlreadyAcquiredError as error:  # The number is also that of SMs that others have.
+    except AlreadyAcquiredError as error:  # The same number as for SMs in use.
         raise DriverAlreadyOpenError(error.message, error.code, error.name) from None
 
 
-def _version(number: int) -> tuple[int, int]:
+def version_of(number: int) -> tuple[int, int]:
+    """Returns 13000 as (13, 0)."""
     return number // 1000, number % 1000 // 10
 
 
 def driver_info() -> DriverInfo:
-    """What driver is open, and what it can do; opens it if none is."""
+    """Describes the driver; opens it if none is open."""
     version, header_version, simulated, library = _gcx.gcx_driver_get_info()
     capabilities = {}
     for number in range(_gcx.GCX_CAPABILITY_COUNT):
         available, _, name = _gcx.gcx_capability_get_info(number)
         capabilities[name] = bool(available)
     return DriverInfo(
-        _version(version), _version(header_version), bool(simulated), library, capabilities
+        version_of(version), version_of(header_version), bool(simulated), library, capabilities
     )
+
+
+def report_partition_counts() -> None:
+    """Makes libcuda report a partition's SM count to other libraries (PyTorch, Triton, cuBLAS,
+    cuDNN) in threads in which that partition is current. Other threads see the device's count. Call
+    it before torch, cupy or jax is imported, and before gcx opens the driver:
+
+    >>> import gcx
+    >>> gcx.report_partition_counts()
+    >>> import torch
+
+    cuBLAS before 13.10 computes wrong products with such a count and still sees the device's; use
+    `gcx.current(part, cublas=True)`. See docs/counts.md.
+
+    Raises:
+        NotPermittedError: libcuda.so.1 is loaded already.
+        DriverNotFoundError: There is no driver, or gcx's library for it isn't installed.
+    """
+    _gcx.gcx_driver_report_partition_counts()
+
+
+def reports_partition_counts() -> bool:
+    """Returns whether report_partition_counts has succeeded. Opens no driver."""
+    return _gcx.gcx_driver_reports_partition_counts() == 1

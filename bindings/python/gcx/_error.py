@@ -1,4 +1,4 @@
-"""The base of all exceptions, and the names in messages."""
+"""The base of all exceptions, and the Python names in messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gcx import _gcx
 
-# The messages speak of C; printed they name what stands for that here.
+# Messages name functions and flags of C; printed, they name what Python has instead.
 _PYTHON_NAMES = {
     "gcx_cache_get_stats": "gcx.cache_stats",
     "gcx_cache_prepare": "gcx.prewarm",
@@ -134,14 +134,14 @@ _PYTHON_NAMES = {
     "GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE": 'family="max-cluster"',
     "GCX_SPLIT_EXCLUDE_LEASED": "exclude_leased=True",
 }
-# What they say to call, with the arguments of C.
+# Calls that messages suggest, with their C arguments.
 _MAP_SMS = re.compile(r"gcx_device_map_sms\((\d+), \d+\), the ([\w-]+) family")
 _SHARED_SMS = re.compile(r"gcx_device_get_shared_sms\((\d+)\)")
 _SPAWN = 'start processes by multiprocessing\'s method "spawn"'
 
 
 def in_python(text: str) -> str:
-    """A message of the C library with Python's names for what it names."""
+    """Returns a message of the C library with Python's names."""
     text = _MAP_SMS.sub(r'gcx.Device(\1).map_sms("\2")', text)
     text = _SHARED_SMS.sub(r"gcx.Device(\1).shared_sms()", text)
     text = re.sub(r"\b(gcx|GCX)_\w+", lambda found: _PYTHON_NAMES.get(found[0], found[0]), text)
@@ -149,13 +149,12 @@ def in_python(text: str) -> str:
 
 
 class Error(RuntimeError):
-    """Something that gcx or the driver refused. A RuntimeError, as PyTorch and CuPy raise.
+    """The base of all exceptions of gcx. A RuntimeError, as those of PyTorch and CuPy are.
 
     Attributes:
-        code: The result's number, which is that of a CUresult: 915.
+        code: The result's number, that of a CUresult: 915.
         name: Its name: "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION".
-        message: What was wrong, with the values, and what would work, in the C library's
-            words.
+        message: What is wrong and what to do, with C's names; str() has Python's.
     """
 
     code: int = 999
@@ -175,7 +174,7 @@ class Error(RuntimeError):
 
 
 def described(kind: str, describe: Callable[[], str]) -> str:
-    """For __repr__, which tells what it can and never fails: after a fork, after a reset."""
+    """Returns a repr that never fails, even after a fork or a reset of the device."""
     try:
         return f"<gcx.{kind}{describe()}>"
     except Error as error:

@@ -1,4 +1,4 @@
-"""The exceptions: one class for each kind of error, all of them gcx.Error."""
+"""The exceptions: a subclass of gcx.Error for each kind of error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ += _kinds
 
 
 def make_error(code: int, name: str, message: str) -> Error:
-    """The exception for a result that isn't success."""
+    """Returns the exception for a result other than success."""
     return CLASSES.get(code, Error)(message, code, name)
 
 

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, flag_of, ordinal_of
-from gcx._foreign import EventLike, native_event_of
+from gcx._external import EventLike, native_event_of
 from gcx._owned import Owned
 
 
 class Event(Owned):
-    """A point in the work of a stream or context, to wait for.
+    """A point in the work of a stream or context that others can wait for.
 
     Args:
         device: The device whose streams record it: an ordinal or a gcx.Device.
-        timing: Whether it takes times, for elapsed_time; costs more.
-        blocking: Whether threads in synchronize sleep instead of spinning: they leave the CPU to
-            others, and wake a little later.
+        timing: Record a time for elapsed_time; costs more.
+        blocking: Threads in synchronize sleep instead of spinning, and wake a little later.
 
     Raises:
         InvalidDeviceError: No such device.
     """
 
-    __slots__ = ("_foreign",)
-    _foreign: object
+    __slots__ = ("_external",)
+    _external: object
 
     def __init__(
         self, device: DeviceLike = 0, *, timing: bool = False, blocking: bool = False
     ) -> None:
         flags = _gcx.GCX_EVENT_TIMING if flag_of(timing, "timing") else 0
         flags |= _gcx.GCX_EVENT_BLOCKING_SYNC if flag_of(blocking, "blocking") else 0
-        self._foreign = None
+        self._external = None
         _gcx.gcx_event_create(ordinal_of(device), flags, self)
 
     @classmethod
     def from_native(cls, event: EventLike) -> Event:
-        """An event that someone else made, to record, to wait for and to take times by.
+        """Wraps another library's event, which that library continues to own; the object is kept
+        alive.
 
         Args:
-            event: A cudaEvent_t as an int; or an event of PyTorch (which has to be recorded once,
-                since it is made then), CuPy, Numba or cuda.core. It stays its maker's; the object
-                is kept alive.
+            event: A cudaEvent_t as an int; or an event of PyTorch (which creates it at its first
+                record), CuPy, Numba or cuda.core.
 
         Raises:
             TypeError: It is none of these.
@@ -47,7 +46,7 @@ class Event(Owned):
         """
         pointer = native_event_of(event)
         self = cls.__new__(cls)
-        self._foreign = event
+        self._external = event
         return _gcx.gcx_event_from_native(pointer, self)
 
     @property
@@ -56,15 +55,15 @@ class Event(Owned):
         return self._native(_gcx.gcx_event_native, _gcx.gcx_event_query)
 
     def query(self) -> bool:
-        """Whether the work it captured has finished. Never waits."""
+        """Returns whether the recorded work has finished, without waiting."""
         return _gcx.gcx_event_query(self._live())
 
     def synchronize(self) -> None:
-        """Waits in the calling thread until the work it captured has finished."""
+        """Blocks the calling thread until the recorded work has finished."""
         _gcx.gcx_event_synchronize(self._live())
 
     def elapsed_time(self, end: Event) -> float:
-        """Milliseconds from this event's work to that of a later one. Both need timing.
+        """Returns the milliseconds from this event to a later one. Both need timing.
 
         Raises:
             InvalidHandleError: One has no timing or was never recorded, or they are of two devices.
@@ -75,7 +74,6 @@ class Event(Owned):
 
 
 def event_of(value: object) -> int:
-    """The handle of an event."""
     if not isinstance(value, Event):
         raise TypeError(f"expected a gcx.Event, not {type(value).__name__}")
     return value._live()

@@ -1,4 +1,4 @@
-"""Graphs that were captured once, launched on the SMs of any stream."""
+"""Graphs: captured once, launched on the SMs of any stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gcx import _gcx
 from gcx._checks import flag_of, items_of, whole
 from gcx._context import Context
 from gcx._errors import InvalidValueError
-from gcx._foreign import GraphLike, StreamLike, native_graph_of
+from gcx._external import GraphLike, StreamLike, native_graph_of
 from gcx._lease import Lease
 from gcx._owned import Owned
 from gcx._partition import Partition
@@ -29,70 +29,43 @@ _KINDS = {
     _gcx.GCX_GRAPH_NODE_SEMAPHORE_WAIT: "semaphore wait",
 }
 _Dim = Union[SupportsIndex, Sequence[SupportsIndex]]
-#: What SMs a graph is prepared for.
-Place = Union[SMResource, Partition, Lease, Stream, Context]
-#: What a graph is launched in.
+#: The SMs that a graph is prepared for.
+Target = Union[SMResource, Partition, Lease, Stream, Context]
+#: The stream that a graph is launched in.
 Launched = Union[Stream, Partition, Lease, StreamLike]
 
 
 class GraphInfo(NamedTuple):
-    """What a graph has, and what it came to since it was made.
+    """What a graph consists of, and counters since it was created."""
 
-    Attributes:
-        device: The ordinal of the device.
-        node_priorities: Whether kernels run with the priorities that they were captured with.
-        node_count: Nodes, those of child graphs too.
-        kernel_count: Of these, kernels.
-        part_count: Parts, which can have SMs of their own each.
-        executables: Executables that are kept now, one for each set of SMs.
-        max_executables: How many are kept.
-        launches: Launches.
-        made: Executables made.
-        evicted: Of these, given up for max_executables.
-    """
-
-    device: int
-    node_priorities: bool
-    node_count: int
-    kernel_count: int
-    part_count: int
-    executables: int
-    max_executables: int
+    device: int  #: The ordinal of the device.
+    node_priorities: bool  #: Whether kernels run with the priorities of the capture.
+    node_count: int  #: Nodes, including those of child graphs.
+    kernel_count: int  #: Of these, kernels.
+    part_count: int  #: Parts, each of which can have its own SMs.
+    executables: int  #: Cached executables, one for each set of SMs.
+    max_executables: int  #: How many are cached at most.
     launches: int
-    made: int
-    evicted: int
+    made: int  #: Executables created.
+    evicted: int  #: Of these, destroyed because of max_executables.
 
 
 class GraphNode(NamedTuple):
-    """A node of a graph. What kernels alone have is 0 or empty in others.
+    """A node of a graph. Fields of kernels are 0 or empty for other nodes."""
 
-    Attributes:
-        number: Its place in Graph.nodes.
-        kind: "kernel", "memcpy", "memset", "host", "graph" (a child graph), "empty", "wait event",
-            "event record", "semaphore signal", "semaphore wait".
-        name: The kernel's name, as compiled.
-        parent: The number of the node whose child graph it is in, or None.
-        part: The part it is of.
-        grid: Blocks.
-        block: Threads.
-        cluster: Blocks of a cluster; (0, 0, 0) without clusters.
-        shared_bytes: Dynamic shared memory of a block.
-        cooperative: Whether it is a cooperative launch.
-        blocks_per_sm: Blocks that an SM holds at once. The largest grid whose blocks may wait for
-            each other is this times the partition's SMs.
-    """
-
-    number: int
-    kind: str
-    name: str
-    parent: int | None
-    part: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
-    shared_bytes: int
-    cooperative: bool
-    blocks_per_sm: int
+    number: int  #: Its index in Graph.nodes.
+    kind: str  #: As "kernel", "memcpy", "memset", "host", "empty"; "graph" is a child graph.
+    name: str  #: The kernel's name, as compiled.
+    parent: int | None  #: The number of the node whose child graph contains it.
+    part: int  #: The part it belongs to.
+    grid: tuple[int, int, int]  #: Blocks.
+    block: tuple[int, int, int]  #: Threads.
+    cluster: tuple[int, int, int]  #: Blocks of a cluster; (0, 0, 0) without clusters.
+    shared_bytes: int  #: Dynamic shared memory of a block.
+    cooperative: bool  #: Whether it is a cooperative launch.
+    blocks_per_sm: (
+        int  #: Blocks that fit on an SM at once; times the SMs: the largest cooperative grid.
+    )
 
 
 class Graph(Owned):
@@ -104,23 +77,22 @@ class Graph(Owned):
     >>> step = gcx.Graph(captured)
     >>> step.launch(decode.stream)
 
-    One executable is made for each set of SMs, at the first launch there or by prepare, and kept.
-    It works on the memory that it was captured with, which is the captured object's: that is kept
-    alive as long as this is.
+    An executable is created for each set of SMs, by prepare or the first launch there, and cached.
+    It uses the memory of the capture, so the captured object is kept alive. See docs/graphs.md.
 
     Args:
         captured: A torch.cuda.CUDAGraph(keep_graph=True), a graph of CuPy, a GraphDefinition of
             cuda.core or a GraphBuilder that has one, a CUgraph of cuda.bindings, or the number of
-            one, which is a cudaGraph_t too. It is copied; its own executables run on.
-        max_executables: How many are kept, those that were used last; None: 16.
-        node_priorities: Kernels run with the priorities that they were captured with; else with
-            that of the stream in which they are launched.
+            one, which is a cudaGraph_t too. It is copied.
+        max_executables: How many executables are cached, the most recently used; None: 16.
+        node_priorities: Kernels run with the priorities of the capture, instead of that of the
+            stream in which they are launched.
 
     Raises:
         TypeError: It is none of these.
-        NotSupportedError: A node can't be moved; the message has its kind and number.
-        ResourceConfigurationError: It has kernels of two devices, or of more than 16 contexts.
-        InvalidContextError: It has no kernels, and no context is current that tells its device.
+        NotSupportedError: A node can't run on other SMs; the message has its kind and number.
+        ResourceConfigurationError: It has kernels of two devices or of more than 16 contexts.
+        InvalidContextError: It has no kernels, and no current context determines its device.
     """
 
     __slots__ = ("_captured",)
@@ -140,20 +112,18 @@ class Graph(Owned):
 
     def launch(self, stream: Launched | Sequence[Launched]) -> None:
         """Launches it in the stream, on the SMs that the stream has now. The first launch on a set
-        of SMs makes the executable, see prepare; later ones cost what CUDA's own do.
-
-        In a stream of another library that has no partition it runs as it was captured.
+        of SMs creates the executable, see prepare. In a stream of another library without a
+        partition it runs on the SMs of its capture.
 
         Args:
-            stream: A gcx.Stream, a partition or a lease, which stand for their stream, or a stream
-                of another library. Or a list of them, one for each part: it is launched in the
-                first, behind what all of them were given before, and what they are given afterwards
-                runs behind it.
+            stream: A gcx.Stream, a partition or lease (its stream), or a stream of another library.
+                Or a list of them, one for each part: the graph is launched in the first, behind
+                the earlier work of all, and later work of all runs behind it.
 
         Raises:
-            InvalidDeviceError: The stream is of another device.
+            InvalidDeviceError: The stream has another device.
             CaptureError: The stream captures a graph.
-            InvalidValueError: There aren't as many streams as parts.
+            InvalidValueError: The number of streams isn't that of the parts.
             As prepare.
         """
         handle = self._live()
@@ -168,47 +138,47 @@ class Graph(Owned):
             streams = [_stream_of(one) for one in several]
             _gcx.gcx_graph_launch_parts(handle, [one._live() for one in streams])
 
-    def prepare(self, where: Place | Sequence[Place]) -> None:
-        """Makes the executable for those SMs ahead of time, 1.3 to 2 us a node, and their context
-        if there is none; nothing if it is kept already.
+    def prepare(self, where: Target | Sequence[Target]) -> None:
+        """Creates the executable for those SMs ahead of time (1.3 to 2 us a node) and their
+        context. Does nothing if it is cached.
 
         Args:
-            where: An SMResource, a partition, a lease (for the SMs that it has now), a stream or a
-                context. Or a list of them, one for each part.
+            where: An SMResource, a partition, a lease (its current SMs), a stream or a context.
+                Or a list of them, one for each part.
 
         Raises:
-            LaunchTooLargeError: A cooperative grid is larger than the SMs hold; the message has the
-                kernel's name, its grid and the largest.
+            LaunchTooLargeError: A cooperative grid doesn't fit the SMs; the message has the
+                kernel's name, its grid and the largest that fits.
             InvalidDeviceError: SMs of another device.
-            InvalidValueError: There is neither one nor one for each part; leases and others.
-            NotSupportedError: The driver did not move a node as it was told.
+            InvalidValueError: Neither one nor one for each part; leases mixed with others.
+            NotSupportedError: The driver did not place a node as requested.
         """
         handle = self._live()
-        items = [where] if isinstance(where, _PLACES) else items_of(where)
+        items = [where] if isinstance(where, _TARGETS) else items_of(where)
         if items is None:
-            raise _no_place(where)
-        places = [_place(item) for item in items]
-        flags = {of_lease for _, of_lease in places}
+            raise _not_a_target(where)
+        targets = [_target_of(item) for item in items]
+        flags = {of_lease for _, of_lease in targets}
         if len(flags) > 1:
-            raise InvalidValueError("the SMs of leases and others can't be prepared in one call")
+            raise InvalidValueError("a graph can't be prepared for leases and others in one call")
         _gcx.gcx_graph_prepare(
             handle,
-            [value for value, _ in places],
+            [value for value, _ in targets],
             _gcx.GCX_PREPARE_FOR_LEASES if True in flags else 0,
         )
 
     def set_part(self, nodes: _Node | Iterable[_Node], part: SupportsIndex) -> None:
-        """Says which part nodes are of. At first there is one for each context that the kernels
-        were captured in. The executables for several sets of SMs are given up.
+        """Assigns nodes to a part. Initially there is one part for each context of the capture.
+        Destroys the executables for several sets of SMs.
 
         Args:
-            nodes: A GraphNode or its number, or several. A child graph's stands for all of its.
-                If there are none, nothing changes.
-            part: One that there is, or the next, which needs at least one node.
+            nodes: A GraphNode or its number, or several. That of a child graph includes all its
+                nodes. An empty list changes nothing.
+            part: An existing part, or the next one, which needs at least one node.
 
         Raises:
-            InvalidValueError: No such node; part is more than the number of parts, or than 15, or
-                is the next and there are no nodes.
+            InvalidValueError: No such node; part is above the number of parts or above 15; no nodes
+                for a new part.
         """
         several = None if isinstance(nodes, GraphNode) else items_of(nodes)
         numbers = [_number_of(node) for node in ([nodes] if several is None else several)]
@@ -223,19 +193,19 @@ class Graph(Owned):
         shared_bytes: SupportsIndex | None = None,
         arguments: bytes | None = None,
     ) -> None:
-        """Gives a kernel other parameters, in all executables or nowhere: launches from then on
-        have them. A kernel's own stay where None is given.
+        """Changes the parameters of a kernel for all later launches. If it fails, nothing changes.
+        None keeps the kernel's own value.
 
         Args:
-            node: A GraphNode, whose parameters stay then, or its number.
+            node: A GraphNode, or its number.
             grid: Blocks, up to three numbers.
             block: Threads, up to three numbers.
             shared_bytes: Dynamic shared memory of a block.
-            arguments: All of them, each at its place as in a C struct (struct.pack).
+            arguments: All arguments, laid out as in a C struct (struct.pack).
 
         Raises:
-            InvalidValueError: No such node, or not a kernel's; arguments that are too short; what
-                the driver says of the parameters.
+            InvalidValueError: No such node, or no kernel; arguments that are too short; parameters
+                that the driver refuses.
             As prepare.
         """
         handle = self._live()
@@ -252,21 +222,20 @@ class Graph(Owned):
         _gcx.gcx_graph_set_kernel(handle, number, shared, *given, *threads, arguments)
 
     def update(self, captured: GraphLike) -> None:
-        """Takes over all parameters of another captured graph with the same nodes and order, as of
-        the same code captured again, in all executables or nowhere. Parts stay. This graph works
-        on the other's memory from then on, and keeps it alive: keep the former until its launches
-        have ended.
+        """Takes all parameters of another captured graph with the same nodes and order, for all
+        later launches. If it fails, nothing changes. Parts stay. The graph then uses the other's
+        memory and keeps it alive: keep the former one until earlier launches have finished.
 
         Raises:
-            GraphUpdateError: The nodes or their order differ; the message says where.
+            GraphUpdateError: The nodes or their order differ; the message names the first.
             As gcx.Graph.
         """
         _gcx.gcx_graph_update(self._live(), native_graph_of(captured))
         self._captured = captured
 
     def nodes(self) -> list[GraphNode]:
-        """Its nodes: in the order of cuGraphGetNodes, those of a child graph right behind the node
-        that stands for it."""
+        """Returns its nodes in the order of cuGraphGetNodes; those of a child graph follow their
+        node."""
         return [
             GraphNode(
                 number,
@@ -292,7 +261,7 @@ class Graph(Owned):
 
     @property
     def info(self) -> GraphInfo:
-        """What it has, and what it came to."""
+        """Its size and counters."""
         device, flags, *counts = _gcx.gcx_graph_get_info(self._live())
         return GraphInfo(device, bool(flags & _gcx.GCX_GRAPH_NODE_PRIORITIES), *counts)
 
@@ -302,8 +271,8 @@ class Graph(Owned):
         return self.info.device
 
     def close(self) -> None:
-        """Gives it and its executables up; work in flight finishes. The captured object isn't kept
-        any longer, whose memory that work may need. Closing again does nothing."""
+        """Destroys it and its executables; work in flight finishes. The captured object, whose
+        memory that work may need, is no longer kept. Closing again does nothing."""
         super().close()
         self._captured = None
 
@@ -314,38 +283,38 @@ class Graph(Owned):
 
 
 _Node = Union[GraphNode, SupportsIndex]
-_PLACES = (SMResource, Partition, Lease, Stream, Context)
+_TARGETS = (SMResource, Partition, Lease, Stream, Context)
 
 
 def _is_one_stream(value: object) -> bool:
-    """A stream, or an object that stands for one; some of other libraries can be iterated."""
+    """Returns whether it is one stream; streams of some libraries can be iterated."""
     return isinstance(value, (Stream, Partition, Lease)) or items_of(value) is None
 
 
 def _stream_of(value: Any) -> Stream:
-    """The stream of what a graph is launched in, to be kept during the launch."""
+    """Returns a stream that the caller keeps alive during the launch."""
     stream = value.stream if isinstance(value, (Partition, Lease)) else value
     return stream if isinstance(stream, Stream) else Stream.from_native(stream)
 
 
-def _place(where: Any) -> tuple[bytes, bool]:
-    """SMs, and whether they are a lease's."""
-    if isinstance(where, Lease):
-        return where.resource._value, True
-    if isinstance(where, (Stream, Context)):
-        of_lease = isinstance(getattr(where, "_keeps", None), Claim)
-        return where.resources.sm._value, of_lease
-    if isinstance(where, Partition):
-        return where.resource._value, False
-    if isinstance(where, SMResource):
-        return where._value, False
-    raise _no_place(where)
+def _target_of(target: Any) -> tuple[bytes, bool]:
+    """Returns the SMs, and whether a lease has them."""
+    if isinstance(target, Lease):
+        return target.resource._value, True
+    if isinstance(target, (Stream, Context)):
+        of_lease = isinstance(getattr(target, "_keeps", None), Claim)
+        return target.resources.sm._value, of_lease
+    if isinstance(target, Partition):
+        return target.resource._value, False
+    if isinstance(target, SMResource):
+        return target._value, False
+    raise _not_a_target(target)
 
 
-def _no_place(where: object) -> TypeError:
+def _not_a_target(target: object) -> TypeError:
     return TypeError(
         "a graph is prepared for a gcx.SMResource, Partition, Lease, Stream or Context, "
-        f"not {type(where).__name__}"
+        f"not {type(target).__name__}"
     )
 
 
@@ -354,7 +323,7 @@ def _number_of(node: object) -> int:
 
 
 def _dim(value: object, what: str) -> tuple[int, int, int]:
-    """One to three numbers, the rest 1."""
+    """Returns three sizes of one to three; the rest are 1."""
     items = items_of(value)
     sizes = [whole(size, what, 1) for size in ([value] if items is None else items)]
     if not 1 <= len(sizes) <= 3:

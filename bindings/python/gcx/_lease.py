@@ -1,26 +1,27 @@
-"""Leases: SMs that are somebody's, and streams that follow them."""
+"""Leases: exclusive use of SMs within the process, and streams that follow them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 from gcx import _gcx
-from gcx._checks import flag_of, sms_of
+from gcx._cancel import Cancel, wait_for
+from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, sms_of, text_of, whole
 from gcx._errors import InvalidValueError, described
 from gcx._order import Waitable
 from gcx._owned import Closing
-from gcx._request import Count
+from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, Stream, empty_stream, priority_of
 
 
 class Lease(Closing):
-    """SMs that no other lease of the process has, unless both are shared; made by gcx.acquire.
+    """Exclusive use of SMs within the process, unless it is shared; made by gcx.acquire.
 
-    It is given up by `with`, by close, or when it and its streams are collected. Where a stream is
-    asked for it stands for its stream.
+    It ends by `with`, by close, or when it and its streams are collected. It can be passed where a
+    stream is expected, and then stands for its `stream`. See docs/python.md, "Leases".
 
     >>> with gcx.acquire(32, name="decode") as part:
     ...     part.resize(64)
@@ -47,12 +48,12 @@ class Lease(Closing):
 
     @property
     def family(self) -> str:
-        """How its SMs are taken, see SMResource.split."""
+        """The family of its SMs, see SMResource.split."""
         return FAMILY_NAMES[self._info()[1]]
 
     @property
     def shared(self) -> bool:
-        """Whether others that are shared may have its SMs too."""
+        """Whether other shared leases may have its SMs too."""
         return bool(self._info()[2] & _gcx.GCX_LEASE_SHARED)
 
     @property
@@ -62,17 +63,17 @@ class Lease(Closing):
 
     @property
     def exclusive_sm_count(self) -> int:
-        """How many of them are its alone."""
+        """How many of them no other lease may have."""
         return self._info()[4]
 
     @property
     def stream_count(self) -> int:
-        """Its live streams."""
+        """How many live streams it has."""
         return self._info()[5]
 
     @property
     def id(self) -> int:
-        """Never used twice in a process; LiveLease.id."""
+        """LiveLease.id; unique within the process."""
         return self._info()[6]
 
     @property
@@ -82,7 +83,7 @@ class Lease(Closing):
 
     @property
     def name(self) -> str:
-        """The name that it was given, "" if none."""
+        """Its name, "" if none."""
         return self._info()[8]
 
     @property
@@ -92,8 +93,8 @@ class Lease(Closing):
 
     @property
     def stream(self) -> Stream:
-        """A stream of the lease that follows it, made when it is first asked for, and made anew if
-        it was closed. See create_stream."""
+        """A stream of the lease, created at the first use and recreated if it was closed. See
+        create_stream."""
         with self._lock:
             self._claim._live()
             if self._stream is None or self._stream.closed:
@@ -101,17 +102,15 @@ class Lease(Closing):
             return self._stream
 
     def create_stream(self, priority: int = 0) -> Stream:
-        """A further stream of the lease, that follows it.
+        """Creates another stream that follows the lease.
 
-        It stands for the lease: `native`, and every function that takes the stream, uses a CUstream
-        of the SMs that the lease has at that call, behind all work of the CUstream before. A
-        CUstream that was taken before a change still is a live stream of the SMs which the lease
-        had then, until its work is done: so take it anew for each step, and submit nothing to it
-        while another thread changes the lease. What torch(), cupy() and numba() give holds such a
-        CUstream.
+        Its `native` is a CUstream of the SMs that the lease has at that call, ordered behind all
+        earlier work of the stream. What torch(), cupy() and numba() return holds such a CUstream:
+        take it again for each step, and submit nothing to it while another thread resizes the
+        lease.
 
         Args:
-            priority: Lower is more urgent; clamped to what the device has.
+            priority: Lower is more urgent; clamped to the device's range.
         """
         claim = self._claim
         stream = empty_stream(claim)
@@ -120,26 +119,28 @@ class Lease(Closing):
         )
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol's version, 0, and the native stream of its stream, as it is now."""
+        """Returns the protocol's version, 0, and the current CUstream of its stream."""
         return self.stream.__cuda_stream__()
 
     def wait(self, what: Waitable) -> None:
-        """Holds all later work of its stream, see Stream.wait."""
+        """Makes later work of its stream wait, see Stream.wait."""
         self.stream.wait(what)
 
     def resize(self, sm_count: Count, *, deferred: bool = False) -> None:
-        """Gives the lease another size, see gcx.resize."""
+        """Resizes the lease, see gcx.resize."""
         resize({self: sm_count}, deferred=deferred)
 
     def hand_over(self, to: Lease, *, deferred: bool = False) -> None:
-        """Closes this lease and gives all its SMs to the other, past those who wait.
+        """Closes this lease and gives all its SMs to another one, before any waiting request.
+
+        If it fails, this lease is unchanged.
 
         Args:
             to: A lease of the same device and family.
             deferred: As in gcx.resize.
 
         Raises:
-            As gcx.resize; this lease is as it was then.
+            As gcx.resize.
         """
         if not isinstance(to, Lease):
             raise TypeError(f"a lease is handed over to a gcx.Lease, not to {type(to).__name__}")
@@ -151,13 +152,13 @@ class Lease(Closing):
         self.close()
 
     def synchronize(self) -> None:
-        """Waits in the calling thread until the work of its streams has finished, on whatever SMs
-        it was submitted. Errors of that work appear here. A stream that captures a graph is not
-        waited for. Ctrl-C interrupts only once the work has finished."""
+        """Blocks the calling thread until all work of its streams has finished, including work
+        submitted before the last resize. Raises the errors of that work. Streams that capture a
+        graph are skipped. Ctrl-C takes effect only afterwards."""
         _gcx.gcx_lease_synchronize(self._claim._live())
 
     def query(self) -> bool:
-        """Whether that work has finished. Never waits."""
+        """Returns whether that work has finished, without waiting."""
         return _gcx.gcx_lease_query(self._claim._live())
 
     @property
@@ -166,8 +167,8 @@ class Lease(Closing):
         return self._claim.closed
 
     def close(self) -> None:
-        """Gives it up. Its SMs are free at once; its work finishes, and the work of who has them
-        next waits for that on the device. Its streams end with it, and raise
+        """Releases the lease. Its SMs are free at once; its work finishes, and the next owner's
+        work waits for that on the device. Its streams end with it and raise
         gcx.ContextDestroyedError. Closing again does nothing."""
         self._claim.close()
         stream = self._stream
@@ -179,7 +180,7 @@ class Lease(Closing):
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a gcx.Lease can't be pickled: it lives in this process")
+        raise TypeError("a gcx.Lease can't be pickled: it belongs to this process")
 
     def __repr__(self) -> str:
         return "<gcx.Lease, closed>" if self.closed else described("Lease", self._describe)
@@ -190,8 +191,8 @@ class Lease(Closing):
         return f" {label}: {sm_count} SMs of device {device}, {FAMILY_NAMES[family]}"
 
 
-def lease_of(claim: Claim, priority: int) -> Lease:
-    """A lease of what the C API gives or is about to give."""
+def empty_lease(claim: Claim, priority: int) -> Lease:
+    """Returns a lease whose claim the C API has filled in or is about to."""
     lease = Lease.__new__(Lease)
     lease._claim = claim
     lease._lock = threading.RLock()
@@ -200,28 +201,106 @@ def lease_of(claim: Claim, priority: int) -> Lease:
     return lease
 
 
+def acquire(
+    sm_count: Count,
+    *,
+    name: str = "",
+    device: DeviceLike = 0,
+    min_sm_count: SupportsIndex | None = None,
+    shared: bool = False,
+    exclusive_sm_count: SupportsIndex = 0,
+    family: Family | None = None,
+    timeout: float | None = 0,
+    cancel: Cancel | None = None,
+    priority: int = 0,
+    require_workqueues: bool = False,
+) -> Lease:
+    """Acquires SMs for exclusive use within the process.
+
+    >>> decode, prefill = gcx.acquire(32, name="decode"), gcx.acquire(None, name="prefill")
+
+    Requests are served in order of arrival, so a later request never overtakes a waiting one.
+    Ctrl-C cancels the wait.
+
+    Args:
+        sm_count: How many SMs, rounded up to whole atoms: read the lease's sm_count. None requests
+            all that are free.
+        name: Name in messages and gcx.leases; at most 63 bytes of UTF-8.
+        device: An ordinal, a gcx.Device, or a torch.device.
+        min_sm_count: Smallest acceptable count. None: sm_count, or one atom if that is None.
+        shared: Other shared leases may have its SMs too.
+        exclusive_sm_count: How many SMs of a shared lease no other lease may have.
+        family: "coscheduled" (None), "fine" or "max-cluster", see SMResource.split.
+        timeout: Seconds to wait for the SMs; 0: don't wait; None: no limit.
+        cancel: Cancels the wait from another thread.
+        priority: Of the lease's `stream`; lower is more urgent.
+        require_workqueues: Fail if the driver can't give the lease workqueues of its own. Leases
+            have them from CUDA 13.1 on and share the process's before, see gcx.queue_info.
+
+    Raises:
+        AlreadyAcquiredError: Other leases or earlier requests still have the SMs after the timeout;
+            the message names them.
+        NotPermittedError: Cancel.signal was called.
+        ResourceConfigurationError: The device has fewer SMs than requested.
+        NotReadyError: There are leases of another family, and the SMs of the families are unknown:
+            call Device.map_sms for both.
+        NotSupportedError: require_workqueues on a driver before CUDA 13.1.
+        InvalidValueError, TypeError: A count of 0; min_sm_count or exclusive_sm_count above
+            sm_count; a name that is too long; a negative timeout.
+    """
+    claim = Claim()
+    lease = empty_lease(claim, priority_of(priority))
+    flags = _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0
+    if flag_of(require_workqueues, "require_workqueues"):
+        flags |= _gcx.GCX_LEASE_REQUIRE_WORKQUEUES
+    request = (ordinal_of(device), *request_of(sm_count, flags, family, min_sm_count))
+    exclusive = whole(exclusive_sm_count, "exclusive_sm_count")
+    text = name_of(name)
+
+    def ask(milliseconds: int, cancel_handle: int) -> None:
+        _gcx.gcx_lease_acquire(*request, exclusive, milliseconds, cancel_handle, text, claim)
+
+    wait_for(ask, claim, timeout, cancel)
+    return lease
+
+
+def request_of(
+    sm_count: object, flags: int, family: Family | None, min_sm_count: object
+) -> tuple[int, int, int, int]:
+    """Returns for C what requests for leases and reservations have in common."""
+    return (
+        sm_count_of(sm_count),
+        flags,
+        _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
+        0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
+    )
+
+
+def name_of(name: object) -> str:
+    """Returns the name of a lease or reservation for C."""
+    return text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
+
+
 def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
-    """Gives leases other sizes, all in one operation or none: one can grow by what another gives.
+    """Resizes leases in one operation, so that one can grow by what another releases. If it fails,
+    nothing changes.
 
     >>> gcx.resize({decode: 64, prefill: None})
 
-    Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
-    what was before in its stream, and on SMs that others had behind the others' work. The host
-    waits for none of it. It takes microseconds where contexts of the new sets are kept, see
-    gcx.prepare.
+    Work in flight finishes where it runs. Later work of their streams runs on the new SMs, behind
+    earlier work of its stream and behind the work of the SMs' former owners. The host waits for
+    none of it. It takes microseconds if the contexts of the new sets are cached, see gcx.prepare.
 
     Args:
-        sizes: Leases of one device and family with their counts, rounded up to what the device can
-            give. None: what the others here and all other leases leave; several share it.
-        deferred: Don't wait for the former holders' work where a lease only grows: its streams stay
-            on the old SMs until all new ones are free, and move when they are used after that. A
-            lease that loses SMs moves now, as without this.
+        sizes: Leases of one device and family with their counts, rounded up to whole atoms. None:
+            what the other leases leave; several share it.
+        deferred: A lease that only grows stays on its old SMs until all new ones are free, instead
+            of waiting for the work of their former owners. A lease that loses SMs moves at once.
 
     Raises:
-        AlreadyAcquiredError: What the leases have and what is free doesn't suffice, or others wait
-            for it; the message says who.
-        ResourceConfigurationError: The leases are of two devices or families; the device has not so
-            many SMs; less than a shared lease's exclusive_sm_count.
+        AlreadyAcquiredError: Other leases or waiting requests have the SMs; the message names them.
+        ResourceConfigurationError: The leases are of two devices or families; the device has fewer
+            SMs than requested; a count below a shared lease's exclusive_sm_count.
         InvalidHandleError: One of them is closed.
         InvalidValueError, TypeError: No leases, a count of 0; not leases with counts.
     """
@@ -229,9 +308,9 @@ def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
 
 
 def prepare(sizes: Mapping[Lease, Count]) -> None:
-    """Makes the contexts that gcx.resize with these sizes would need, and changes nothing: for a
-    thread of the program's that makes ahead of time what is changed in microseconds later. One call
-    for each layout. They are kept within gcx.set_cache_limit.
+    """Creates the contexts that gcx.resize with these sizes would need, so that it takes
+    microseconds later; changes no lease. Call it once for each layout. The contexts are cached
+    within gcx.set_cache_limit.
 
     Raises:
         As gcx.resize.
@@ -239,8 +318,40 @@ def prepare(sizes: Mapping[Lease, Count]) -> None:
     _gcx.gcx_lease_prepare(_sizes_of(sizes))
 
 
+class LiveLease(NamedTuple):
+    """A lease of this process, or a request that waits for one."""
+
+    id: int  #: Lease.id.
+    device: int  #: The ordinal of the device.
+    family: str
+    shared: bool  #: Whether other shared leases may have its SMs too.
+    sm_count: int | None  #: What it has, or what a waiting one requested; None: the rest.
+    exclusive_sm_count: int  #: How many SMs no other lease may have.
+    stream_count: int  #: Its live streams.
+    waiting: bool  #: Whether it waits in gcx.acquire and has no SMs yet.
+    name: str  #: "" if none.
+    resource: SMResource  #: Which SMs it has; empty if it waits.
+
+
+def leases(device: DeviceLike | None = None) -> list[LiveLease]:
+    """Returns the leases of one device or of all, in the order in which they were acquired, then
+    the requests that wait, in order of arrival.
+
+    Raises:
+        InvalidDeviceError: No such device.
+    """
+    found = _gcx.gcx_lease_list(-1 if device is None else ordinal_of(device))
+    return [
+        LiveLease(
+            number, its_device, FAMILY_NAMES[family], bool(flags & _gcx.GCX_LEASE_SHARED),
+            count_or_rest(sm_count), exclusive, streams, bool(waits), name, sm_resource(resource),
+        )
+        for number, its_device, family, flags, sm_count, exclusive, streams, waits, name, resource
+        in found
+    ]  # fmt: skip
+
+
 def _sizes_of(sizes: object) -> list[tuple[int, int]]:
-    """The sizes for C of leases with their counts."""
     if not isinstance(sizes, Mapping):
         raise TypeError(
             "leases are given with their counts, as in {decode: 64, prefill: None}, "
@@ -258,15 +369,14 @@ def _claim_of(lease: Any) -> Claim:
 
 
 def sm_count_of(value: object) -> int:
-    """A lease's SM count for C."""
+    """Returns a requested SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    hint = "None asks for the rest, and close() gives the lease up"
-    return sms_of(value, "a lease's count", hint)
+    return sms_of(value, "sm_count", "None requests the rest, and close() releases a lease")
 
 
 def count_or_rest(sm_count: int) -> int | None:
-    """The SMs that a lease or reservation has or waits for, from C: None for the rest."""
+    """Returns a count from C: None for the rest."""
     return None if sm_count == _gcx.GCX_REST else sm_count
 
 

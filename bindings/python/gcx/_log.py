@@ -1,7 +1,4 @@
-"""Diagnostics as Python's logging: the logger gcx.
-
-GCX_LOG, where it is set, sends them to standard error instead, as from any program.
-"""
+"""Sends diagnostics to the logger "gcx", or to standard error if GCX_LOG is set."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ _LEVELS = (50, 40, 30, 20, 10)
 
 
 def _receive(level: int, message: str) -> None:
-    import logging  # Importing it takes as long as all of gcx. It was, or this isn't called.
+    import logging  # Importing it takes as long as all of gcx.
 
     logger = logging.getLogger("gcx")
     if not logger.handlers:
-        # As a library should: without it logging prints what nobody asked for.
+        # Libraries add one, so that logging prints nothing unless configured.
         logger.addHandler(logging.NullHandler())
     if logger.isEnabledFor(_LEVELS[level]):
         logger.log(_LEVELS[level], "%s", in_python(message))

@@ -1,4 +1,4 @@
-"""What streams and contexts share: they have resources, and an order of work."""
+"""The base of streams and contexts: resources and the order of work."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Union
 
 from gcx import _gcx
 from gcx._event import Event, event_of
-from gcx._foreign import StreamLike, native_of
+from gcx._external import StreamLike, native_of
 from gcx._owned import Owned
-from gcx._resources import Resources
+from gcx._resource import Resources
 
 
 class Ordered(Owned):
-    """What work is submitted to: a stream, or a context with all its streams."""
+    """A stream, or a context, whose work is that of all its streams."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Ordered(Owned):
 
     @property
     def resources(self) -> Resources:
-        """Those of the context: `.sm`, `.workqueue`."""
+        """The resources of the context: `.sm`, `.workqueue`."""
         self._live()
         return Resources(
             f"a {type(self).__name__.lower()}",
@@ -38,12 +38,12 @@ class Ordered(Owned):
         )
 
     def synchronize(self) -> None:
-        """Waits in the calling thread until all its work has finished, a context's that of all its
-        streams. Errors of that work appear here. Ctrl-C interrupts only once it has finished."""
+        """Blocks the calling thread until all its work has finished. Raises the errors of that
+        work. Ctrl-C takes effect only afterwards."""
         self._synchronize(self._live())
 
     def record(self, event: Event | None = None) -> Event:
-        """Captures the work submitted so far in the event, or in a new one, and returns it."""
+        """Records the work submitted so far in the event, or in a new one, and returns it."""
         handle = self._live()
         if event is None:
             event = Event(self.device)
@@ -51,19 +51,18 @@ class Ordered(Owned):
         return event
 
     def wait(self, what: Waitable) -> None:
-        """Holds all later work, a context's that of all its streams, until the event's work, or
-        what was submitted so far to the other stream or context, has finished. The calling thread
-        does not wait.
+        """Makes all later work wait, on the device, for the event or for the work submitted so far
+        to the other stream or context.
 
         Args:
             what: A gcx.Event, Stream, Context, Partition or Lease, or a stream of another library
-                as Stream.from_native takes.
+                as in Stream.from_native.
         """
         handle = self._live()
         if isinstance(what, Event):
             self._wait(handle, what._live())
             return
-        # A partition's or a lease's. A lease's native stream may be another the next moment.
+        # A partition or lease. A lease's native stream can change at any moment.
         stream = getattr(what, "stream", None)
         if isinstance(stream, Ordered):
             what = stream
@@ -71,13 +70,13 @@ class Ordered(Owned):
             self._wait(handle, event._live())
 
 
-#: What can be waited for.
+#: Accepted by wait.
 Waitable = Union[Event, Ordered, StreamLike]
 
 
 def _recorded(stream: StreamLike) -> Event:
-    """A new event with what was submitted so far to another library's stream."""
-    with _gcx.gcx_stream_from_native(native_of(stream), Owned()) as theirs:
-        event = Event(_gcx.gcx_stream_get_info(theirs._live())[0])
-        _gcx.gcx_stream_record(theirs._live(), event._live())
+    """Returns a new event with the work submitted so far to another library's stream."""
+    with _gcx.gcx_stream_from_native(native_of(stream), Owned()) as external:
+        event = Event(_gcx.gcx_stream_get_info(external._live())[0])
+        _gcx.gcx_stream_record(external._live(), event._live())
         return event

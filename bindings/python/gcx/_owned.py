@@ -1,4 +1,4 @@
-"""What is closed once: by hand, by `with`, or when it is collected."""
+"""The base of objects that own a handle: closed by close, by `with`, or when collected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Self = TypeVar("_Self", bound="Owned")
 
 
 class Closing:
-    """What is closed at the end of a `with`."""
+    """Closed at the end of a `with`."""
 
     __slots__ = ()
 
@@ -37,24 +37,24 @@ class Closing:
 
 
 class Owned(Closing, Owner):
-    """An object with a handle of its own, which refuses to be used once it is closed.
+    """Owns a handle, and can't be used after it is closed.
 
-    The handle is stored and released in C, so that a signal's handler that raises, as Ctrl-C's
-    does, can't come between and lose it. A function of _gcx that creates a handle takes the object
-    as its last argument and returns it.
+    C code stores and releases the handle, so that a signal handler that raises, as Ctrl-C's does,
+    can't lose it. A function of _gcx that creates a handle takes the object as its last argument
+    and returns it.
     """
 
     __slots__ = ("__weakref__",)
 
     def _live(self) -> int:
-        """The handle, or InvalidHandleError."""
+        """Returns the handle, or raises InvalidHandleError."""
         return self._handle or self._raise_closed()
 
     def _raise_closed(self) -> NoReturn:
         raise closed(type(self).__name__)
 
     def _native(self, ask: Callable[[int], int], check: Callable[[int], object]) -> int:
-        """A native handle; or the error that stands behind a NULL."""
+        """Returns a native handle; raises the error of the check if it is NULL."""
         handle = self._live()
         native = ask(handle)
         if native == 0:
@@ -68,11 +68,11 @@ class Owned(Closing, Owner):
         return not self._handle
 
     def close(self) -> None:
-        """Gives it up. Work that was submitted finishes. Closing again does nothing."""
+        """Releases it. Submitted work finishes. Closing again does nothing."""
         self._release()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it lives in this process")
+        raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it belongs to this process")
 
     def __enter__(self: _Self) -> _Self:
         self._live()
@@ -83,10 +83,8 @@ class Owned(Closing, Owner):
         return f"<gcx.{kind}, closed>" if self.closed else described(kind, self._describe)
 
     def _describe(self) -> str:
-        """What repr says behind the kind."""
         return f" {self._handle:#x}"
 
 
 def closed(kind: str) -> InvalidHandleError:
-    """The exception for using an object after it was closed."""
     return InvalidHandleError(f"this gcx.{kind} is closed; make a new one")

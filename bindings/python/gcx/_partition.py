@@ -1,10 +1,8 @@
-"""The short way: one call that partitions a device and hands out streams."""
+"""Partitions: SMs with a context and a stream, made by one call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, ordinal_of
@@ -17,15 +15,13 @@ from gcx._resource import SMResource, WorkqueueResource, sm_resource
 
 
 class Partition(Closing):
-    """SMs with a context and a stream.
-
-    Where a stream is asked for it stands for its stream: it has `__cuda_stream__`, and wait and
-    synchronize are those of the stream.
+    """SMs with a context and a stream. It can be passed where a stream is expected, and then stands
+    for its stream.
 
     Attributes:
-        resource: Which SMs.
-        context: The context over them, for further streams.
-        stream: A stream, made with it.
+        resource: Its SMs.
+        context: The context over them, for more streams.
+        stream: The stream that was made with it.
     """
 
     __slots__ = ("__weakref__", "context", "resource", "stream")
@@ -58,28 +54,27 @@ class Partition(Closing):
         return self.resource.device
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol's version, 0, and the native stream."""
+        """Returns the protocol's version, 0, and the CUstream."""
         return self.stream.__cuda_stream__()
 
     def wait(self, what: Waitable) -> None:
-        """Holds all later work of the stream, see Stream.wait."""
+        """Makes later work of the stream wait, see Stream.wait."""
         self.stream.wait(what)
 
     def synchronize(self) -> None:
-        """Waits in the calling thread until all work of the stream has finished, see
-        Stream.synchronize."""
+        """Blocks the calling thread until the stream's work has finished."""
         self.stream.synchronize()
 
     @property
     def closed(self) -> bool:
-        """Whether it can't be used any more, since it, its context or its stream was closed."""
+        """Whether it, its context or its stream was closed."""
         return self.context.closed or self.stream.closed
 
     def close(self) -> None:
-        """Closes the stream and the context; work that was submitted finishes.
+        """Closes the stream and the context; submitted work finishes.
 
         Raises:
-            ContextInUseError: The context is current; nothing was closed then.
+            ContextInUseError: The context is current; nothing was closed.
         """
         self.context.close()
         self.stream.close()
@@ -97,14 +92,13 @@ class Partition(Closing):
 
 
 class Partitions(Closing, tuple[Partition, ...]):
-    """What gcx.split gave: the partitions, and what is left over. In a `with` they are closed
-    at its end."""
+    """The result of gcx.split: the partitions and the remainder. A `with` closes them."""
 
     _remainder: SMResource
 
     @property
     def remainder(self) -> SMResource:
-        """The SMs in no partition, a resource that can be empty."""
+        """The SMs in no partition, which can be empty."""
         return self._remainder
 
     def close(self) -> None:
@@ -145,19 +139,16 @@ def split(
     >>> decode, prefill = gcx.split([24, None])
 
     Args:
-        counts: SMs of each part, None for what the others leave; or SplitOptions. Each is the least
-            that its part gets, see SMResource.split: look at sm_count.
+        counts: SMs of each part, None for what the others leave; or SplitOptions. Counts are
+            rounded up to whole atoms: read sm_count. See SMResource.split.
         device: An ordinal, a gcx.Device, or a torch.device.
-        family: "coscheduled", "fine" or "max-cluster", see SMResource.split.
-        exact: Refuse a count that would be rounded.
-        exclude_leased: Split only what no lease has, see acquire.
-        exclude_shared: Leave out the atom with the SMs of Device.shared_sms, see SMResource.split.
+        family, exact, exclude_leased, exclude_shared: See SMResource.split.
         priority: Of the streams; lower is more urgent.
-        workqueue: Configuration for the contexts, drivers of CUDA 13.1 and newer.
-        private: Whether the contexts are to be shared with no others, see Context.
+        workqueue: A workqueue configuration; needs a driver of CUDA 13.1 or newer.
+        private: Never share the contexts, see Context.
 
     Raises:
-        As Device, SMResource.split and Context; nothing was made then.
+        As Device, SMResource.split and Context; then nothing was made.
     """
     sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
     groups, remainder = sms.split(
@@ -167,19 +158,14 @@ def split(
         exclude_leased=exclude_leased,
         exclude_shared=exclude_shared,
     )
-    parts = Partitions(_made(groups, priority=priority, workqueue=workqueue, private=private))
-    parts._remainder = remainder
-    return parts
-
-
-def _made(groups: Iterable[SMResource], **how: Any) -> list[Partition]:
-    """A partition of each group, or none."""
-    parts: list[Partition] = []
+    made: list[Partition] = []
     try:
         for group in groups:
-            parts.append(Partition(group, **how))
+            made.append(Partition(group, priority=priority, workqueue=workqueue, private=private))
     except BaseException:
-        for part in parts:
+        for part in made:
             part.close()
         raise
+    parts = Partitions(made)
+    parts._remainder = remainder
     return parts

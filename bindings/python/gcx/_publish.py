@@ -1,4 +1,4 @@
-"""Leases that the user's other processes may see, and theirs."""
+"""Published leases: visible to the user's other processes."""
 
 from __future__ import annotations
 
@@ -8,136 +8,97 @@ from typing import Any, NamedTuple
 from gcx import _gcx
 from gcx._checks import text_of
 from gcx._device import uuid_text
+from gcx._driver import version_of
 from gcx._lease import count_or_rest
 from gcx._resource import FAMILY_NAMES
 
 
 def publish(name: str | None = None) -> None:
-    """From now on this process's leases are published, for other processes of the same user to see:
+    """Publishes this process's leases to other processes of the same user, which see them in
     `gcx top` and gcx.published_leases. GCX_PUBLISH=1 or =NAME in the environment does the same.
 
-    It is a file in /dev/shm/gcx-UID, or in user-UID below the folder of GCX_RESERVATION_DIR, that goes
-    with its process; a change costs well under a microsecond. Called again it changes the name.
-    Opens the driver.
+    Writes a file in /dev/shm/gcx-UID, or in user-UID below GCX_RESERVATION_DIR, which ends with the
+    process; a change costs well under a microsecond. Calling it again changes the name. Opens the
+    driver.
 
     Args:
-        name: For lists, at most 63 bytes of UTF-8; None: the program's.
+        name: For display, at most 63 bytes of UTF-8; None: the program's.
 
     Raises:
-        NotPermittedError: The folder is a link or another user's, or others may enter it.
+        NotPermittedError: The folder is a link, belongs to another user or is open to others.
         InvalidValueError: GCX_RESERVATION_DIR is not an absolute path.
-        Error: GCX_ERROR_OPERATING_SYSTEM, the file can't be made.
+        Error: GCX_ERROR_OPERATING_SYSTEM, the file can't be created.
     """
     most = _gcx.GCX_MAX_PROCESS_NAME - 1
     _gcx.gcx_publish_start(None if name is None else text_of(name, "name", most))
 
 
 def stop_publishing() -> None:
-    """No longer; nothing where nothing is published."""
+    """Stops publishing; does nothing if nothing is published."""
     _gcx.gcx_publish_stop()
 
 
 class PublishedProcess(NamedTuple):
-    """A process that publishes its leases.
+    """A process that publishes its leases."""
 
-    Attributes:
-        process: A random number, which tells it from all others.
-        since_ms: When it began, in milliseconds since 1970.
-        pid: As the process itself sees it; other containers may not.
-        simulated: It is on the simulated driver.
-        driver_version: As a pair: (13, 0).
-        device_count: Devices that it has.
-        lease_count: Leases that it has.
-        unlisted_count: Of these, beyond the 512 that are published.
-        name: Whatever it calls itself: escape it where it is shown.
-    """
-
-    process: int
-    since_ms: int
-    pid: int
-    simulated: bool
-    driver_version: tuple[int, int]
-    device_count: int
-    lease_count: int
-    unlisted_count: int
-    name: str
+    process: int  #: A random number that identifies the process.
+    since_ms: int  #: When it started publishing, in milliseconds since 1970.
+    pid: int  #: As the process itself sees it; other containers may not.
+    simulated: bool  #: Whether it uses the simulated driver.
+    driver_version: tuple[int, int]  #: (13, 0) is CUDA 13.0.
+    device_count: int  #: Devices that it sees.
+    lease_count: int  #: Leases that it has.
+    unlisted_count: int  #: Of these, how many exceed the 512 that are published.
+    name: str  #: Any text: escape it for display.
 
 
 def published_processes() -> list[PublishedProcess]:
-    """The processes of this user that publish, this one among them if it does. Opens no driver.
+    """Returns the processes of this user that publish, including this one. Opens no driver.
 
     Raises:
-        NotPermittedError: The folder is another user's, or others may enter it.
+        NotPermittedError: The folder belongs to another user or is open to others.
     """
-    found = []
-    for entry in _gcx.gcx_published_process_list():
-        number, since, pid, simulated, version, devices, leases, unlisted, name = entry
-        numbers = version // 1000, version % 1000 // 10
-        found.append(
-            PublishedProcess(
-                number, since, pid, bool(simulated), numbers, devices, leases, unlisted, name
-            )
+    return [
+        PublishedProcess(
+            number, since, pid, bool(simulated), version_of(version), devices, leases, unlisted,
+            name,
         )
-    return found
+        for number, since, pid, simulated, version, devices, leases, unlisted, name
+        in _gcx.gcx_published_process_list()
+    ]  # fmt: skip
 
 
 class PublishedLease(NamedTuple):
-    """A lease of a process that publishes, or somebody there who waits for one.
+    """A lease of a process that publishes, or a request there that waits for one."""
 
-    Attributes:
-        process: PublishedProcess.process.
-        id: Lease.id, in that process.
-        changes: How often its SMs have changed.
-        pid: As the process itself sees it.
-        simulated: It is on the simulated driver.
-        device: The ordinal in that process.
-        family: How its SMs are taken.
-        shared: Whether others that are shared may have its SMs too.
-        waiting: Whether it has nothing yet and waits in gcx.acquire.
-        sm_count: How many SMs it has; of one that waits how many it asked for, None if
-            the rest.
-        exclusive_sm_count: How many of them are its alone.
-        stream_count: Its live streams.
-        device_sm_count: SMs of the device.
-        atom_count: Atoms of the family, on that device.
-        atom_sm_count: SMs of each atom but the last.
-        last_atom_sm_count: SMs of the last atom.
-        exclusive_atoms: The numbers of the atoms that are its alone.
-        shared_atoms: The numbers of those that others may have too.
-        device_uuid: Device.uuid, which tells the same device in all processes.
-        name: Its name: any text, escape it where it is shown.
-        process_name: PublishedProcess.name, likewise.
-        device_name: The device's name, likewise.
-    """
-
-    process: int
-    id: int
-    changes: int
-    pid: int
-    simulated: bool
-    device: int
+    process: int  #: PublishedProcess.process.
+    id: int  #: Lease.id, in that process.
+    changes: int  #: How often its SMs have changed.
+    pid: int  #: As the process itself sees it.
+    simulated: bool  #: Whether it uses the simulated driver.
+    device: int  #: The ordinal in that process.
     family: str
-    shared: bool
-    waiting: bool
-    sm_count: int | None
-    exclusive_sm_count: int
-    stream_count: int
-    device_sm_count: int
-    atom_count: int
-    atom_sm_count: int
+    shared: bool  #: Whether other shared leases may have its SMs too.
+    waiting: bool  #: Whether it waits in gcx.acquire and has no SMs yet.
+    sm_count: int | None  #: What it has, or what a waiting one requested; None: the rest.
+    exclusive_sm_count: int  #: How many SMs no other lease may have.
+    stream_count: int  #: Its live streams.
+    device_sm_count: int  #: SMs of the device.
+    atom_count: int  #: Atoms of the family on that device.
+    atom_sm_count: int  #: SMs of each atom but the last.
     last_atom_sm_count: int
-    exclusive_atoms: tuple[int, ...]
-    shared_atoms: tuple[int, ...]
-    device_uuid: str
-    name: str
+    exclusive_atoms: tuple[int, ...]  #: The numbers of the atoms that no other lease may have.
+    shared_atoms: tuple[int, ...]  #: The numbers of the atoms that others may have too.
+    device_uuid: str  #: Device.uuid, which identifies the device in all processes.
+    name: str  #: Any text: escape it for display, as the next two.
     process_name: str
     device_name: str
 
 
 def published_leases() -> list[PublishedLease]:
-    """The leases of the processes that publish: of each process those that have SMs in the order in
-    which they were acquired, then those that wait. Across processes leases share whatever they
-    will: each is its process's own. Opens no driver.
+    """Returns the leases of the processes that publish: for each process in the order in which they
+    were acquired, then the requests that wait. Leases of two processes may have the same SMs. Opens
+    no driver.
 
     Raises:
         As published_processes.
@@ -166,7 +127,7 @@ def _lease_of(*fields: Any) -> PublishedLease:
 
 
 def atoms_in(words: bytes) -> tuple[int, ...]:
-    """The numbers of the bits that are set in words of 64 bits."""
+    """Returns the numbers of the bits that are set in words of 64 bits."""
     found = []
     for word in range(0, len(words), 8):
         bits = int.from_bytes(words[word : word + 8], sys.byteorder)

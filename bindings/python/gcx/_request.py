@@ -1,4 +1,4 @@
-"""What groups people ask for, turned into the numbers of the C API."""
+"""Requests for groups of SMs, converted to the C API."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gcx import _gcx
 from gcx._checks import chosen, flag_of, items_of, sms_of, whole
 from gcx._errors import InvalidValueError
 
-#: How the SMs of a split are taken, see SMResource.split.
+#: How SMs are grouped, see SMResource.split.
 Family = Literal["coscheduled", "fine", "max-cluster"]
-#: How many SMs a group is to have; None: what the other groups leave.
+#: SMs of a group; None: what the other groups leave.
 Count = Optional[SupportsIndex]
 
 FAMILIES = {
@@ -29,23 +29,23 @@ _Row = tuple[int, int, int, int, int]
 
 
 class SplitOptions:
-    """What the groups of a split are to be: a value that can't be changed.
+    """The groups of a split, with more than their counts. Immutable.
 
-    Each field is a scalar, which counts for every group, or holds one value for each group; those
-    must agree in length, and are kept as tuples. With scalars alone it is one group.
+    Each field is a scalar for every group, or has one value for each group. Sequences must agree in
+    length, and are kept as tuples. With only scalars there is one group.
 
     Args:
-        count: SMs of a group. None takes what the other groups leave; several share it. Counts
-            alone work on every driver and are rounded up to what the device can give.
-        coscheduled_sm_count: SMs that are guaranteed to run a cluster together. Drivers of CUDA
-            13.1 and newer, as the fields below; CUDA's own rules hold then, which round nothing.
-        preferred_coscheduled_sm_count: The same, where possible.
+        count: SMs of a group, rounded up to whole atoms. None takes what the other groups leave;
+            several share it.
+        coscheduled_sm_count: SMs that are guaranteed to run a cluster together. This and the fields
+            below need a driver of CUDA 13.1 or newer, and CUDA's own rules apply: no rounding.
+        preferred_coscheduled_sm_count: The same, as a preference.
         backfill: Allow SMs that can't be coscheduled, to reach the count.
-        locality_domain: The number of the locality domain the SMs are to come from, or "any".
-            Drivers of CUDA 13.4 and newer.
+        locality_domain: The locality domain of the SMs, or "any". Needs a driver of CUDA 13.4 or
+            newer.
 
     Raises:
-        TypeError: A value of another type; bool isn't a number here.
+        TypeError: A value of another type; a bool is no number.
         InvalidValueError: An empty list, lists of different lengths, a count of 0, a negative or
             huge number.
     """
@@ -113,7 +113,7 @@ class SplitOptions:
         return f"gcx.SplitOptions({', '.join(fields)})"
 
 
-# With the values that repr leaves out.
+# The values that repr omits.
 _FIELDS = {
     "count": ...,
     "coscheduled_sm_count": None,
@@ -122,7 +122,7 @@ _FIELDS = {
     "locality_domain": None,
 }
 
-#: What a split takes: a count, several, or SplitOptions.
+#: Accepted by a split: a count, several, or SplitOptions.
 Counts = Union[SplitOptions, Count, Iterable[Count]]
 
 
@@ -173,14 +173,13 @@ def _row(
 
 
 def _count_of(value: object) -> int:
-    """A group's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
     return sms_of(value, "a group's count", "None asks for what the others leave")
 
 
 def requests_of(wanted: Counts) -> Sequence[int | _Row]:
-    """The requests for C of whatever a split takes."""
+    """Returns the requests for C of what a split accepts."""
     if isinstance(wanted, SplitOptions):
         return wanted._requests
     counts = wanted if isinstance(wanted, (list, tuple)) else items_of(wanted)
@@ -196,13 +195,13 @@ def requests_of(wanted: Counts) -> Sequence[int | _Row]:
     for count in counts:
         if type(count) is not int or not 0 < count < _MOST:
             return [_count_of(count) for count in counts]
-    return counts  # Nearly always: a split takes microseconds, which checks should not double.
+    return counts  # The usual case, kept fast: a split takes microseconds.
 
 
 def split_flags(
     family: Family | None, exact: bool, exclude_leased: bool, exclude_shared: bool
 ) -> int:
-    """The flags of a split."""
+    """Returns the flags of a split for C."""
     if family is None and exact is False and exclude_leased is False and exclude_shared is False:
         return 0
     flags = 0 if family is None else chosen(family, "family", _FAMILY_FLAGS)

@@ -1,7 +1,8 @@
-"""Resources: values that say which SMs, or how work is queued."""
+"""Resources: values that name SMs, or configure workqueues."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from gcx import _gcx
@@ -20,12 +21,12 @@ FAMILY_NAMES = {
     _gcx.GCX_SM_FAMILY_STRUCTURED: "structured",
     _gcx.GCX_SM_FAMILY_FOREIGN: "foreign",
 }
-#: Who shares a context's workqueues, see WorkqueueResource.scope.
+#: Which contexts share workqueues, see WorkqueueResource.scope.
 Scope = Literal["device_ctx", "green_ctx_balanced"]
 
 
 class Resource:
-    """What both types share: a value of bytes that only this process understands."""
+    """The base of both types: bytes that are valid only in this process."""
 
     __slots__ = ("_info", "_value")
 
@@ -49,13 +50,13 @@ class Resource:
         self._info = info
 
     def __bytes__(self) -> bytes:
-        """The value itself: the C API's gcx_resource."""
+        """Returns the C API's gcx_resource."""
         return self._value
 
     def _field(self, number: int) -> int:
         try:
             return self._info[number]
-        except AttributeError:  # Nobody asked before.
+        except AttributeError:  # The first use.
             self._info = _gcx.gcx_resource_get_info(self._value)
             return self._info[number]
 
@@ -74,7 +75,7 @@ class Resource:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a gcx.{type(self).__name__} can't be pickled: it is valid in this process alone. "
+            f"a gcx.{type(self).__name__} can't be pickled: it is valid only in this process. "
             "Send its counts, and split again there"
         )
 
@@ -88,28 +89,27 @@ class Resource:
         return described(type(self).__name__, self._describe)
 
     def _describe(self) -> str:
-        """What repr says behind the kind."""
         raise NotImplementedError
 
 
 class WorkqueueResource(Resource):
-    """How a context's work is queued: CUDA's workqueue resource, drivers of CUDA 13.1 and newer."""
+    """A workqueue configuration for contexts. Needs a driver of CUDA 13.1 or newer."""
 
     __slots__ = ()
     _types = (_gcx.GCX_RESOURCE_WORKQUEUE_CONFIG, _gcx.GCX_RESOURCE_WORKQUEUE)
 
     @property
     def scope(self) -> Scope | None:
-        """Who shares the workqueues: "device_ctx" all contexts of the device;
-        "green_ctx_balanced" none of the other balanced ones, where possible. None for a shared
-        workqueue, which has no configuration."""
+        """Which contexts share the workqueues: "device_ctx": all of the device;
+        "green_ctx_balanced": as few balanced ones as possible. None for a shared workqueue, which
+        has no configuration."""
         if self._field(0) != _gcx.GCX_RESOURCE_WORKQUEUE_CONFIG:
             return None
         return _SCOPE_NAMES[self._field(9)]
 
     @property
     def concurrency_limit(self) -> int:
-        """How many concurrent stream-ordered workloads are expected."""
+        """How many stream-ordered workloads are expected to run concurrently."""
         return self._field(10)
 
     def configured(
@@ -117,7 +117,7 @@ class WorkqueueResource(Resource):
         scope: Scope | None = None,
         concurrency_limit: int | None = None,
     ) -> WorkqueueResource:
-        """The same configuration with another scope or limit; None keeps what it has.
+        """Returns a copy with another scope or limit; None keeps the current one.
 
         Raises:
             InvalidValueError: No such scope; a limit below 1.
@@ -146,18 +146,17 @@ _SCOPE_NAMES: dict[int, Scope] = {
 
 
 class Plan(NamedTuple):
-    """What a split would give, in SMs."""
+    """The SM counts that a split would give."""
 
     groups: tuple[int, ...]
     remainder: int
 
 
 class SMResource(Resource):
-    """A set of SMs of one device: a value, made by splitting a device's SMs or joining others.
+    """A set of SMs of one device: a value that occupies nothing on the device.
 
-    Nothing is held by it: make a gcx.Context of it to run something there. As with Python's sets
-    `a | b` are the SMs of both, `a - b` those of a without those of b, `a & b` those in both;
-    `a <= b` is whether b holds all of a, `a < b` whether it holds more. An empty one is false.
+    Make a gcx.Context of it to run work there. The operators are those of Python's sets: `a | b`,
+    `a - b`, `a & b`, `a <= b` (b contains all SMs of a), `a < b`. An empty set is false.
     """
 
     __slots__ = ()
@@ -165,13 +164,14 @@ class SMResource(Resource):
 
     @property
     def sm_count(self) -> int:
-        """How many SMs it holds."""
+        """How many SMs it has."""
         return self._field(3)
 
     @property
     def family(self) -> str:
-        """How its SMs were split off: "coscheduled", "fine", "max-cluster", "structured";
-        "foreign" if others did, so that its counts are known and it can't be split or compared."""
+        """How its SMs were split off: "coscheduled", "fine", "max-cluster" or "structured".
+        "foreign" if another library made it: its count is known, but it can't be split or
+        compared."""
         return FAMILY_NAMES[self._field(2)]
 
     @property
@@ -186,19 +186,19 @@ class SMResource(Resource):
 
     @property
     def flags(self) -> int:
-        """The CUdevSmResourceGroup_flags that it was made with."""
+        """Its CUdevSmResourceGroup_flags."""
         return self._field(7)
 
     @property
     def locality_domain(self) -> int | None:
-        """The locality domain it was asked from, if one was."""
+        """The locality domain that was requested for it, if any."""
         if self._field(7) & _gcx.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID:
             return self._field(8)
         return None
 
     @property
     def atoms(self) -> tuple[SMResource, ...]:
-        """The smallest sets it is made of, each a resource of its own."""
+        """The smallest sets that it consists of."""
         return tuple(
             sm_resource(_gcx.gcx_resource_get_atom(self._value, number))
             for number in range(self._field(4))
@@ -213,25 +213,23 @@ class SMResource(Resource):
         exclude_leased: bool = False,
         exclude_shared: bool = False,
     ) -> Split:
-        """Divides the SMs into disjoint groups and a remainder; makes nothing on the device.
+        """Splits the SMs into disjoint groups and a remainder; makes nothing on the device.
 
         Args:
-            counts: Counts like [24, None], or SplitOptions. Each is the least that its group gets:
-                what the device can't give exactly is rounded up, so that groups of one count can
-                differ where the device's last SMs are no whole group ([8] * 16 on an H100 gives
-                one group of 12). None takes what the others leave, and several share it.
-            family: "coscheduled", "fine" or "max-cluster"; None: that of this resource. Another
-                family than this resource's can be split off a whole device alone.
-            exact: Refuse a count that would be rounded.
-            exclude_leased: Split only what no lease has, see gcx.acquire.
-            exclude_shared: Leave out the atom with the SMs of Device.shared_sms, which has to have
-                found them; after Device.map_sms.
+            counts: Counts like [24, None], or SplitOptions. Each is rounded up to whole atoms, and
+                atoms differ in size: [8] * 16 on an H100 gives one group of 12. None takes what the
+                others leave; several share it.
+            family: "coscheduled", "fine" or "max-cluster"; None: that of this resource. Only a
+                whole device can be split into another family.
+            exact: Fail instead of rounding a count.
+            exclude_leased: Split only SMs that no lease has, see gcx.acquire.
+            exclude_shared: Leave out the atom with the SMs of Device.shared_sms. Call that and
+                Device.map_sms first.
 
         Raises:
-            ResourceConfigurationError: The groups don't fit, or one would be empty; a count can't
-                be met with exact; another family than this resource's.
-            NotReadyError: With exclude_shared, the shared SMs or the atom that holds them aren't
-                known.
+            ResourceConfigurationError: The groups don't fit, or one would be empty; exact, and a
+                count would be rounded; another family than this resource's.
+            NotReadyError: exclude_shared, and the shared SMs or their atom are unknown.
             NotSupportedError: The driver lacks structured splits (before CUDA 13.1) or locality
                 domains (before 13.4); the device has no such family.
             InvalidValueError, TypeError: As SplitOptions; a structured split that breaks one of
@@ -253,7 +251,7 @@ class SMResource(Resource):
         exclude_leased: bool = False,
         exclude_shared: bool = False,
     ) -> Plan:
-        """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
+        """Returns the SM counts that `split` would give. Raises what `split` raises."""
         flags = self._flags(family, exact, exclude_leased, exclude_shared)
         return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), flags))
 
@@ -263,8 +261,8 @@ class SMResource(Resource):
         flags = split_flags(family, exact, exclude_leased, exclude_shared)
         if family == "coscheduled" and self.family != family:
             raise ResourceConfigurationError(
-                f"the resource is of the family {self.family}; only a whole device can be split "
-                "into another"
+                f"the resource has the family {self.family}; only a whole device can be split into "
+                "another"
             )
         return flags
 
@@ -287,30 +285,28 @@ class SMResource(Resource):
         return self.sm_count != 0
 
     def overlap(self, other: SMResource) -> int:
-        """How many SMs both hold; 0 for resources of two devices.
+        """Returns how many SMs both have; 0 for resources of two devices.
 
         Raises:
-            NotReadyError: They are of two families and it isn't known yet which SMs those hold.
-                Device.map_sms finds out.
-            NotSupportedError: One is of the family "structured", which can't be mapped.
+            NotReadyError: They have two families whose SMs are unknown; call Device.map_sms.
+            NotSupportedError: One has the family "structured", which can't be mapped.
         """
         if not isinstance(other, SMResource):
             raise TypeError(f"overlap takes a gcx.SMResource, not {type(other).__name__}")
         return _gcx.gcx_resource_get_overlap(self._value, other._value)
 
     def live_overlap(self) -> int:
-        """How many of its SMs any live context of this process holds, see gcx.live_contexts.
+        """Returns how many of its SMs live contexts of this process have, see gcx.live_contexts.
 
         Raises:
-            NotReadyError: Some hold SMs of another family, and it isn't known yet which those are.
-                Device.map_sms finds out.
+            NotReadyError: A context has another family whose SMs are unknown; call Device.map_sms.
         """
         return _gcx.gcx_resource_get_live_overlap(self._value)
 
     def max_cluster_size(self) -> int:
-        """The most blocks that a thread block cluster on these SMs can have, sizes above the
-        portable 8 included; 1 on a device without clusters. It follows from how the SMs were split
-        off, not from their number. The first call makes a context of them, at its cost.
+        """Returns the most blocks that a thread block cluster can have on these SMs, including
+        sizes above the portable 8; 1 on a device without clusters. It depends on how the SMs were
+        split off, not on their number. The first call makes a context of them.
 
         Raises:
             ResourceConfigurationError: It is empty.
@@ -318,7 +314,7 @@ class SMResource(Resource):
         return _gcx.gcx_resource_get_max_cluster_size(self._value)
 
     def isdisjoint(self, other: SMResource) -> bool:
-        """Whether no SM is in both. Raises what `overlap` raises."""
+        """Returns whether no SM is in both. Raises what `overlap` raises."""
         return self.overlap(other) == 0
 
     def __le__(self, other: SMResource) -> bool:
@@ -329,26 +325,21 @@ class SMResource(Resource):
     def __lt__(self, other: SMResource) -> bool:
         if not isinstance(other, SMResource):
             return NotImplemented
-        return self.overlap(other) == self.sm_count < other.sm_count
+        return self <= other and self.sm_count < other.sm_count
 
     def __ge__(self, other: SMResource) -> bool:
-        if not isinstance(other, SMResource):
-            return NotImplemented
-        return other <= self
+        return other <= self if isinstance(other, SMResource) else NotImplemented
 
     def __gt__(self, other: SMResource) -> bool:
-        if not isinstance(other, SMResource):
-            return NotImplemented
-        return other < self
+        return other < self if isinstance(other, SMResource) else NotImplemented
 
     def sm_ids(self) -> tuple[int, ...]:
-        """The numbers (%smid) of its SMs, ascending.
-
-        The first call for a device and family maps it, as Device.map_sms does and at its cost.
+        """Returns the numbers (%smid) of its SMs, ascending. The first call for a device and
+        family maps it, as Device.map_sms does.
 
         Raises:
-            NotSupportedError: The family is "structured", which can't be mapped: ask sm_ids of a
-                stream.
+            NotSupportedError: The family is "structured", which can't be mapped; use
+                Stream.sm_ids.
         """
         try:
             return _gcx.gcx_resource_get_sm_ids(self._value)
@@ -361,21 +352,64 @@ class SMResource(Resource):
 
 
 class Split(NamedTuple):
-    """What a split gave: a resource for each group, and what is left over, which can be empty."""
+    """The result of a split: a resource for each group, and the rest, which can be empty."""
 
     groups: tuple[SMResource, ...]
     remainder: SMResource
 
 
 def sm_resource(value: bytes) -> SMResource:
-    """An SM resource of what the C API gave, which needs no check."""
+    """Returns an SM resource of bytes from the C API, unchecked."""
     resource = _new(SMResource)
     resource._value = value
     return resource
 
 
 def workqueue_resource(value: bytes) -> WorkqueueResource:
-    """The same of a workqueue resource."""
+    """Returns a workqueue resource of bytes from the C API, unchecked."""
     resource = _new(WorkqueueResource)
     resource._value = value
     return resource
+
+
+class Resources:
+    """The resources of a device, a context or a stream."""
+
+    __slots__ = ("_get", "_of")
+
+    def __init__(self, of: str, get: Callable[[int], bytes]) -> None:
+        self._of = of
+        self._get = get
+
+    @property
+    def sm(self) -> SMResource:
+        """Its SMs.
+
+        Raises:
+            NotSupportedError: A stream in another library's green context, on a driver before 13.1;
+                its sm_count is known nevertheless.
+        """
+        return sm_resource(self._get(_gcx.GCX_RESOURCE_SM))
+
+    @property
+    def workqueue(self) -> WorkqueueResource:
+        """Its workqueue configuration.
+
+        Raises:
+            NotSupportedError: The driver is older than CUDA 13.1.
+            InvalidResourceTypeError: The context was made without one.
+        """
+        return workqueue_resource(self._get(_gcx.GCX_RESOURCE_WORKQUEUE_CONFIG))
+
+    @property
+    def shared_workqueue(self) -> WorkqueueResource:
+        """A context's workqueue itself: a context made with it shares it.
+
+        Raises:
+            NotSupportedError: The driver is older than CUDA 13.1.
+            InvalidResourceTypeError: A device has none, nor has a context made without one.
+        """
+        return workqueue_resource(self._get(_gcx.GCX_RESOURCE_WORKQUEUE))
+
+    def __repr__(self) -> str:
+        return f"<gcx.Resources of {self._of}>"

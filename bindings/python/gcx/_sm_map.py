@@ -1,6 +1,6 @@
-"""A picture of a device's SMs, by who was seen on them: as text and as SVG.
+"""A map of a device's SMs and the groups that ran on them, as text and as SVG.
 
-The command `gcx verify` draws the same map in the same words; a test compares the two.
+The command `gcx verify` draws the same map; a test compares the two.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _COLUMNS = 16
-# White letters are readable on each, and colour-blind eyes tell them apart.
+# White letters are readable on each, and colour-blind readers can distinguish them.
 _COLOURS = ("#0067a5", "#b34700", "#00785a", "#9c4079", "#6b5b00", "#4b4fa8")
 _STYLE = """<style>
 svg { font-family: system-ui, sans-serif; font-size: 14px }
@@ -28,7 +28,7 @@ svg { font-family: system-ui, sans-serif; font-size: 14px }
 
 
 class MapGroup(NamedTuple):
-    """Whose SMs: its letters, the SMs' numbers, ascending, and words for the legend."""
+    """A group: its name, its SMs' numbers, ascending, and its legend."""
 
     name: str
     seen: tuple[int, ...]
@@ -36,11 +36,11 @@ class MapGroup(NamedTuple):
 
 
 class SmMap:
-    """Who was seen on which SM.
+    """Which groups were seen on which SM.
 
     Attributes:
-        owners: By the SM's number, ascending, the names of the groups seen on it.
-        cells: How many SMs are shown. A driver may number SMs beyond the device's count.
+        owners: For each SM's number, ascending, the names of the groups seen on it.
+        cells: How many SMs are shown; a driver may number SMs beyond the device's count.
     """
 
     __slots__ = ("_groups", "cells", "owners")
@@ -65,7 +65,7 @@ class SmMap:
         return tuple(number for number, names in self.owners.items() if len(names) > 1)
 
     def _unclear(self) -> list[tuple[list[str], str, str]]:
-        """Of the cells that are no single group's: names as _paint takes them, mark, words."""
+        """Returns names for _paint, mark and legend of the cells without exactly one group."""
         legends: list[tuple[list[str], str, str]] = []
         if self.unused:
             legends.append(([], ".", f"{count_of(len(self.unused), 'SM')}, seen in no partition"))
@@ -75,7 +75,7 @@ class SmMap:
         return legends
 
     def lines(self) -> list[str]:
-        """The map and its legend as text."""
+        """Returns the map and its legend as text."""
         width = max([1, *(len(group.name) for group in self._groups)])
         lines = []
         for row in range(0, self.cells, _COLUMNS):
@@ -92,7 +92,7 @@ class SmMap:
         return lines
 
     def svg(self, title: str, note: str) -> str:
-        """The map and its legend as a picture, for light and dark pages."""
+        """Returns the map and its legend as SVG, for light and dark pages."""
         margin, top, cell = 24, 74, 34
         indices = {group.name: index for index, group in enumerate(self._groups)}
         body = []
@@ -136,7 +136,7 @@ def _paint(names: list[str], indices: dict[str, int]) -> str:
     index = indices[names[0]]
     if index < len(_COLOURS):
         return f'fill="{_COLOURS[index]}"'
-    # Further ones by turning the hue by the golden angle, so that neighbours differ.
+    # Turns the hue by the golden angle, so that consecutive groups differ.
     return f'fill="hsl({index * 137 % 360},55%,36%)"'
 
 
@@ -157,7 +157,7 @@ def _svg_cell(
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """0 1 2 5 as "0-2 5"."""
+    """Formats 0 1 2 5 as "0-2 5"."""
     out: list[list[int]] = []
     for number in numbers:
         if out and out[-1][1] == number - 1:

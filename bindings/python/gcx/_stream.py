@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 from gcx import _gcx
 from gcx._checks import whole
 from gcx._errors import ContextDestroyedError
-from gcx._foreign import KernelLike, StreamLike, native_function_of, native_of
+from gcx._external import KernelLike, StreamLike, native_function_of, native_of
 from gcx._order import Ordered, Waitable
 from gcx._owned import Owned, closed
 
-# What PyTorch looks for in a stream. It takes such objects half, and ends the process in the other
-# half, so a gcx.Stream has none of them.
+# Attributes of PyTorch's streams. PyTorch crashes on objects that have only some of them, so a
+# gcx.Stream has none.
 _OF_TORCH = (
     *("cuda_stream", "device_index", "device_type", "record_event", "stream_id"),
     *("wait_event", "wait_stream"),
@@ -24,8 +24,8 @@ _INT32 = 0x7FFFFFFF
 
 
 class Claim(Owned):
-    """The handle of a lease. The lease and its streams keep it, and the streams don't keep the
-    lease, so that no cycle holds SMs until Python's collector runs."""
+    """The handle of a lease, kept by the lease and its streams. Streams don't keep the lease, so
+    that no reference cycle delays the release of its SMs."""
 
     __slots__ = ()
 
@@ -34,31 +34,23 @@ class Claim(Owned):
 
 
 class KernelFit(NamedTuple):
-    """How much of a kernel fits a stream's SMs at once.
+    """How much of a kernel fits a stream's SMs at once."""
 
-    Attributes:
-        sm_count: SMs that the stream's kernels can run on.
-        blocks_per_sm: Blocks that an SM holds at once; 0: it can't run.
-        max_blocks: The largest grid that runs all at once, and so the largest cooperative one.
-        max_clusters: Clusters that run at once, each of as many blocks as was said; 0 without.
-        max_cluster_blocks: The most blocks that a cluster of this kernel can have; 1 on a device
-            without clusters; 0: it can't run.
-    """
-
-    sm_count: int
-    blocks_per_sm: int
-    max_blocks: int
-    max_clusters: int
-    max_cluster_blocks: int
+    sm_count: int  #: SMs that the stream's kernels can run on.
+    blocks_per_sm: int  #: Blocks that fit on an SM at once; 0: the kernel can't run.
+    max_blocks: int  #: The largest grid that runs at once, and the largest cooperative one.
+    max_clusters: int  #: Clusters of cluster_blocks that run at once; 0 without clusters.
+    max_cluster_blocks: (
+        int  #: The largest cluster of this kernel; 1 without support; 0: it can't run.
+    )
 
 
 class Stream(Ordered):
-    """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream, and by a
-    gcx.Lease, whose streams follow it.
+    """A CUDA stream whose kernels run only on a partition's SMs; made by Context.stream, or by a
+    gcx.Lease, which its streams follow.
 
-    It keeps its context or lease. Any library takes it: it has `__cuda_stream__`, `native`,
-    `torch()`, `cupy()` and `numba()`. Keep it as long as work is submitted to it. Memory that
-    another library allocated in it may live longer.
+    It keeps its context or lease alive. Other libraries accept it through `__cuda_stream__`,
+    `native`, `torch()`, `cupy()` or `numba()`. Keep it as long as work is submitted to it.
 
     >>> with torch.cuda.stream(part.stream.torch()):
     ...     y = model(x)
@@ -80,33 +72,33 @@ class Stream(Ordered):
     def _raise_closed(self) -> NoReturn:
         if isinstance(self._keeps, Claim) and self._keeps.closed:
             raise ContextDestroyedError(
-                "the lease of this gcx.Stream was closed or handed over; take a stream of another"
+                "the lease of this gcx.Stream was closed or handed over; use a stream of another"
             )
         super()._raise_closed()
 
     @classmethod
     def from_native(cls, stream: StreamLike) -> Stream:
-        """A stream that someone else made, to ask for its SMs and to wait for it.
+        """Wraps another library's stream, which that library continues to own; the object is kept
+        alive.
 
         Args:
             stream: A cudaStream_t as an int; or any object with `__cuda_stream__`; or a stream of
-                PyTorch, CuPy or Numba. It stays its maker's; the object is kept alive.
+                PyTorch, CuPy or Numba.
 
         Raises:
             TypeError: It is none of these.
-            InvalidValueError: It is one of CUDA's default streams, which have no context of their
-                own.
+            InvalidValueError: It is one of CUDA's default streams, which belong to no context.
         """
         return _gcx.gcx_stream_from_native(native_of(stream), empty_stream(stream))
 
     @property
     def native(self) -> int:
-        """The CUstream, which is a cudaStream_t too, as an int. Valid until close. A lease's stream
-        has another after each change of the lease: see Lease.create_stream."""
+        """The CUstream, which is a cudaStream_t too, as an int. Valid until close. That of a
+        lease changes when the lease is resized, see Lease.create_stream."""
         return self._native(_gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol's version, 0, and the native stream."""
+        """Returns the protocol's version, 0, and the CUstream."""
         return 0, self.native
 
     @property
@@ -121,32 +113,31 @@ class Stream(Ordered):
 
     @property
     def context_id(self) -> int:
-        """The id of its context, as Context.id; 0 if the context isn't gcx's."""
+        """Context.id of its context; 0 if gcx didn't make the context."""
         return self._get_info(self._live())[3]
 
     def query(self) -> bool:
-        """Whether all its work has finished. Never waits."""
+        """Returns whether all its work has finished, without waiting."""
         return _gcx.gcx_stream_query(self._live())
 
     def wait(self, what: Waitable) -> None:
-        """Holds all later work of this stream until the event's work, or what was submitted so far
-        to the other stream, has finished. The calling thread does not wait.
+        """Makes all later work wait, on the device, for the event or for the work submitted so far
+        to the other stream.
 
         Args:
             what: A gcx.Event, Stream, Context, Partition or Lease, or a stream of another library
-                as from_native takes; of PyTorch also the default stream, for
-                `stream.wait(torch.cuda.current_stream())`.
+                as in from_native. PyTorch's default stream is accepted too.
         """
         if getattr(what, "cuda_stream", None) in _DEFAULT_STREAMS:
-            # It has no context that gcx could record an event in; PyTorch has.
+            # gcx can record no event without a context, but PyTorch can.
             theirs: Any = what
             self.torch().wait_event(theirs.record_event())
             return
         super().wait(what)
 
     def sm_ids(self) -> tuple[int, ...]:
-        """The numbers of the SMs that its kernels really run on, ascending, from the hardware: a
-        probe kernel of well under a millisecond notes them. Waits for the stream.
+        """Returns the numbers of the SMs that its kernels run on, ascending, as measured by a probe
+        kernel of well under a millisecond. Waits for the stream.
 
         Raises:
             CaptureError: The stream captures a graph.
@@ -154,8 +145,7 @@ class Stream(Ordered):
         return _gcx.gcx_stream_probe_sms(self._live())
 
     def max_cluster_size(self) -> int:
-        """The most blocks that a thread block cluster of its kernels can have, see
-        SMResource.max_cluster_size."""
+        """Returns the largest thread block cluster, see SMResource.max_cluster_size."""
         return _gcx.gcx_stream_get_max_cluster_size(self._live())
 
     def kernel_fit(
@@ -166,25 +156,25 @@ class Stream(Ordered):
         dynamic_shared_bytes: SupportsIndex = 0,
         cluster_blocks: SupportsIndex = 0,
     ) -> KernelFit:
-        """How much of a kernel fits the stream's SMs at once, when nothing else is there: for
-        kernels that size their grid by the SMs. A kernel with a barrier of its own over a grid that
-        does not fit hangs, and the device's SM count is the whole device's in a partition too.
+        """Returns how much of a kernel fits the stream's idle SMs at once, for kernels that size
+        their grid by the SMs. A kernel with a grid-wide barrier hangs if its grid does not fit, and
+        the device's SM count is too high in a partition.
 
-        A lease's stream answers for the SMs that the lease has at that call; one that captures a
-        graph for those that the graph will run on.
+        For a lease's stream it uses the lease's current SMs; during a capture, those that the graph
+        will run on.
 
         Args:
             kernel: A CUfunction or CUkernel as an int, a compiled kernel of Triton, a RawKernel of
                 CuPy, a Kernel of cuda.core.
             block_threads: Threads of a block, 1 to 1024.
             dynamic_shared_bytes: Dynamic shared memory of a block.
-            cluster_blocks: Blocks of a cluster, also of one that the kernel was compiled with; 0:
-                it is launched without clusters.
+            cluster_blocks: Blocks of a cluster, even if the kernel was compiled with it; 0: it is
+                launched without clusters.
 
         Raises:
             TypeError: It is no kernel.
             InvalidValueError: block_threads is not 1 to 1024.
-            InvalidHandleError: It is no kernel's number, as far as the driver notices.
+            InvalidHandleError: The driver knows no such kernel.
         """
         function = native_function_of(kernel)
         return KernelFit(
@@ -198,8 +188,8 @@ class Stream(Ordered):
         )
 
     def torch(self) -> Any:
-        """A torch.cuda.ExternalStream of this stream, which it keeps. It holds the native stream of
-        this moment: of a lease's stream take it anew for each step.
+        """Returns a torch.cuda.ExternalStream of this stream, which it keeps alive. It has the
+        current CUstream: call this again for each step on a lease.
 
         Raises:
             ImportError: PyTorch isn't installed.
@@ -209,21 +199,21 @@ class Stream(Ordered):
         return _keeping(torch.cuda.ExternalStream(self.native, device=self.device), self)
 
     def cupy(self) -> Any:
-        """A CuPy stream of this one; of a lease's stream as it is now, see torch.
+        """Returns a CuPy stream of this one, see torch.
 
         Raises:
             ImportError: CuPy isn't installed.
         """
         import cupy
 
-        # CuPy 14 deprecates the class that older ones have alone.
+        # CuPy 14 deprecates ExternalStream; older versions have nothing else.
         from_external = getattr(cupy.cuda.Stream, "from_external", None)
         if from_external is not None:
             return _keeping(from_external(self), self)
         return _keeping(cupy.cuda.ExternalStream(self.native, self.device), self)
 
     def numba(self) -> Any:
-        """A Numba stream of this one; of a lease's stream as it is now, see torch.
+        """Returns a Numba stream of this one, see torch.
 
         Raises:
             ImportError: Numba isn't installed.
@@ -235,7 +225,7 @@ class Stream(Ordered):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = "; PyTorch takes what torch() gives" if name in _OF_TORCH else ""
+            hint = "; pass torch() to PyTorch" if name in _OF_TORCH else ""
             raise AttributeError(f"a gcx.Stream has no attribute {name!r}{hint}")
 
     def _describe(self) -> str:
@@ -244,21 +234,21 @@ class Stream(Ordered):
 
 
 def priority_of(value: object) -> int:
-    """A stream's priority for C."""
+    """Returns a stream's priority for C."""
     if type(value) is int and -_INT32 <= value <= _INT32:
         return value
     return whole(value, "priority", -_INT32 - 1, _INT32)
 
 
 def empty_stream(keeps: object = None) -> Stream:
-    """A stream without a handle yet, which keeps the object that it stands for."""
+    """Returns a stream without a handle yet, which keeps an object alive."""
     stream = Stream.__new__(Stream)
     stream._keeps = keeps
     return stream
 
 
 def _keeping(wrapper: Any, stream: Stream) -> Any:
-    """Another library's stream, which keeps ours as long as it lives, where it can."""
+    """Makes another library's stream keep ours alive, if it accepts attributes."""
     with suppress(AttributeError):
         wrapper._gcx_stream = stream
     return wrapper

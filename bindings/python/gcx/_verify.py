@@ -1,4 +1,4 @@
-"""Proof: which SMs do streams really run on? As numbers, text and a picture."""
+"""Verification: measures which SMs streams run on, and shows them as text and as a picture."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Union
 from gcx import _gcx
 from gcx._checks import DeviceLike, items_of
 from gcx._device import Device
+from gcx._driver import version_of
 from gcx._errors import NotSupportedError
-from gcx._foreign import StreamLike, looks_like_a_stream
+from gcx._external import StreamLike, looks_like_a_stream
 from gcx._lease import Lease, count_or_rest
 from gcx._partition import Partition, split
 from gcx._publish import atoms_in
@@ -22,24 +23,16 @@ _Verifiable = Union[SplitOptions, _One, Iterable[_One]]
 
 
 class VerifiedGroup(NamedTuple):
-    """What one stream showed.
+    """The SMs that one stream ran on."""
 
-    Attributes:
-        name: The letter in the map.
-        sm_count: SMs that were promised.
-        seen: Numbers of the SMs that its kernels ran on, ascending.
-        asked: The count that verify was given for it; None if it was given none.
-        shared: Whether it is a shared lease's, whose SMs other shared leases may have too.
-    """
-
-    name: str
-    sm_count: int
-    seen: tuple[int, ...]
-    asked: int | None = None
-    shared: bool = False
+    name: str  #: The letter in the map.
+    sm_count: int  #: How many SMs it should have.
+    seen: tuple[int, ...]  #: The SMs that its kernels ran on, ascending.
+    asked: int | None = None  #: The count that verify was given for it, if any.
+    shared: bool = False  #: Whether it belongs to a shared lease.
 
     def legend(self) -> str:
-        """The group in words."""
+        """Returns the group in words."""
         text = count_of(self.sm_count, "SM")
         if self.asked is not None and self.asked != self.sm_count:
             text += f" (asked for {self.asked})"
@@ -49,23 +42,22 @@ class VerifiedGroup(NamedTuple):
 
 
 class Verification:
-    """What verify found; true if all is well. Printed it is the map of SMs, in a notebook the
-    picture.
+    """The result of verify; true if everything is as it should be. str() is a text map of the SMs;
+    notebooks show a picture.
 
     Attributes:
         device: The ordinal.
-        device_name: As the driver reports it; begins with "SIMULATED" on the simulated driver.
+        device_name: Begins with "SIMULATED" on the simulated driver.
         sm_count: SMs of the device.
         driver_version: The driver's, "13.0".
         simulated: Whether the driver is the simulated one, which proves nothing.
-        virtual_sm_numbers: Whether processes share the device by way of MPS. Each group's numbers
-            begin at 0 then: they tell how many SMs it has, not which.
+        virtual_sm_numbers: Whether MPS makes SM numbers virtual. Then each group's begin at 0, and
+            show how many SMs it has but not which.
         groups: A VerifiedGroup for each stream, in the order given.
-        overlap: Numbers of the SMs that were seen in more than one group; virtual ones show none.
-        problems: What isn't as it should be, in words; empty if all is well. If there is no room
-            for all, the last says how many more there are.
-        shared_by_all: Numbers of the SMs that all partitions of this process share because a module
-            with dynamic parallelism is loaded, see Device.shared_sms; empty if that showed nowhere.
+        overlap: The SMs that were seen in more than one group; empty if virtual.
+        problems: Descriptions of what is wrong; the last may say how many more there are.
+        shared_by_all: The SMs that all partitions share because of dynamic parallelism, see
+            Device.shared_sms.
     """
 
     __slots__ = (
@@ -81,7 +73,7 @@ class Verification:
         self.device = device
         self.device_name = Device(device).name
         self.sm_count = Device(device).sm_count
-        self.driver_version = f"{version // 1000}.{version % 1000 // 10}"
+        self.driver_version = ".".join(map(str, version_of(version)))
         self.simulated = bool(simulated)
         self.virtual_sm_numbers = bool(virtual)
         self.groups = groups
@@ -91,13 +83,13 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether each stream ran on as many SMs as promised, and no SM is in two groups, unless
-        both are shared leases'; of virtual numbers the first alone."""
+        """Whether each stream ran on as many SMs as promised, and no two groups, except shared
+        leases, have an SM in common."""
         return not self.problems
 
     @property
     def unused(self) -> tuple[int, ...]:
-        """Numbers of the SMs that no group ran on; virtual ones show none."""
+        """The SMs that no group ran on; empty if SM numbers are virtual."""
         return () if self.virtual_sm_numbers else self._map().unused
 
     def __bool__(self) -> bool:
@@ -138,10 +130,10 @@ class Verification:
         return f"<gcx.Verification of {counts} SMs: {'ok' if self.ok else 'NOT ok'}>"
 
     def svg(self) -> str:
-        """The map of SMs as SVG, for light and dark pages.
+        """Returns the map of SMs as SVG, for light and dark pages.
 
         Raises:
-            NotSupportedError: The numbers are virtual.
+            NotSupportedError: SM numbers are virtual.
         """
         if self.virtual_sm_numbers:
             raise NotSupportedError(
@@ -162,32 +154,30 @@ class Verification:
         return f"{self.svg()}<p>{escape(self._verdict())}</p>"
 
 
-def _asked(given: Counts) -> list[int | None]:
-    """The counts that a split was given; None for what the others leave."""
+def _requested_counts(given: Counts) -> list[int | None]:
     rows = requests_of(given)
     return [count_or_rest(row if isinstance(row, int) else row[0]) for row in rows]
 
 
 def _letters(index: int) -> str:
-    """A to Z, then AA, AB."""
+    """Returns A to Z, then AA, AB."""
     return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
 
 
 def verify(
     what: _Verifiable, *, device: DeviceLike = 0, family: Family | None = None
 ) -> Verification:
-    """Shows on the hardware which SMs partitions use: a kernel that fills each stream's SMs notes
-    their numbers.
+    """Measures which SMs partitions use, by a kernel that fills each stream's SMs and notes their
+    numbers.
 
     Args:
-        what: Partitions, leases, or streams as Stream.from_native takes, other libraries' among
-            them, but no bare ints; or counts as split takes them, which is split, looked at and
-            closed again.
-        device: Where counts are split.
-        family: Of the split of counts.
+        what: Partitions, leases, or stream objects as in Stream.from_native, but no bare ints; or
+            counts as for split, which are split, measured and closed again.
+        device: The device of counts.
+        family: The family of counts.
 
     Raises:
-        As split and Stream.sm_ids; TypeError, InvalidValueError (a ValueError) for a mixture, and
+        As split and Stream.sm_ids; TypeError, InvalidValueError (a ValueError) for a mixture, or
         streams of two devices.
     """
     given: Any = what
@@ -202,10 +192,10 @@ def verify(
             return _probe(streams)
         given = items
     with split(given, device=device, family=family) as parts:
-        return _probe(parts, _asked(given))
+        return _probe(parts, _requested_counts(given))
 
 
-def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> Verification:
+def _probe(items: Sequence[Any], requested: Sequence[int | None] | None = None) -> Verification:
     streams = [_stream_of(item) for item in items]
     found, seen = _gcx.gcx_verify([stream._live() for stream in streams])
     groups = tuple(
@@ -213,7 +203,7 @@ def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> V
             _letters(index),
             sm_count,
             atoms_in(sms),
-            None if asked is None else asked[index],
+            None if requested is None else requested[index],
             bool(shared),
         )
         for index, (sm_count, _, _, shared, sms) in enumerate(seen)

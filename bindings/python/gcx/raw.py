@@ -9,14 +9,14 @@ Each function has the header's documentation: help(gcx.raw.gcx_sm_split). In its
 - A struct of parameters is its fields, one argument each. A struct that is filled in is returned as
   a tuple of its fields. Both are in the header's order, without struct_size.
 - A string is a str, or None for NULL; paths may be bytes or an os.PathLike.
-- A result that is no success is a gcx.Error.
+- Results other than success raise gcx.Error.
 
 >>> whole = gcx.raw.gcx_device_get_resource(0, gcx.raw.GCX_RESOURCE_SM)
 >>> (part,), rest = gcx.raw.gcx_sm_split(whole, [16], gcx.raw.GCX_SPLIT_DEFAULT)
 >>> context = gcx.raw.gcx_context_create([part], 0, gcx.raw.Handle())
 >>> gcx.raw.gcx_context_native(context.value)
 
-gcx_log_set_callback isn't here: messages go to the logger gcx.
+gcx_log_set_callback is missing: messages go to the logger "gcx".
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ __all__ += [name for name in dir(_gcx) if name.startswith(("gcx_", "GCX_"))]
 
 
 class Handle(_Owner):
-    """Owns what a function creates."""
+    """Owns a handle that a function creates."""
 
     __slots__ = ()
 
     @property
     def value(self) -> int:
-        """The handle; 0 if it has none."""
+        """The handle; 0 if there is none."""
         return self._handle
 
     def destroy(self) -> None:
-        """Destroys what the handle names. Does nothing if it has none."""
+        """Destroys the handle's object. Does nothing if there is none."""
         self._release()

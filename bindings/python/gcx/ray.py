@@ -1,4 +1,4 @@
-"""SMs for Ray: actors, tasks and Serve replicas that each reservation a part of a GPU.
+"""SMs as a Ray resource: actors, tasks and Serve replicas that each reserve a part of a GPU.
 
     ray start --resources="$(python -m gcx.ray)" ...     # on each node with GPUs: {"gcx_sms": 132}
 
@@ -7,9 +7,9 @@
         def __init__(self):
             self.part = gcx.ray.reserve().acquire(None)
 
-Ray's number says where and when an actor starts, and nothing of which SMs. What it has is a
-gcx.Reservation, which its process takes when it starts and loses when it ends, however it ends; a
-restarted actor takes its SMs anew. docs/ray.md has the whole. Ray is imported by reserve alone.
+Ray decides where and when an actor starts; the gcx.Reservation that its process makes decides which
+SMs it has. The reservation ends with the process, so a restarted actor reserves again. See
+docs/ray.md. Only reserve imports Ray.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from gcx._checks import DeviceLike, whole
 from gcx._request import Family
 from gcx._reservation import Path
 
-__all__ = ["RESOURCE", "node_resources", "options", "reservation"]
+__all__ = ["RESOURCE", "node_resources", "options", "reserve"]
 
-#: The name of the custom resource: SMs of all GPUs of a node.
+#: The name of the custom resource: the SMs of all GPUs of a node.
 RESOURCE = "gcx_sms"
 
 _PER_UNIT = 10_000  # Ray counts in ten-thousandths.
 _NAME_BYTES = 63
 
-_lock = threading.Lock()  # Guards the two, and is never held while something is waited for.
-_of_actor: gcx.Reservation | None = None  # An actor's, so that it lasts as long as the process.
-_taker: object = None  # The call that takes the actor's reservation now.
+_lock = threading.Lock()  # Guards the next two; never locked during a wait.
+_of_actor: gcx.Reservation | None = None  # Kept here so that it lasts as long as the actor.
+_pending: object = None  # The call that makes the actor's reservation now.
 _forked = False
 
 
@@ -51,48 +51,48 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def node_resources() -> dict[str, int]:
-    """What a node has: {"gcx_sms": 264} for two GPUs of 132 SMs. For ray.init(resources=...), and
-    as JSON from `python -m gcx.ray` for `ray start --resources`.
+    """Returns what a node has: {"gcx_sms": 264} for two GPUs of 132 SMs. Pass it to
+    ray.init(resources=...); `python -m gcx.ray` prints it as JSON for `ray start --resources`.
 
-    Those of CUDA_VISIBLE_DEVICES are counted. Say less to leave SMs to programs outside Ray.
+    Counts the GPUs in CUDA_VISIBLE_DEVICES. Use a lower number to leave SMs to other programs.
 
     Raises:
         NoDeviceError, DriverNotFoundError, NotSupportedError: As opening the driver.
     """
     found = gcx.devices()
     if not found:
-        raise gcx.NoDeviceError("there is no GPU here whose SMs a node could have")
+        raise gcx.NoDeviceError("this node has no GPU; start Ray on it without gcx_sms")
     return {RESOURCE: sum(device.sm_count for device in found)}
 
 
 def options(
     sm_count: SupportsIndex, *, device_sm_count: SupportsIndex | None = None
 ) -> dict[str, Any]:
-    """What an actor or a task that wants SMs asks Ray for: @ray.remote(**options(24)), or
+    """Returns the options by which an actor or task requests SMs: @ray.remote(**options(24)), or
     ray_actor_options=options(24) of a Serve deployment.
 
     Args:
-        sm_count: How many SMs: a count that the device can give exactly, in whole atoms. Others are
-            rounded up by the reservation, and Ray's number isn't.
-        device_sm_count: How many SMs a GPU has; of several kinds the least. The share of one GPU is
-            asked for as well, as num_gpus, by which Ray chooses a GPU of the node and knows what is
-            left of each. Needed where nodes have several GPUs.
+        sm_count: How many SMs: a whole number of atoms, since the reservation rounds up and Ray's
+            count does not.
+        device_sm_count: How many SMs a GPU has; if the GPUs differ, the smallest. Adds the share of
+            one GPU as num_gpus, by which Ray chooses a GPU and counts what is left of each. Needed
+            if nodes have several GPUs.
 
     Raises:
         InvalidValueError, TypeError: A count of 0, or more than the device has.
     """
-    wanted = whole(sm_count, "sm_count", 1)
-    asked: dict[str, Any] = {"resources": {RESOURCE: wanted}}
+    requested = whole(sm_count, "sm_count", 1)
+    answer: dict[str, Any] = {"resources": {RESOURCE: requested}}
     if device_sm_count is not None:
         total = whole(device_sm_count, "device_sm_count", 1)
-        if wanted > total:
+        if requested > total:
             raise gcx.InvalidValueError(
-                f"sm_count must be at most device_sm_count, {total}, not {wanted}: a reservation has SMs "
-                "of one GPU"
+                f"sm_count must be at most device_sm_count, {total}, not {requested}: a "
+                "reservation has SMs of one GPU"
             )
-        # Downwards, or the shares of what fits a GPU exactly could be more than 1.
-        asked["num_gpus"] = math.floor(_PER_UNIT * wanted / total) / _PER_UNIT
-    return asked
+        # Rounds down, so that shares of counts that fill a GPU exactly never sum to more than 1.
+        answer["num_gpus"] = math.floor(_PER_UNIT * requested / total) / _PER_UNIT
+    return answer
 
 
 def reserve(
@@ -104,67 +104,66 @@ def reserve(
     cancel: gcx.Cancel | None = None,
     folder: Path | None = None,
 ) -> gcx.Reservation:
-    """Takes the SMs that Ray counted for this actor or task, as many as it asked for in gcx_sms.
+    """Reserves as many SMs as this actor or task requested from Ray in gcx_sms.
 
-    To be called in the actor's process, at best in __init__: the actor isn't ready before it has
-    them. An actor has one reservation, until it is closed or the process ends, whether or not anybody
-    keeps the object. A task closes its own, by `with`: Ray goes on with the process.
+    Call it in the actor's process, preferably in __init__, so that the actor is ready only once it
+    has its SMs. An actor has one reservation, until it is closed or the process ends, even if no
+    reference to it remains. A task closes its reservation by `with`, since Ray reuses the process.
 
-    In an actor that Ray starts inside gcx exec, the reservation is a part of the SMs that gcx exec has, so
-    that no SM is reserved twice.
+    Inside gcx exec the reservation is a part of the one that gcx exec has.
 
     Args:
-        name: For messages and `gcx ps`. None: the actor's name, or its class and id.
-        device: As gcx.reserve, in this process's numbers. None: the GPU that Ray gave it, or the only
-            one that there is.
-        family: As gcx.reserve; all on a GPU do best with the same.
-        timeout: Seconds to wait where the SMs that Ray counts as free are held, by an actor that is
-            about to end or by somebody outside Ray; 0: don't; None: for ever.
-        cancel: As gcx.reserve.
-        folder: As gcx.reserve. All processes of a node have to name the same.
+        name: Name in messages and `gcx ps`. None: the actor's name, or its class and id.
+        device: As in gcx.reserve, in this process's numbering. None: the GPU that Ray assigned, or
+            the only one.
+        family: As in gcx.reserve; use the same for all programs on a GPU.
+        timeout: Seconds to wait if other processes still have the SMs; 0: don't wait; None: no
+            limit.
+        cancel: As in gcx.reserve.
+        folder: As in gcx.reserve. All processes of a node must use the same.
 
     Raises:
         ImportError: Ray isn't installed.
-        NotInitializedError: This is a forked child, which has no part in the reservation.
-        RuntimeError: This is no actor and no task; it asked for no gcx_sms; it has or sees several
+        NotInitializedError: This is a forked child of an actor or task.
+        RuntimeError: This is no actor and no task; it requested no gcx_sms; it has or sees several
             GPUs and device is None.
-        AlreadyAcquiredError: Others have the SMs after the time-out; the message says who. Or the
-            actor has its reservation already, or another of its threads waits for it.
-        InvalidValueError: It asked for a part of an SM.
+        AlreadyAcquiredError: Other processes still have the SMs after the timeout; the message
+            names them. Or this actor has its reservation already, or is waiting for it.
+        InvalidValueError: It requested a fraction of an SM.
         As gcx.reserve.
     """
-    global _of_actor, _taker
+    global _of_actor, _pending
     context = _context()
-    wanted = _wanted(context)
+    requested = _requested(context)
     if device is None:
         device = _device(context)
     text = _name(context) if name is None else name
     if context.get_actor_id() is None:
-        return _take(context, wanted, text, device, family, timeout, cancel, folder)
+        return _reserve(context, requested, text, device, family, timeout, cancel, folder)
     this = object()
     try:
         with _lock:
             if _of_actor is not None and not _of_actor.closed:
                 raise gcx.AlreadyAcquiredError(
-                    f"this actor has its reservation already, {_of_actor!r}; close it first. Processes "
-                    "that the actor starts share it by gcx.join_reservation(token)"
+                    f"this actor has its reservation already, {_of_actor!r}; close it first. A "
+                    "process that the actor starts shares it by gcx.join_reservation(token)"
                 )
-            if _taker is not None:
+            if _pending is not None:
                 raise gcx.AlreadyAcquiredError(
-                    "another thread of this actor waits for the actor's reservation; call gcx.ray.reserve "
-                    "in one thread alone"
+                    "another thread of this actor is waiting for the actor's reservation; call "
+                    "gcx.ray.reserve in one thread only"
                 )
-            _taker = this
-        _of_actor = _take(context, wanted, text, device, family, timeout, cancel, folder)
+            _pending = this
+        _of_actor = _reserve(context, requested, text, device, family, timeout, cancel, folder)
         return _of_actor
     finally:
-        if _taker is this:
-            _taker = None
+        if _pending is this:
+            _pending = None
 
 
-def _take(
+def _reserve(
     context: Any,
-    wanted: int,
+    requested: int,
     name: str,
     device: DeviceLike,
     family: Family | None,
@@ -172,9 +171,10 @@ def _take(
     cancel: gcx.Cancel | None,
     folder: Path | None,
 ) -> gcx.Reservation:
+    inside_exec = bool(os.environ.get("GCX_EXEC_PLAN"))
     try:
-        held = gcx.reserve(
-            wanted,
+        reservation = gcx.reserve(
+            requested,
             name=name,
             device=device,
             family=family,
@@ -183,54 +183,52 @@ def _take(
             folder=folder,
         )
     except gcx.AlreadyAcquiredError as error:
-        if os.environ.get("GCX_EXEC_PLAN"):
-            why = (
-                f"This process runs inside gcx exec, and gcx.ray.reserve reserves {wanted} of the SMs "
-                "that gcx exec has, as many as Ray counts for this process. Other programs inside "
-                "the same gcx exec have reserved some of them, as `gcx ps` shows; wait longer by "
-                "timeout="
-            )
-        else:
-            why = (
-                f"Ray counts {wanted} {RESOURCE} of node {context.get_node_id()} as free for this "
-                "process, and the reservations say otherwise: somebody whom Ray doesn't count has them, "
-                "an actor that is ending still does, or SMs of several GPUs were counted together. "
-                "`gcx ps` lists the reservations; wait longer by timeout=, give the node less in ray "
-                "start --resources, or ask for a share of one GPU by device_sm_count="
-            )
+        why = (
+            f"This process runs inside gcx exec, and gcx.ray.reserve reserves {requested} of the "
+            "SMs that gcx exec has, as many as Ray counts for this process. Other programs inside "
+            "the same gcx exec have reserved some of them, as `gcx ps` shows; wait longer by "
+            "timeout="
+            if inside_exec
+            else f"Ray counts {requested} {RESOURCE} of node {context.get_node_id()} as free for "
+            "this process, but other processes have reserved them: a program outside Ray, an actor "
+            "that is ending, or SMs of several GPUs were counted together. `gcx ps` lists the "
+            "reservations; wait longer by timeout=, give the node less in ray start --resources, "
+            "or request a share of one GPU by device_sm_count="
+        )
         raise gcx.AlreadyAcquiredError(f"{error.message} {why}") from error
     except gcx.ResourceConfigurationError as error:
-        if not os.environ.get("GCX_EXEC_PLAN"):
+        if not inside_exec:
             raise
         raise gcx.ResourceConfigurationError(
             f"{error.message}. This process runs inside gcx exec, of whose SMs gcx.ray.reserve "
-            f"reserves as many as Ray counts, {wanted}; give gcx exec --sms and {RESOURCE} the "
+            f"reserves as many as Ray counts, {requested}; give gcx exec --sms and {RESOURCE} the "
             "same number"
         ) from error
-    if held.sm_count != wanted:
-        warnings.warn(
-            f"{name}: Ray counts {wanted} {RESOURCE}, and the device gives {held.sm_count}: an "
-            f"actor for which Ray counts the rest may wait in vain. Ask for {held.sm_count}",
-            RuntimeWarning,
-            stacklevel=3,
+    if reservation.sm_count != requested:
+        _warn(
+            f"{name}: Ray counts {requested} {RESOURCE}, but the device gives "
+            f"{reservation.sm_count}, so an actor for which Ray counts the rest may time out; "
+            f"request {reservation.sm_count}"
         )
-    if held.mps is False:
-        warnings.warn(
-            f"{name}: the GPU isn't shared by way of MPS: processes take turns on all of it, and "
-            "reservations isolate nothing. Start nvidia-cuda-mps-control -d before Ray",
-            RuntimeWarning,
-            stacklevel=3,
+    if reservation.mps is False:
+        _warn(
+            f"{name}: the GPU isn't shared by MPS, so processes take turns on all of it and "
+            "reservations isolate nothing; start nvidia-cuda-mps-control -d before Ray"
         )
-    return held
+    return reservation
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def _context() -> Any:
-    """Ray's of this process, which is to be a worker."""
-    if _forked:  # Ray must not be asked: its locks may be those of threads that aren't here.
+    """Returns Ray's context of this process, which must be a worker."""
+    if _forked:  # Ray's locks may belong to threads that this process doesn't have.
         raise gcx.NotInitializedError(
-            "this process is the child of a fork, of whom Ray knows nothing, and CUDA can't be "
-            "used where a parent did; start one by subprocess, or by multiprocessing's method "
-            '"spawn", which shares the reservation of the actor or task by gcx.join_reservation(token)'
+            "this process is a forked child, unknown to Ray, and CUDA can't be used after a fork; "
+            'start it by subprocess, or by multiprocessing\'s method "spawn", and share the '
+            "reservation of the actor or task by gcx.join_reservation(token)"
         )
     try:
         import ray
@@ -238,68 +236,67 @@ def _context() -> Any:
         raise ImportError("gcx.ray.reserve needs Ray: pip install ray") from error
     if not ray.is_initialized():
         raise RuntimeError(
-            "gcx.ray.reserve is for Ray's actors and tasks, and this process is neither; gcx.reserve "
-            "takes SMs in any process"
+            "gcx.ray.reserve works in Ray's actors and tasks, and this process is neither; "
+            "gcx.reserve works in any process"
         )
     context = ray.get_runtime_context()
     # The context of Ray's client has no worker: it is a driver too.
     if getattr(getattr(context, "worker", None), "mode", None) != ray.WORKER_MODE:
         raise RuntimeError(
-            "gcx.ray.reserve is for Ray's actors and tasks, and this process is a driver, for which "
-            "Ray counts nothing; call it in an actor's __init__, or gcx.reserve here"
+            "gcx.ray.reserve works in Ray's actors and tasks, and this process is a driver, for "
+            "which Ray counts nothing; call it in an actor's __init__, or gcx.reserve here"
         )
     return context
 
 
-def _wanted(context: Any) -> int:
-    """How many SMs Ray counts for this process."""
+def _requested(context: Any) -> int:
+    """Returns how many SMs Ray counts for this process."""
     count = float(context.get_assigned_resources().get(RESOURCE, 0))
     if count == 0:
         raise RuntimeError(
-            f"this {_kind(context)} asked Ray for no {RESOURCE}; ask by "
+            f"this {_kind(context)} requested no {RESOURCE} from Ray; request them by "
             f'@ray.remote(resources={{"{RESOURCE}": 24}}), or **gcx.ray.options(24)'
         )
     if not count.is_integer():
         raise gcx.InvalidValueError(
-            f"this {_kind(context)} asked Ray for {count:g} {RESOURCE}, and an SM is never "
-            "divided; ask for a whole number"
+            f"this {_kind(context)} requested {count:g} {RESOURCE} from Ray, and an SM can't be "
+            "divided; request a whole number"
         )
     return int(count)
 
 
 def _device(context: Any) -> int:
-    """The GPU that Ray gave this process, in the process's numbers; or the only one."""
-    given = [str(number) for number in context.get_accelerator_ids().get("GPU", ())]
+    """Returns the GPU that Ray assigned, in this process's numbering; or the only one."""
+    assigned = [str(number) for number in context.get_accelerator_ids().get("GPU", ())]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if len(given) > 1:
+    share = "request a share of one by gcx.ray.options(24, device_sm_count=132)"
+    if len(assigned) > 1:
         raise RuntimeError(
-            f"Ray gave this {_kind(context)} {len(given)} GPUs, and a reservation has SMs of one; name it "
-            "by device=, or ask for a share of one by gcx.ray.options(24, device_sm_count=132)"
+            f"Ray assigned {len(assigned)} GPUs to this {_kind(context)}, and a reservation has "
+            f"SMs of one; name it by device=, or {share}"
         )
-    if given:
-        # Ray's numbers are those of the node. It leaves the process that GPU alone, or all of them
+    if assigned:
+        # Ray numbers the GPUs of the node. It makes only the assigned one visible, or all of them
         # with RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES.
         numbers = [str(number) for number in range(len(gcx.devices()))]
         if visible is not None:
             numbers = [number.strip() for number in visible.split(",")]
-        if given[0] not in numbers:
+        if assigned[0] not in numbers:
             raise RuntimeError(
-                f"Ray gave this {_kind(context)} GPU {given[0]}, and CUDA_VISIBLE_DEVICES is "
-                f"{visible!r}, which hasn't it; name the device by device="
+                f"Ray assigned GPU {assigned[0]} to this {_kind(context)}, but "
+                f"CUDA_VISIBLE_DEVICES is {visible!r}; name the device by device="
             )
-        return numbers.index(given[0])
+        return numbers.index(assigned[0])
     if visible == "":
         raise RuntimeError(
-            f"this {_kind(context)} asked Ray for no GPU, and Ray hides them all from it; ask for "
-            "a share of one by gcx.ray.options(24, device_sm_count=132), or set "
-            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0 before ray start"
+            f"this {_kind(context)} requested no GPU from Ray, which therefore hides all of them; "
+            f"{share}, or set RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0 before ray start"
         )
     count = len(gcx.devices())
     if count > 1:
         raise RuntimeError(
-            f"this {_kind(context)} asked Ray for no GPU and sees {count}; ask for a share of one "
-            "by gcx.ray.options(24, device_sm_count=132), so that Ray chooses it, or name it by "
-            "device="
+            f"this {_kind(context)} requested no GPU from Ray and sees {count}; {share}, so that "
+            "Ray chooses it, or name it by device="
         )
     return 0
 
@@ -309,8 +306,8 @@ def _kind(context: Any) -> str:
 
 
 def _name(context: Any) -> str:
-    """The actor's name, or its class and id; a task's function. Cut to what a reservation's name can be,
-    between characters."""
+    """Returns the actor's name, its class and id, or the task's function, cut between characters
+    to the length that a reservation's name may have."""
     label = str(context.get_task_name() or _kind(context))
     actor = context.get_actor_id()
     if actor is not None:

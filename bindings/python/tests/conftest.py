@@ -1,7 +1,7 @@
-"""Tests of the installed package, on the simulated driver.
+"""Tests of the installed package on the simulated driver.
 
-A process has one driver: GCX_DRIVER chooses it, an H100 with CUDA 13.0 otherwise. run.py runs
-all of this on each driver that matters.
+A process has one driver, which GCX_DRIVER selects; an H100 with CUDA 13.0 by default. tests/run.sh
+runs them on each driver that matters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 os.environ.setdefault("GCX_DRIVER", "sim:h100@13.0")
 
 import gcx
+from fakes import FakeTorch, events_waited_for  # type: ignore[import-not-found]
 from work import Work  # type: ignore[import-not-found]
 
 PACKAGE = Path(gcx.__file__).resolve().parent
@@ -25,11 +28,12 @@ if PACKAGE.parent == Path(__file__).resolve().parent.parent:
     raise RuntimeError(f"the tests are to run from an installed wheel, not from {PACKAGE}")
 
 
-class Scripts:
-    """Runs Python code in processes of their own."""
+@pytest.fixture
+def script() -> Callable[..., str]:
+    """Runs Python code in a process, and returns what it prints. The process must end with the
+    status and print no error."""
 
-    def __call__(self, code: str, driver: str | None = None, status: int = 0) -> str:
-        """What the code prints. It must end with the status and print no error."""
+    def run(code: str, driver: str | None = None, status: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", code],
             env={**os.environ, **({"GCX_DRIVER": driver} if driver is not None else {})},
@@ -42,10 +46,7 @@ class Scripts:
         assert (done.returncode, done.stderr) == (status, ""), done.stdout + done.stderr
         return done.stdout
 
-
-@pytest.fixture
-def script() -> Scripts:
-    return Scripts()
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +62,47 @@ def sms() -> gcx.SMResource:
 
 
 @pytest.fixture
+def group(sms: gcx.SMResource) -> gcx.SMResource:
+    return sms.split([24]).groups[0]
+
+
+@pytest.fixture
+def part() -> Iterator[gcx.Partition]:
+    with gcx.split([24])[0] as part:
+        yield part
+
+
+@pytest.fixture
+def parts() -> Iterator[gcx.Partitions]:
+    with gcx.split([24, 32, None]) as parts:
+        yield parts
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as pool:
+        yield pool
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A private folder for reservations and published leases."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(tmp_path))
+    yield tmp_path
+    gcx.stop_publishing()
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorch]:
+    torch = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    yield torch
+    torch.state = threading.local()  # pytest still has the module, and streams keep contexts.
+    events_waited_for.clear()
+
+
+@pytest.fixture
 def work() -> Iterator[Work]:
     """Work for the simulated driver."""
     work = Work()
@@ -71,8 +113,8 @@ def work() -> Iterator[Work]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    """After each test every context was given back."""
+    """Checks after each test that every context was released."""
     yield
     gc.collect()
     assert gcx.cache_stats().in_use == 0
-    gc.freeze()  # nothing of gcx: what other modules keep needn't be looked through again
+    gc.freeze()  # Later collections need not look through the objects of other modules.

@@ -1,6 +1,5 @@
-"""What SGLang's and TensorRT-LLM's modules do with the functions that gcx.compat has of theirs: the
-calls, their order and what is made of the results, told from their sources. PyTorch may be the real
-one or a stand-in."""
+"""How SGLang and TensorRT-LLM use the functions that gcx.compat replaces: the calls and their
+order, from their sources. PyTorch may be real or fake."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-#: Of SGLang's pdmux_context: prefill's and decode's streams.
+#: The streams of prefill and decode in SGLang's pdmux_context.
 Pair = tuple[Any, Any]
 
 
 @contextmanager
 def sgl_kernel(spatial: Any) -> Iterator[None]:
-    """SGLang's kernel package, whose module spatial is another."""
+    """Replaces the module spatial of SGLang's kernel package."""
     names = {"sgl_kernel": types.ModuleType("sgl_kernel"), "sgl_kernel.spatial": spatial}
     before = {name: sys.modules.get(name) for name in names}
     sys.modules.update(names)
@@ -33,8 +32,8 @@ def sgl_kernel(spatial: Any) -> Iterator[None]:
 
 
 def module_of_sglang() -> Any | None:
-    """SGLang's own module, unchanged, from wherever Python finds the package: the file alone,
-    without all that the package imports. None: SGLang isn't there."""
+    """Returns SGLang's own module, loaded without the rest of the package; None if SGLang isn't
+    installed."""
     package = importlib.util.find_spec("sglang")
     if package is None or not package.submodule_search_locations:
         return None
@@ -50,22 +49,21 @@ def module_of_sglang() -> Any | None:
 
 
 def divisions_of(sms: int, groups: int) -> list[tuple[int, int]]:
-    """Prefill's and decode's SMs as SGLang chooses them on compute capability 9.0."""
+    """Returns the SMs of prefill and decode as SGLang chooses them on compute capability 9.0."""
     first = [count for count in range(8, sms, 8) if count * 2 >= sms and sms - count >= 16]
     step = max(1, len(first) // groups)
     return [(count, sms - count) for count in reversed(first[::step][:groups])]
 
 
 class Multiplexer:
-    """SGLang's multiplexing of prefill and decode: a list of pairs of streams, made once, with
-    plain pairs at its ends; to change to another pair both streams are waited for.
+    """SGLang's multiplexing of prefill and decode: a list of pairs of streams, with plain pairs at
+    its ends. Changing to another pair waits for both streams.
 
     Args:
         torch: PyTorch.
-        gpu: The device's number.
-        divisions: SMs of prefill and decode of each pair; none: SGLang's own.
-        floors: SMs that prefill and decode have alone beside the shared ones, in place of divisions
-            of them, as later versions do.
+        gpu: The device's ordinal.
+        divisions: SMs of prefill and decode of each pair; none: SGLang's choice.
+        floors: Exclusive SMs of prefill and decode, which share the others, as in later versions.
     """
 
     def __init__(
@@ -108,8 +106,7 @@ class Multiplexer:
         self.chosen = 0
 
     def capped_prefill(self, gpu: int, prefill_sm: int) -> Pair:
-        """The other overlap of later versions: prefill in a partition, decode in a plain stream;
-        the partition's other stream is let go of."""
+        """The other overlap of later versions: prefill in a partition, decode in a plain stream."""
         from sgl_kernel import spatial
 
         rest = spatial.get_sm_available(gpu) - prefill_sm
@@ -122,7 +119,7 @@ class Multiplexer:
         self.chosen = number
 
     def step(self, prefill_work: Callable[[], object], decode_work: Callable[[], object]) -> Any:
-        """One turn of the loop: decode, beside a part of prefill. The event is prefill's end."""
+        """Runs decode concurrently with a part of prefill; returns an event at prefill's end."""
         prefill, decode = self.pairs[self.chosen]
         with self.torch.cuda.stream(decode):
             decode_work()
@@ -135,8 +132,8 @@ class Multiplexer:
 
 
 class RouterBesideFc1:
-    """TensorRT-LLM's layer that runs its router's product beside the experts' first: streams for
-    each split that its tuner may choose, made with the layer."""
+    """TensorRT-LLM's layer that runs its router's product concurrently with the experts' first one,
+    with streams for each split that its tuner may choose."""
 
     def __init__(
         self, torch: Any, create: Callable[[int, int, int], Any], sms: int, first: int = 108
@@ -149,7 +146,7 @@ class RouterBesideFc1:
         for fc1_sms in range(first, sms, 8):
             try:
                 fc1, router, cleanup = create(fc1_sms, max(1, sms - fc1_sms), device)
-            except Exception as error:  # The layer goes on with the other splits.
+            except Exception as error:  # The layer uses the other splits.
                 self.refused[fc1_sms] = str(error)
                 continue
             self.pool[fc1_sms] = fc1, router
@@ -161,7 +158,7 @@ class RouterBesideFc1:
                 cleanup()
 
     def run(self, fc1_sms: int, fc1_work: Callable[[], Any], router_work: Callable[[], Any]) -> Any:
-        """Both products of one split; what they gave."""
+        """Runs both products of one split; returns their results."""
         fc1, router = self.pool[fc1_sms]
         with self.torch.cuda.stream(router):
             second = router_work()

@@ -26,7 +26,7 @@ PATIENCE = 5  # seconds after which a signal counts as lost
 
 
 class Interrupted(BaseException):
-    """What the handler raises; no Exception, so that nobody takes it for an error."""
+    """Raised by the handler; no Exception, so that no code takes it for an error."""
 
 
 fired = 0
@@ -81,8 +81,8 @@ def lease_in_cycle() -> None:
 
 
 def reservation() -> None:
-    with gcx.reserve(8, name="mine") as held:
-        held.acquire(None)
+    with gcx.reserve(8, name="mine") as reservation:
+        reservation.acquire(None)
 
 
 def split() -> None:

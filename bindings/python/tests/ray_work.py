@@ -11,24 +11,24 @@ import gcx.ray
 import ray
 
 
-def seen(held: gcx.Reservation) -> dict[str, Any]:
-    """What a reservation is, for another process; and how many SMs a kernel in it ran on."""
-    with held.acquire(None) as part:
+def seen(reservation: gcx.Reservation) -> dict[str, Any]:
+    """Describes a reservation, with the number of SMs that a kernel ran on."""
+    with reservation.acquire(None) as part:
         ran_on = len(part.stream.sm_ids())
     return {
         "pid": os.getpid(),
-        "name": held.name,
-        "atoms": held.atoms,
-        "sm_count": held.sm_count,
+        "name": reservation.name,
+        "atoms": reservation.atoms,
+        "sm_count": reservation.sm_count,
         "ran_on": ran_on,
-        "uuid": held.device_uuid,
-        "id": held.id,
+        "uuid": reservation.device_uuid,
+        "id": reservation.id,
     }
 
 
 @ray.remote(max_restarts=1)
-class Reservationer:
-    """Holds what Ray counts for it, and doesn't keep the object."""
+class Reserving:
+    """Reserves what Ray counts for it, and doesn't keep the object."""
 
     def __init__(self, timeout: float | None = 60) -> None:
         self.seen = seen(gcx.ray.reserve(timeout=timeout))
@@ -37,12 +37,12 @@ class Reservationer:
         return self.seen
 
     def misuse(self) -> list[str]:
-        """What is said when reserve is called again: here, in a thread, in a forked child."""
+        """Returns the errors of further calls: here, in a thread, in a forked child."""
         said: list[str] = []
 
         def call() -> None:
             try:
-                said.append(f"held {gcx.ray.reserve(timeout=0)}")
+                said.append(f"reserved {gcx.ray.reserve(timeout=0)}")
             except Exception as error:
                 said.append(f"{type(error).__name__}: {error}")
 
@@ -65,13 +65,13 @@ class Reservationer:
 
 @ray.remote(num_cpus=0)
 class KnowsNothing:
-    """What isn't written for gcx, and would use all of device 0."""
+    """A program that isn't written for gcx, and would use all of device 0."""
 
     def sm_count(self) -> int:
         return gcx.Device(0).sm_count
 
     def reserve(self) -> dict[str, Any] | str:
-        """Asks for a reservation all the same, and returns what it is, or the error."""
+        """Returns the description of a reservation, or the error."""
         try:
             return seen(gcx.ray.reserve(timeout=0))
         except gcx.Error as error:
@@ -79,6 +79,6 @@ class KnowsNothing:
 
 
 @ray.remote(num_cpus=0)  # type: ignore[misc]
-def held_by_a_task(timeout: float = 60) -> dict[str, Any]:
-    with gcx.ray.reserve(timeout=timeout) as held:
-        return seen(held)
+def reserve_in_a_task(timeout: float = 60) -> dict[str, Any]:
+    with gcx.ray.reserve(timeout=timeout) as reservation:
+        return seen(reservation)

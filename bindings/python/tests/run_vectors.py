@@ -12,18 +12,17 @@ from typing import Any, Union
 
 import gcx
 
-#: What the package doesn't let one ask: see "Needs" in tests/vectors/README.md. It checks numbers
-#: itself, maps a family that is asked for SM ids, lets one close twice, and has no word for SMs
-#: beyond those that a locality domain has for sure. It has no operations for `ahead` yet.
+#: What the package can't do, see "Needs" in tests/vectors/README.md: it checks numbers itself, maps
+#: a family whose SM ids are requested, allows closing twice, and lacks `supplemental` and `ahead`.
 LEFT_OUT = {"number", "unmapped", "twice", "supplemental", "ahead"}
 
 
 class Differs(Exception):
-    """A step didn't answer what the file says."""
+    """A step didn't return what the file says."""
 
 
 def ids_text(ids: Sequence[int]) -> str:
-    """Numbers of SMs, runs as FIRST-LAST."""
+    """Formats numbers of SMs, runs as FIRST-LAST."""
     runs: list[list[int]] = []
     for number in ids:
         if runs and runs[-1][1] == number - 1:
@@ -38,12 +37,12 @@ def list_text(items: Any) -> str:
 
 
 def count_of(text: str) -> int | None:
-    """A count of SMs, or the rest."""
+    """Returns a count of SMs, None for the rest."""
     return None if text == "rest" else int(text)
 
 
 def counts_of(requests: str) -> Any:
-    """What SMResource.split takes for a list of requests."""
+    """Returns the argument of SMResource.split for a list of requests."""
     if requests == "-":
         return []
     items = [item.split("/") for item in requests.split(",")]
@@ -63,7 +62,7 @@ def counts_of(requests: str) -> Any:
 
 
 class Pairs(ChainMap[gcx.Lease, Union[int, None]]):
-    """A mapping of leases that can have one twice."""
+    """A mapping of leases that can contain one twice."""
 
     def __init__(self, pairs: Iterable[dict[gcx.Lease, int | None]]) -> None:
         super().__init__(*pairs)
@@ -73,7 +72,7 @@ class Pairs(ChainMap[gcx.Lease, Union[int, None]]):
 
 
 class Vector:
-    """The objects of one vector, and an operation for each method."""
+    """The objects of one vector, with a method for each operation."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
@@ -81,7 +80,7 @@ class Vector:
         self.before: gcx.CacheStats | None = None
 
     def end(self) -> None:
-        """Gives up what is left."""
+        """Closes what is left."""
         for name in reversed(self.pushed):
             self.objects[name].pop()
         for found in reversed(self.objects.values()):
@@ -325,7 +324,7 @@ def run_step(vector: Vector, fields: list[str]) -> None:
 
 
 def run_vector(name: str, steps: list[tuple[int, list[str]]], is_first: bool) -> str:
-    """What differs, or nothing."""
+    """Returns the difference, or ""."""
     vector = Vector()
     where = f"{steps[0][0]}: {name}"
     try:
@@ -336,7 +335,7 @@ def run_vector(name: str, steps: list[tuple[int, list[str]]], is_first: bool) ->
             run_step(vector, fields)
         vector.end()
     except (Differs, gcx.Error, AttributeError, KeyError) as error:
-        # A step of the end's own would hide this one.
+        # An error of the cleanup must not replace this one.
         with suppress(Differs, gcx.Error):
             vector.end()
         return f"{where}: {error}"

@@ -1,4 +1,4 @@
-"""Partitions that are current for PyTorch, with stand-ins for it, for cuBLAS and DeepGEMM."""
+"""gcx.current with a fake PyTorch, cuBLAS and DeepGEMM."""
 
 from __future__ import annotations
 
@@ -13,54 +13,7 @@ from typing import Any
 
 import gcx
 import pytest
-
-
-class FakeStream:
-    def __init__(self, pointer: int, device: int = 0) -> None:
-        self.cuda_stream, self.device = pointer, device
-
-
-class FakeTorch(types.ModuleType):
-    """PyTorch with two devices: a current one for each thread, with a current stream on each."""
-
-    def __init__(self) -> None:
-        super().__init__("torch")
-        self.state = threading.local()
-        self.devices_set = 0  # Each time the primary context becomes the current one.
-        self.version = types.SimpleNamespace(cuda="13.0")
-        self.cuda = types.SimpleNamespace(
-            ExternalStream=FakeStream,
-            current_device=lambda: self.mine()[0],
-            set_device=self.set_device,
-            current_stream=lambda device=None: self.stream(device),
-            set_stream=self.set_stream,
-            current_blas_handle=lambda: 1000 * (1 + self.mine()[0]) + self.mine()[2],
-        )
-
-    def mine(self) -> list[Any]:
-        if not hasattr(self.state, "mine"):
-            number = threading.get_ident() % 1000
-            self.state.mine = [1, [FakeStream(0, 0), FakeStream(0, 1)], number]
-        mine: list[Any] = self.state.mine
-        return mine
-
-    def set_device(self, device: int) -> None:
-        assert device in (0, 1)
-        self.devices_set += 1
-        self.mine()[0] = device
-
-    def stream(self, device: int | None = None) -> FakeStream:
-        now, streams, _ = self.mine()
-        found: FakeStream = streams[now if device is None else device]
-        return found
-
-    def set_stream(self, stream: FakeStream) -> None:
-        self.mine()[0] = stream.device
-        self.mine()[1][stream.device] = stream
-
-    def seen(self) -> tuple[int, int, int]:
-        """The current device, and the current stream of each."""
-        return self.mine()[0], self.stream(0).cuda_stream, self.stream(1).cuda_stream
+from fakes import FakeTorch  # type: ignore[import-not-found]
 
 
 class FakeCublas:
@@ -82,7 +35,7 @@ class FakeCublas:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
-    torch = FakeTorch()
+    torch = FakeTorch(device=1)
     monkeypatch.setitem(sys.modules, "torch", torch)
     return torch
 
@@ -113,12 +66,6 @@ def deep_gemm(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace
     assert state.count == 132
 
 
-@pytest.fixture
-def parts() -> Iterator[gcx.Partitions]:
-    with gcx.split([24, 32, None]) as parts:
-        yield parts
-
-
 BEFORE = (1, 0, 0)
 
 
@@ -126,7 +73,7 @@ def inside(part: Any) -> tuple[int, int, int]:
     return 0, part.stream.native, 0
 
 
-def test_what_was_before_is_put_back(torch: FakeTorch, parts: gcx.Partitions) -> None:
+def test_former_stream_and_device_are_restored(torch: FakeTorch, parts: gcx.Partitions) -> None:
     with gcx.current(parts[0]) as stream:
         assert torch.seen() == inside(parts[0])
         assert stream.cuda_stream == parts[0].stream.native
@@ -138,7 +85,7 @@ def test_what_was_before_is_put_back(torch: FakeTorch, parts: gcx.Partitions) ->
     assert torch.seen() == BEFORE
 
 
-def test_after_an_error_too(
+def test_settings_are_restored_after_an_error(
     torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
 ) -> None:
     def fail() -> None:
@@ -152,7 +99,7 @@ def test_after_an_error_too(
     assert list(cublas.targets.values()) == [0]
 
 
-def test_a_context_that_is_current_stays(torch: FakeTorch, parts: gcx.Partitions) -> None:
+def test_pushed_context_stays_current(torch: FakeTorch, parts: gcx.Partitions) -> None:
     torch.set_device(0)
     before = torch.devices_set
     with parts[0].context.make_current():
@@ -162,10 +109,10 @@ def test_a_context_that_is_current_stays(torch: FakeTorch, parts: gcx.Partitions
     assert torch.devices_set == before
 
 
-def test_ctrl_c_while_it_is_entered(
+def test_ctrl_c_during_the_entry_restores(
     torch: FakeTorch, parts: gcx.Partitions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream is set by then, and the device not yet put back."""
+    """The stream is set by then, and the device is not restored yet."""
     left = [1]
 
     def set_device(device: int) -> None:
@@ -181,7 +128,7 @@ def test_ctrl_c_while_it_is_entered(
     assert torch.seen() == BEFORE
 
 
-def test_a_lease_as_it_is_when_entered(torch: FakeTorch, deep_gemm: Any) -> None:
+def test_lease_has_its_sms_of_the_entry(torch: FakeTorch, deep_gemm: Any) -> None:
     with gcx.acquire(16) as lease:
         for count in (16, 32):
             lease.resize(count)
@@ -214,7 +161,7 @@ def test_generators_leave_in_any_order(
         assert list(cublas.targets.values()) == [0]
 
 
-def test_threads_have_streams_and_targets_of_their_own(
+def test_threads_have_private_streams_and_targets(
     torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
 ) -> None:
     both = threading.Barrier(2)
@@ -235,7 +182,7 @@ def test_threads_have_streams_and_targets_of_their_own(
     assert len(cublas.targets) == 2
 
 
-def test_left_in_another_thread(
+def test_leaving_in_another_thread_is_refused(
     torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
 ) -> None:
     entered = gcx.current(parts[0], cublas=True, deep_gemm=True)
@@ -250,22 +197,17 @@ def test_left_in_another_thread(
         assert threads.submit(torch.seen).result(60) == inside(parts[0])
 
 
-def test_targets_that_are_not_asked_for(
-    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+def test_settings_not_requested_are_unchanged(
+    torch: FakeTorch, cublas: FakeCublas, parts: gcx.Partitions
 ) -> None:
-    with gcx.current(parts[0]):
-        assert cublas.targets == {}
-        assert deep_gemm.count == 132
-
-
-def test_nothing_is_imported(torch: FakeTorch, parts: gcx.Partitions) -> None:
     assert "deep_gemm" not in sys.modules
     with gcx.current(parts[0], deep_gemm=True):
         assert torch.seen() == inside(parts[0])
+        assert cublas.targets == {}
     assert "deep_gemm" not in sys.modules
 
 
-def test_a_cublas_that_is_not_there(
+def test_cublas_without_target_is_refused(
     torch: FakeTorch,
     cublas: FakeCublas,
     parts: gcx.Partitions,
@@ -288,7 +230,7 @@ def test_a_cublas_that_is_not_there(
     refused("too old")
 
 
-def test_what_can_not_be_current(torch: FakeTorch, parts: gcx.Partitions) -> None:
+def test_wrong_arguments_are_refused(torch: FakeTorch, parts: gcx.Partitions) -> None:
     for wrong in (None, 24, parts, parts[0].context, parts[0].resource, parts[0].stream.native):
         with pytest.raises(TypeError, match="current takes a"):
             gcx.current(wrong)  # type: ignore[arg-type]
@@ -307,7 +249,7 @@ def test_what_can_not_be_current(torch: FakeTorch, parts: gcx.Partitions) -> Non
     assert torch.seen() == BEFORE
 
 
-def test_without_torch(script: Any) -> None:
+def test_missing_torch_raises_import_error(script: Any) -> None:
     code = """
 import sys
 sys.modules["torch"] = None

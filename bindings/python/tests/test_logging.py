@@ -1,12 +1,19 @@
-"""Diagnostics as Python's logging."""
+"""Diagnostics as Python's logging, and signals at any moment of any call."""
 
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import gcx
 import pytest
+
+# Signals for each case of interrupts.py.
+COUNT = os.environ.get("GCX_TEST_INTERRUPTS", "30")
 
 
 def test_messages_reach_the_logger(sms: gcx.SMResource, caplog: pytest.LogCaptureFixture) -> None:
@@ -17,25 +24,15 @@ def test_messages_reach_the_logger(sms: gcx.SMResource, caplog: pytest.LogCaptur
     assert (record.name, record.levelno) == ("gcx", logging.DEBUG)
     assert str(caught.value).split(" [")[0] in record.getMessage()
     assert "gcx_" not in record.getMessage()
+    caplog.set_level(logging.INFO, "gcx")
+    caplog.clear()
+    with pytest.raises(gcx.ResourceConfigurationError):
+        sms.split([1000])
+    assert not caplog.records
 
 
-def test_levels_are_those_of_the_logger(
-    sms: gcx.SMResource, caplog: pytest.LogCaptureFixture
-) -> None:
-    kept = gcx.cache_stats().limit
-    try:
-        for level, expected in ((logging.INFO, True), (logging.WARNING, False)):
-            gcx.set_cache_limit(0)
-            caplog.set_level(level, "gcx")
-            caplog.clear()
-            gcx.Context(sms).close()
-            assert bool(caplog.records) == expected
-    finally:
-        gcx.set_cache_limit(kept)
-
-
-def test_a_handler_may_call_gcx(sms: gcx.SMResource) -> None:
-    """Also what fails, and in a thread: nothing is locked, and the error stays its call's own."""
+def test_handler_may_call_gcx(sms: gcx.SMResource) -> None:
+    """The error of the outer call stays its own."""
     seen: list[str] = []
 
     class Handler(logging.Handler):
@@ -57,30 +54,135 @@ def test_a_handler_may_call_gcx(sms: gcx.SMResource) -> None:
     assert ["1000" in seen[0], "2000" in seen[1], len(seen)] == [True, True, 3]
 
 
-def test_nothing_is_printed_unasked(script: Any) -> None:
-    """Neither by the library nor by logging's last resort, though a context was lost."""
+def test_nothing_is_printed_by_default(script: Any) -> None:
     code = """
-import logging, gcx
+import sys, gcx
 part, = gcx.split([8])
+print("logging" in sys.modules)
+import logging
 try: gcx.split([1000])
 except gcx.Error: pass
 part.close()
 """
-    assert script(code) == ""
-    assert script("import sys, gcx; gcx.split([8]); print('logging' in sys.modules)") == "False\n"
+    assert script(code) == "False\n"
 
 
-def test_gcx_log_prints_instead(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    import subprocess
-    import sys
-
+def test_gcx_log_prints_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCX_LOG", "info")
     code = """
 import logging, gcx
 logging.basicConfig(level=logging.DEBUG, format="logging: %(message)s")
 gcx.split([8])
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
-    printed = capfd.readouterr().err
-    assert "gcx info: " in printed
-    assert "logging: " not in printed
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "gcx info: " in done.stderr
+    assert "logging: " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wanted", "setting"),
+    [
+        (False, ""),
+        (False, "logging.getLogger('gcx.part').setLevel(1)"),
+        (False, "logging.basicConfig(level=logging.WARNING)"),
+        (False, "logging.getLogger('gcx').setLevel(logging.INFO)"),
+        (False, "logging.getLogger('gcx').setLevel(1); logging.disable(logging.CRITICAL)"),
+        (False, "logging.getLogger('gcx').setLevel(1); logging.getLogger('gcx').disabled = True"),
+        (True, "logging.getLogger('gcx').setLevel(logging.DEBUG)"),
+        (True, "logging.getLogger().setLevel(logging.NOTSET)"),
+        (True, "logging.getLogger('gcx.part'); logging.basicConfig(level=1, stream=sys.stdout)"),
+        (True, "logging.disable(logging.NOTSET); logging.getLogger('gcx').setLevel(1)"),
+        (
+            True,
+            "logging.Manager._disable = 'unknown'; logging.root.manager.__dict__.clear()\n"
+            "logging.root.manager.__init__(logging.root); logging.getLogger('gcx').setLevel(1)",
+        ),
+    ],
+)
+def test_only_wanted_messages_run_python(script: Any, wanted: bool, setting: str) -> None:
+    code = f"""
+import logging, sys, gcx
+{setting}
+logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+def refuse():
+    try:
+        gcx.acquire(1000)
+    except gcx.ResourceConfigurationError:
+        pass
+refuse()
+called = []
+def trace(frame, event, argument):
+    if event == "call":
+        called.append(frame.f_code.co_filename)
+sys.setprofile(trace)
+refuse()
+sys.setprofile(None)
+print("traced", [name for name in called if "logging" in name or "_log.py" in name])
+"""
+    printed = script(code)
+    assert ("1000 SMs" in printed) == wanted
+    assert printed.endswith("traced []\n") != wanted
+
+
+def test_signals_at_any_moment_leave_nothing_and_are_raised() -> None:
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("interrupts.py")), COUNT],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+def test_signal_in_a_log_handler_is_raised_by_the_call(script: Any) -> None:
+    script("""
+import logging, os, signal, sys, gcx
+
+class Stop(BaseException):
+    pass
+
+def stop(*_):
+    raise Stop
+
+signal.signal(signal.SIGUSR1, stop)
+swallowed = []
+sys.unraisablehook = swallowed.append
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+sms = gcx.Device(0).resources.sm
+logger = logging.getLogger("gcx")
+logger.addHandler(Handler())
+logger.setLevel(logging.DEBUG)
+in_use = gcx.cache_stats().in_use
+for call in (lambda: sms.split([1000]), lambda: gcx.Context(sms), lambda: gcx.acquire(1000)):
+    try:
+        call()
+    except Stop:
+        pass
+    else:
+        raise SystemExit("lost")
+logger.setLevel(logging.CRITICAL)
+assert (gcx.cache_stats().in_use, gcx.leases(), swallowed) == (in_use, [], [])
+""")
+
+
+def test_handle_not_released_at_collection_is_logged(script: Any) -> None:
+    """The next call logs it, since a finalizer can't raise. Here the context is current."""
+    code = """
+import logging, sys, gcx
+from gcx import _gcx
+logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
+context = gcx.Context(gcx.Device(0).resources.sm)
+_gcx.gcx_context_push(context._handle)
+del context
+print("collected")
+gcx.driver_info()
+_gcx.gcx_context_pop()
+"""
+    before, after = script(code).split("collected\n")
+    assert before == ""
+    assert after.startswith("ERROR an object was collected, and its handle is not released: ")

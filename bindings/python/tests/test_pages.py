@@ -1,7 +1,7 @@
-"""The pages for those who move over: their programs, and the names in their tables.
+"""The programs and names in the documentation of the package and of moving to it.
 
-With a stand-in for PyTorch. cuda.core is used where it is installed; it runs on the simulated
-libcuda that the package brings."""
+They run with a fake PyTorch. cuda.core is used if it is installed, on the simulated libcuda that
+the package contains."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
+import threading
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gcx
 import pytest
+from fakes import (  # type: ignore[import-not-found]
+    FakeTorch,
+    counts_of,
+    events_waited_for,
+)
 from gcx.compat import flashinfer, sglang, tensorrt_llm
 from work import Work  # type: ignore[import-not-found]
 
@@ -32,8 +38,8 @@ def text_of(page: str) -> str:
 
 
 def programs(page: str) -> dict[str, str]:
-    """The Python programs of a page by their headings. A diff stands for the program before it,
-    changed by it."""
+    """Returns the Python programs of a page by their headings. A diff gives the program before it
+    with that change."""
     found: dict[str, str] = {}
     heading, last, block = "", "", None
     for line in text_of(page).splitlines(keepends=True):
@@ -60,33 +66,30 @@ def programs(page: str) -> dict[str, str]:
 
 
 def printed(program: str) -> list[str]:
-    """What a program says that it prints, in the comments behind its prints."""
+    """Returns the output that the comments behind a program's prints state."""
     return re.findall(r"^ *print\(.*\)  +# (.+)$", program, re.MULTILINE)
 
 
 def rows(page: str) -> list[list[str]]:
-    """The cells of the tables of a page."""
+    """Returns the cells of the tables of a page."""
     lines = [line for line in text_of(page).splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def fences(path: Path) -> list[str]:
-    """The Python blocks of any page."""
+    """Returns the Python blocks of a page."""
     return re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
 
 
-ALL = [(page, heading) for page in PAGES for heading in programs(page)]
-
-
-def test_the_lines_of_the_readme(script: Any) -> None:
+def test_readme_program_runs(script: Any) -> None:
     (block,) = fences(DOCS.parent / "README.md")
     printed = script(block)
     assert "<gcx.Stream on 24 SMs of device 0" in printed
     assert "ok: each partition ran on as many SMs as promised" in printed
 
 
-def test_the_long_way(script: Any) -> None:
-    """What docs/python.md calls so; the blocks after it go on with its names."""
+def test_python_page_long_way_runs(script: Any) -> None:
+    """The section of docs/python.md on CUDA's own steps; later blocks use its names."""
     blocks = fences(DOCS / "python.md")
     start = next(i for i, block in enumerate(blocks) if block.startswith("device = "))
     deferred, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
@@ -96,8 +99,8 @@ def test_the_long_way(script: Any) -> None:
     assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
 
 
-def test_graphs_and_what_is_made_ahead(capsys: pytest.CaptureFixture[str]) -> None:
-    """The blocks of docs/python.md on them, but for PyTorch's own lines."""
+def test_python_page_graphs_and_prewarm_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The blocks of docs/python.md, without PyTorch's own lines."""
     graphs, ahead = fences(DOCS / "python.md")[4:6]
     work = Work()
     captured = work.capture()
@@ -116,23 +119,16 @@ def test_graphs_and_what_is_made_ahead(capsys: pytest.CaptureFixture[str]) -> No
     work.close()
 
 
-def test_what_the_pages_hold() -> None:
-    assert {page: len(programs(page)) for page in PAGES} == {
-        "from-cuda-core": 3,
-        "from-flashinfer": 3,
-        "from-pytorch": 6,
-        "from-sglang": 3,
-        "from-tensorrt-llm": 3,
-    }
-
-
-@pytest.mark.parametrize(("page", "heading"), ALL)
-def test_a_program_is_python(page: str, heading: str) -> None:
-    compile(programs(page)[heading], f"{page}: {heading}", "exec")
+def test_programs_of_the_pages_compile() -> None:
+    found = {page: programs(page) for page in PAGES}
+    assert [len(found[page]) for page in PAGES] == [3, 3, 6, 3, 3]
+    for page in PAGES:
+        for heading, program in found[page].items():
+            compile(program, f"{page}: {heading}", "exec")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_have_targets(page: str) -> None:
     for name, anchor in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", text_of(page)):
         target = DOCS / name if name else DOCS / f"{page}.md"
         headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
@@ -140,11 +136,50 @@ def test_links_lead_somewhere(page: str) -> None:
         assert not anchor or anchor in anchors, f"{name}#{anchor}"
 
 
+LEASES = """
+import asyncio, contextlib, sys, textwrap, types
+import gcx
+
+class Stream:
+    def __init__(self, pointer, device): self.cuda_stream = pointer
+
+torch = types.ModuleType("torch")
+torch.cuda = types.SimpleNamespace(ExternalStream=Stream, stream=contextlib.nullcontext)
+sys.modules["torch"] = torch
+queue, policy = lambda: (0, 8), lambda prompts: 64 - 4 * prompts
+step = lambda: print(decode.sm_count, prefill.sm_count)
+"""
+
+ASYNCIO = """
+async def main():
+    task = asyncio.create_task(acquire())
+    while not any(lease.waiting for lease in gcx.leases()):
+        await asyncio.sleep(0.001)
+    task.cancel()
+    await asyncio.wait([task])
+    print(task.cancelled())
+    prefill.close()
+    assert (await acquire()).sm_count == 64
+
+asyncio.run(main())
+print(len(gcx.leases()))
+"""
+
+
+def test_python_page_leases_run(script: Any) -> None:
+    """A cancelled wait of asyncio acquires no lease."""
+    section = text_of("python").partition("## Leases")[2].partition("\n## ")[0]
+    changes, waits = re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S)
+    body = textwrap.indent(f"loop = asyncio.get_running_loop()\n{waits}return lease\n", "    ")
+    code = f"{LEASES}{changes}async def acquire():\n{body}{ASYNCIO}"
+    assert script(code) == "64 68\n32 100\nTrue\n1\n"
+
+
 # Names
 
 
 def resolve(path: str) -> Any:
-    """What a dotted name of gcx or gcx.compat stands for."""
+    """Returns what a dotted name of gcx or gcx.compat refers to."""
     found: Any = gcx
     for number, part in enumerate(path.split(".")[1:], 2):
         if not hasattr(found, part) and inspect.ismodule(found):
@@ -154,13 +189,13 @@ def resolve(path: str) -> Any:
 
 
 def names(page: str) -> set[tuple[str, str]]:
-    """The names of gcx in a page's text, with the arguments behind them."""
+    """Returns the names of gcx in a page's text, with the arguments behind them."""
     text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
     return set(re.findall(r"`(gcx(?:\.\w+)+)(?:\(([^`()]*)\))?`", text))
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_name_of_gcx_exists(page: str) -> None:
+def test_names_of_gcx_exist(page: str) -> None:
     found = names(page)
     assert len(found) > 10
     for path, arguments in found:
@@ -171,14 +206,8 @@ def test_each_name_of_gcx_exists(page: str) -> None:
                 assert argument.rstrip("=") in known, f"{path}({arguments})"
 
 
-def test_gcx_split_takes_what_the_pages_give_it() -> None:
-    assert inspect.signature(gcx.split).parameters.keys() >= {"counts", "device", "workqueue"}
-    with pytest.raises(AttributeError):
-        resolve("gcx.Stream.no_such_name")
-
-
 @pytest.mark.parametrize("module", [flashinfer, sglang, tensorrt_llm])
-def test_arguments_of_the_others(module: types.ModuleType) -> None:
+def test_arguments_are_those_of_the_page(module: types.ModuleType) -> None:
     page = f"from-{module.__name__.rpartition('.')[2].replace('_', '-')}"
     listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]*)\)`", text_of(page), re.MULTILINE))
     for name in module.__all__:
@@ -188,64 +217,18 @@ def test_arguments_of_the_others(module: types.ModuleType) -> None:
 # Programs with PyTorch
 
 
-class FakeStream:
-    """A torch stream."""
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, stream_ptr: int, device: Any = None) -> None:
-        self.cuda_stream = stream_ptr
-
-    def wait_stream(self, stream: FakeStream) -> None:
-        assert isinstance(stream, FakeStream)
-
-    def wait_event(self, event: FakeEvent) -> None:
-        assert event.stream is not None
-
-
-class FakeEvent:
-    """A torch event."""
-
-    stream: FakeStream | None = None
-
-    def record(self, stream: FakeStream) -> None:
-        self.stream = stream
-
-
-class FakeTorch(types.ModuleType):
-    """PyTorch, as far as the programs use it. It notes on how many SMs each operation ran."""
+class FakeTorchThatComputes(FakeTorch):  # type: ignore[misc]
+    """It notes on how many SMs each operation ran."""
 
     bfloat16 = "bfloat16"
 
     def __init__(self) -> None:
-        super().__init__("torch")
-        self.current = FakeStream(0)
+        super().__init__()
         self.ran_on: list[int] = []
-        self.cuda = types.SimpleNamespace(
-            ExternalStream=FakeStream,
-            Event=FakeEvent,
-            current_device=lambda: 0,
-            current_stream=lambda device=None: self.current,
-            set_stream=lambda stream: setattr(self, "current", stream),
-            stream=self._stream,
-            synchronize=lambda: None,
-        )
-
-    @contextmanager
-    def _stream(self, stream: Any) -> Iterator[None]:
-        before = self.current
-        assert isinstance(stream, FakeStream)
-        self.current = stream
-        yield
-        self.current = before
 
     def note(self) -> FakeTensor:
-        with gcx.Stream.from_native(self.current.cuda_stream) as stream:
-            self.ran_on.append(stream.sm_count)
+        self.ran_on += counts_of(self.current_stream())
         return FakeTensor(self)
-
-    def device(self, name: str) -> Any:
-        return types.SimpleNamespace(type="cuda", index=int(name.partition(":")[2]))
 
     def randn(self, *sizes: int, device: Any, dtype: Any = None) -> FakeTensor:
         return FakeTensor(self)
@@ -258,7 +241,7 @@ class FakeTorch(types.ModuleType):
 
 
 class FakeTensor:
-    def __init__(self, torch: FakeTorch) -> None:
+    def __init__(self, torch: FakeTorchThatComputes) -> None:
         self._torch = torch
 
     def __matmul__(self, other: FakeTensor) -> FakeTensor:
@@ -269,10 +252,12 @@ class FakeTensor:
 
 
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
-    torch = FakeTorch()
+def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchThatComputes]:
+    torch = FakeTorchThatComputes()
     monkeypatch.setitem(sys.modules, "torch", torch)
-    return torch
+    yield torch
+    torch.state = threading.local()
+    events_waited_for.clear()
 
 
 @pytest.mark.parametrize(
@@ -291,11 +276,11 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
         ("from-cuda-core", "After: in gcx's words", []),
     ],
 )
-def test_a_program(
+def test_program_prints_what_it_says(
     page: str,
     heading: str,
     ran_on: list[int],
-    torch: FakeTorch,
+    torch: FakeTorchThatComputes,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     program = programs(page)[heading]
@@ -304,20 +289,11 @@ def test_a_program(
     assert torch.ran_on == ran_on
 
 
-def test_two_batches_by_both_counts(torch: FakeTorch) -> None:
-    """What the page says of [108, 24] with the changed import alone."""
-    streams, resources = flashinfer.split_device_green_ctx_by_sm_count(
-        torch.device("cuda:0"), [108, 24]
-    )
-    assert [resource.sm.smCount for resource in resources] == [108, 24]
-    assert len(streams) == 2
-
-
 # Programs with cuda.core
 
 
 def run_with_cuda_core(program: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program whose libcuda is the simulation, the same for cuda.core and gcx."""
+    """Runs a program with the simulated libcuda, for cuda.core and gcx."""
     pytest.importorskip("cuda.core", reason="cuda-core isn't installed")
     major, minor = gcx.driver_info().version
     environment = {
@@ -338,7 +314,7 @@ def run_with_cuda_core(program: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("heading", ["Before", "After: short, and with the rest of cuda.core"])
-def test_a_program_with_cuda_core(heading: str, version: tuple[int, int]) -> None:
+def test_program_with_cuda_core_prints_what_it_says(heading: str, version: tuple[int, int]) -> None:
     program = programs("from-cuda-core")[heading]
     done = run_with_cuda_core(program)
     if heading == "Before" and version < (12, 5):
@@ -348,7 +324,7 @@ def test_a_program_with_cuda_core(heading: str, version: tuple[int, int]) -> Non
     assert done.stdout.splitlines() == printed(program)
 
 
-def test_each_name_of_cuda_core_exists() -> None:
+def test_names_of_cuda_core_exist() -> None:
     core = pytest.importorskip("cuda.core", reason="cuda-core isn't installed")
     found = {
         name for row in rows("from-cuda-core") for name in re.findall(r"`([A-Z][\w.]+)", row[0])
@@ -360,8 +336,8 @@ def test_each_name_of_cuda_core_exists() -> None:
             what = getattr(what, part)
 
 
-def test_what_differs_from_cuda_core(version: tuple[int, int]) -> None:
-    """What the page says of cuda.core before CUDA 13.1, and of gcx on all."""
+def test_differences_from_cuda_core_are_true(version: tuple[int, int]) -> None:
+    """The page's claims on cuda.core before CUDA 13.1, and on gcx with any driver."""
     counts = "[[24, 64], 10, None]"
     done = run_with_cuda_core(f"""
 from cuda.core import Device, SMResourceOptions

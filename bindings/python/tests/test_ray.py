@@ -1,5 +1,5 @@
-"""Ray: actors and tasks that hold SMs, on a real Ray of two nodes in this machine. One node has a
-GPU, the other two; each has its folder for reservations, as machines of their own would."""
+"""gcx.ray on a real Ray of two nodes on this machine. One node has a GPU, the other two; each has
+its own folder for reservations."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ray.util.placement_group import placement_group, remove_placement_group  # 
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402
 from ray_work import (  # type: ignore[import-not-found] # noqa: E402
     KnowsNothing,
-    Reservationer,
-    held_by_a_task,
+    Reserving,
+    reserve_in_a_task,
 )
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "python" / "ray_actors.py"
-# Quick to start: nobody needs workers ahead, or what they print.
+# Starts quickly: without idle workers and without their output.
 HEAD = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
 SYSTEM: dict[str, Any] = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
-# A busy machine is no failure.
+# Long timeouts, for busy machines.
 SYSTEM |= {"worker_register_timeout_seconds": 600, "agent_register_timeout_ms": 600_000}
 SYSTEM |= {"health_check_failure_threshold": 100}
 QUICK = {"RAY_worker_niceness": "0"}
@@ -43,7 +43,7 @@ ONE_GPU = {"one_gpu": 0.001}  # A resource of that node alone.
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Where the nodes' processes agree: the one with one GPU, the one with two."""
+    """The reservation folders of the node with one GPU and of that with two."""
     made = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
     for folder in made:
         folder.chmod(0o700)
@@ -52,9 +52,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
-    """Both nodes, with what `python -m gcx.ray` says of each."""
+    """Both nodes, with the resources that `python -m gcx.ray` prints for each."""
     one, two = folders
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Tests call nobody.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     services = ray._private.services
     nodes, ask = Cluster(), services.get_node
     services.get_node = lambda *which: patiently(lambda: ask(*which))
@@ -87,15 +87,15 @@ _groups: list[Any] = []  # Its placement groups.
 
 
 def start(actor: Any, *args: Any, **named: Any) -> Any:
-    """Starts an actor, which ends with the test however that ends."""
+    """Starts an actor that ends with the test."""
     _started.append(actor.remote(*args, **named))
     return _started[-1]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_held(cluster: Any, folders: tuple[Path, Path]) -> Iterator[None]:
-    """After each test both folders are empty, and Ray has all SMs again. A failed test's actors are
-    killed too, so that the next one starts as if it had passed."""
+def _nothing_is_reserved(cluster: Any, folders: tuple[Path, Path]) -> Iterator[None]:
+    """Checks after each test that both folders are empty and Ray has all SMs. Kills the actors of a
+    failed test too."""
     yield
     while _started:
         ray.kill(_started.pop())
@@ -107,7 +107,7 @@ def _nothing_is_held(cluster: Any, folders: tuple[Path, Path]) -> Iterator[None]
 
 
 def patiently(ask: Callable[[], Any], seconds: float = 240) -> Any:
-    """What Ray knows of a node that starts; Ray itself gives up after 30 seconds."""
+    """Repeats a question about a starting node; Ray itself times out after 30 seconds."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -131,15 +131,15 @@ def node_says(env: dict[str, str]) -> dict[str, int]:
     return said
 
 
-def until(reservations: Callable[[], object], seconds: float = 300) -> None:
+def until(condition: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
-    while not reservations():
-        assert time.monotonic() < end, "waited in vain"
+    while not condition():
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
 
 
 def tell(actor: Any) -> dict[str, Any]:
-    """What an actor has, once it lives; it may be about to start again."""
+    """Returns what an actor has, once it lives; it may be restarting."""
     for _ in range(1000):
         try:
             said = ray.get(actor.tell.remote(), timeout=240)
@@ -148,11 +148,11 @@ def tell(actor: Any) -> dict[str, Any]:
         else:
             assert isinstance(said, dict)
             return said
-    raise AssertionError("the actor didn't come back")
+    raise AssertionError("the actor was not restarted")
 
 
 def until_free(folder: Path) -> None:
-    """Until nobody holds or waits, and then no file is left."""
+    """Waits until there is no reservation, and checks that no file is left."""
     until(lambda: gcx.reservations(folder) == [])
     assert list(folder.iterdir()) == []
 
@@ -162,7 +162,7 @@ def is_pending(actor: Any) -> bool:
     return not ready
 
 
-def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[Path, Path]) -> None:
+def test_actors_restarted_reserve_again(cluster: Any, folders: tuple[Path, Path]) -> None:
     bundles = [{gcx.ray.RESOURCE: sms, "CPU": 0.1, **ONE_GPU} for sms in (24, 108)]
     group = placement_group(bundles, strategy="STRICT_PACK")
     _groups.append(group)
@@ -173,60 +173,54 @@ def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[P
     ]
     odd = "decode, größer \N{ROCKET} " + "x" * 80
     decode = start(
-        Reservationer.options(
+        Reserving.options(
             **gcx.ray.options(24), name=odd, num_cpus=0.1, scheduling_strategy=to_bundle[0]
         )
     )
     prefill = start(
-        Reservationer.options(
-            **gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1]
-        )
+        Reserving.options(**gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1])
     )
     first, second = tell(decode), tell(prefill)
     assert (first["sm_count"], first["ran_on"]) == (24, 24)
     assert (second["sm_count"], second["ran_on"]) == (108, 108)
     assert sorted(first["atoms"] + second["atoms"]) == list(range(16))
     assert first["name"] == odd.encode()[:63].decode(errors="ignore")
-    assert second["name"] == f"Reservationer {prefill._actor_id.hex()[:8]}"
+    assert second["name"] == f"Reserving {prefill._actor_id.hex()[:8]}"
 
     os.kill(first["pid"], signal.SIGKILL)
-    until(
-        lambda: first["id"] not in {reservation.id for reservation in gcx.reservations(folders[0])}
-    )
+    until(lambda: first["id"] not in {it.id for it in gcx.reservations(folders[0])})
     again = tell(decode)
     assert (again["sm_count"], again["ran_on"], again["name"]) == (24, 24, first["name"])
     assert again["pid"] != first["pid"]
     assert not set(again["atoms"]) & set(second["atoms"])
 
     ray.kill(prefill, no_restart=False)
-    until(
-        lambda: second["id"] not in {reservation.id for reservation in gcx.reservations(folders[0])}
-    )
+    until(lambda: second["id"] not in {it.id for it in gcx.reservations(folders[0])})
     assert tell(prefill)["sm_count"] == 108
     assert {reservation.sm_count for reservation in gcx.reservations(folders[0])} == {24, 108}
     assert gcx.reservations(folders[1]) == []
 
 
-def test_shares_of_two_gpus(cluster: Any, folders: tuple[Path, Path]) -> None:
+def test_shares_are_of_one_gpu(cluster: Any, folders: tuple[Path, Path]) -> None:
     wanted = gcx.ray.options(88, device_sm_count=132)
-    first, second = (start(Reservationer.options(**wanted)) for _ in range(2))
+    first, second = (start(Reserving.options(**wanted)) for _ in range(2))
     had, other = tell(first), tell(second)
     assert had["uuid"] != other["uuid"]
-    # 88 SMs are left, and no GPU has them: Ray waits, and the reservation is never asked.
-    third = start(Reservationer.options(**wanted))
+    # 88 SMs are left, and no GPU has them: Ray waits, and the actor never starts to reserve.
+    third = start(Reserving.options(**wanted))
     assert is_pending(third)
     assert len(gcx.reservations(folders[1])) == 2
     ray.kill(first)
     assert tell(third)["uuid"] == had["uuid"]
 
 
-def test_somebody_outside_ray(
+def test_reservation_outside_ray_is_waited_for(
     cluster: Any, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"resources": {gcx.ray.RESOURCE: 24, **ONE_GPU}}
     one = folders[0]
     with gcx.reserve(120, name="outside", folder=one):
-        refused = start(Reservationer.options(**asked), timeout=0.1)
+        refused = start(Reserving.options(**asked), timeout=0.1)
         with pytest.raises(ray.exceptions.ActorDiedError) as caught:
             ray.get(refused.tell.remote())
         said = str(caught.value)
@@ -234,9 +228,9 @@ def test_somebody_outside_ray(
         assert '"outside" of process' in said
         assert "Ray counts 24 gcx_sms of node" in said
 
-        patient = start(Reservationer.options(**asked), timeout=None)
+        patient = start(Reserving.options(**asked), timeout=None)
         until(lambda: any(reservation.waiting for reservation in gcx.reservations(one)))
-        cancelled = start(Reservationer.options(**asked), timeout=None)
+        cancelled = start(Reserving.options(**asked), timeout=None)
         until(lambda: sum(reservation.waiting for reservation in gcx.reservations(one)) == 2)
         ray.kill(cancelled)
         until(lambda: sum(reservation.waiting for reservation in gcx.reservations(one)) == 1)
@@ -245,20 +239,19 @@ def test_somebody_outside_ray(
     again, in_thread, in_child = ray.get(patient.misuse.remote())
     for text in (again, in_thread):
         assert text.startswith("AlreadyAcquiredError: this actor has its reservation already")
-    assert in_child.startswith("NotInitializedError: this process is the child of a fork")
+    assert in_child.startswith("NotInitializedError: this process is a forked child")
 
 
-def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
-    task = held_by_a_task.options(resources={gcx.ray.RESOURCE: 108, **ONE_GPU})
+def test_tasks_reserve_in_turn(cluster: Any, folders: tuple[Path, Path]) -> None:
+    task = reserve_in_a_task.options(resources={gcx.ray.RESOURCE: 108, **ONE_GPU})
     said = ray.get([task.remote() for _ in range(3)])  # One after the other.
     assert [each["ran_on"] for each in said] == [108, 108, 108]
     assert gcx.reservations(folders[0]) == []
-    assert all("held_by_a_task" in each["name"] for each in said)
+    assert all("reserve_in_a_task" in each["name"] for each in said)
 
 
 def inside_gcx_exec(sm_count: int) -> Any:
-    """An actor for which Ray counts so many SMs, inside a gcx exec of 24, as docs/ray.md has it for
-    programs that know nothing of gcx."""
+    """Returns an actor for which Ray counts that many SMs, inside a gcx exec of 24."""
     python = f"{sys.executable} -m gcx exec --sms 24 --wait 60 --name served -- {sys.executable}"
     return start(
         KnowsNothing.options(
@@ -276,19 +269,19 @@ def test_reservation_inside_gcx_exec_is_a_part_of_its_sms(
     (outer,) = gcx.reservations(folders[0])
     assert (outer.name, outer.sm_count, outer.parent) == ("served", 24, None)
 
-    part = ray.get(actor.reservation.remote())
+    part = ray.get(actor.reserve.remote())
     assert not isinstance(part, str), part
     assert (part["sm_count"], part["ran_on"]) == (24, 24)
     assert part["atoms"] == outer.atoms
     listed = {reservation.id: reservation for reservation in gcx.reservations(folders[0])}
     assert set(listed) == {outer.id, part["id"]}
     assert listed[part["id"]].parent == outer.id
-    # For everybody outside they are the same 24.
+    # For other processes they are the same 24.
     with gcx.reserve(None, folder=folders[0]) as others:
         assert others.sm_count == 108
         assert not set(others.atoms) & set(outer.atoms)
 
-    assert ray.get(actor.reservation.remote()).startswith(
+    assert ray.get(actor.reserve.remote()).startswith(
         "AlreadyAcquiredError: this actor has its reservation"
     )
 
@@ -296,7 +289,7 @@ def test_reservation_inside_gcx_exec_is_a_part_of_its_sms(
 def test_reservation_of_more_sms_than_gcx_exec_has_is_refused(
     cluster: Any, folders: tuple[Path, Path]
 ) -> None:
-    said = ray.get(inside_gcx_exec(32).reservation.remote())
+    said = ray.get(inside_gcx_exec(32).reserve.remote())
     assert isinstance(said, str), said
     assert said.startswith("ResourceConfigurationError: ")
     assert 'the reservation "served" of device 0 has 24 SMs' in said
@@ -305,7 +298,7 @@ def test_reservation_of_more_sms_than_gcx_exec_has_is_refused(
     assert outer.sm_count == 24
 
 
-def test_the_example(cluster: Any) -> None:
+def test_example_runs(cluster: Any) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--device-sms", "132"],
         env={**os.environ, "RAY_ADDRESS": cluster.address},

@@ -1,5 +1,4 @@
-"""What gcx.ray asks for and refuses, as far as that goes without Ray: in its place stands a module
-that tells what Ray would. test_ray.py has the real one."""
+"""gcx.ray with a fake Ray; test_ray.py uses the real one."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import pytest
 
 
 class Context:
-    """What Ray tells a worker of itself."""
+    """Ray's runtime context of a worker."""
 
     def __init__(self, **given: Any) -> None:
         self.worker = types.SimpleNamespace(mode=given.get("mode", 1))
@@ -47,7 +46,7 @@ class Context:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Makes this process a worker of Ray, with what it is told."""
+    """Makes this process a worker of Ray with that context."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv("GCX_RESERVATION_DIR", str(tmp_path))
     monkeypatch.setattr(gcx.ray, "_of_actor", None)
@@ -64,8 +63,8 @@ def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def _mps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says that MPS is on, of which reservations are warned otherwise."""
-    monkeypatch.setattr(gcx.Reservation, "mps", property(lambda held: True))
+    """Reports MPS as on, which avoids a warning."""
+    monkeypatch.setattr(gcx.Reservation, "mps", property(lambda reservation: True))
 
 
 def test_gcx_imports_no_ray(script: Any) -> None:
@@ -82,7 +81,7 @@ else:
 """)
 
 
-def test_what_a_node_says(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_resources_count_all_sms(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gcx.ray.node_resources() == {"gcx_sms": 132}
     command = "import runpy, sys; sys.argv[1:] = []; runpy.run_module('gcx.ray', {}, '__main__')"
     version = ".".join(map(str, gcx.driver_info().version))
@@ -96,7 +95,7 @@ except SystemExit as ended:
         assert json.loads(said) == {"gcx_sms": sms}
 
 
-def test_options() -> None:
+def test_options_request_sms_and_a_share() -> None:
     assert gcx.ray.options(24) == {"resources": {"gcx_sms": 24}}
     asked = gcx.ray.options(24, device_sm_count=132)
     assert asked == {"resources": {"gcx_sms": 24}, "num_gpus": 0.1818}
@@ -111,9 +110,8 @@ def test_options() -> None:
 
 
 @pytest.mark.parametrize("total", [16, 108, 128, 132, 142, 148, 152])
-def test_shares_fit_as_counts_do(total: int) -> None:
-    """Shares of counts that fit a GPU are 1 at most, and what doesn't fit is more: by two SMs, the
-    smallest atom."""
+def test_shares_fit_exactly_when_counts_fit(total: int) -> None:
+    """Shares of counts that fit a GPU sum to at most 1, those of two more SMs to more than 1."""
     share = {
         count: Fraction(str(gcx.ray.options(count, device_sm_count=total)["num_gpus"]))
         for count in range(1, total + 1)
@@ -151,16 +149,16 @@ def test_second_call_does_not_wait_behind_another_thread(worker: Any) -> None:
 
 
 @pytest.mark.usefixtures("_mps")
-def test_the_actors_reservation(worker: Any) -> None:
+def test_actor_has_one_reservation_and_tasks_many(worker: Any) -> None:
     worker(name="decode")
-    held = gcx.ray.reserve()
-    assert (held.name, held.sm_count) == ("decode", 24)
+    reservation = gcx.ray.reserve()
+    assert (reservation.name, reservation.sm_count) == ("decode", 24)
     with pytest.raises(gcx.AlreadyAcquiredError, match=r"has its reservation already.*decode"):
         gcx.ray.reserve()
-    held.close()
+    reservation.close()
     again = gcx.ray.reserve(name="another")
     assert again.name == "another"
-    del held
+    del reservation
     assert len(gcx.reservations()) == 1
     again.close()
     worker(actor=None, task="step")
@@ -182,25 +180,31 @@ def test_the_actors_reservation(worker: Any) -> None:
         ({"actor": None, "task": None}, "task"),
     ],
 )
-def test_names(worker: Any, given: dict[str, Any], name: str) -> None:
+def test_name_is_that_of_the_actor_or_task(worker: Any, given: dict[str, Any], name: str) -> None:
     worker(**given)
-    with gcx.ray.reserve() as held:
-        assert held.name == name
+    with gcx.ray.reserve() as reservation:
+        assert reservation.name == name
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"resources": {}}, "this actor asked Ray for no gcx_sms; ask by"),
-        ({"resources": {}, "actor": None}, "this task asked Ray for no gcx_sms"),
-        ({"resources": {"gcx_sms": 0.5}}, "asked Ray for 0.5 gcx_sms, and an SM is never divided"),
+        ({"resources": {}}, "this actor requested no gcx_sms from Ray; request them by"),
+        ({"resources": {}, "actor": None}, "this task requested no gcx_sms from Ray"),
+        (
+            {"resources": {"gcx_sms": 0.5}},
+            "requested 0.5 gcx_sms from Ray, and an SM can't be divided",
+        ),
         ({"resources": {"gcx_sms": 133.0}}, "has 132"),
-        ({"gpus": ["0", "1"]}, "Ray gave this actor 2 GPUs, and a reservation has SMs of one"),
-        ({"gpus": ["5"]}, "Ray gave this actor GPU 5, and CUDA_VISIBLE_DEVICES is None"),
+        (
+            {"gpus": ["0", "1"]},
+            "Ray assigned 2 GPUs to this actor, and a reservation has SMs of one",
+        ),
+        ({"gpus": ["5"]}, "Ray assigned GPU 5 to this actor, but CUDA_VISIBLE_DEVICES is None"),
         ({"mode": 0}, "this process is a driver"),
     ],
 )
-def test_what_is_refused(
+def test_unfit_requests_are_refused(
     worker: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], said: str
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -210,7 +214,7 @@ def test_what_is_refused(
     assert gcx.reservations() == []
 
 
-def test_a_forked_child(script: Any) -> None:
+def test_forked_child_is_refused(script: Any) -> None:
     said = script("""
 import os, gcx.ray
 if os.fork() == 0:
@@ -221,10 +225,10 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """)
-    assert "of whom Ray knows nothing" in said
+    assert "unknown to Ray" in said
 
 
-def test_no_worker(worker: Any) -> None:
+def test_process_outside_ray_is_refused(worker: Any) -> None:
     worker()
     sys.modules["ray"].is_initialized = lambda: False  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="this process is neither"):
@@ -242,7 +246,7 @@ def test_no_worker(worker: Any) -> None:
         (["GPU-ab"], "GPU-cd,GPU-ab", 1),
     ],
 )
-def test_the_gpu_that_ray_gave(
+def test_device_is_that_assigned_by_ray(
     monkeypatch: pytest.MonkeyPatch, gpus: list[str], visible: str | None, ordinal: int
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -252,27 +256,29 @@ def test_the_gpu_that_ray_gave(
     assert gcx.ray._device(Context(gpus=gpus)) == ordinal
 
 
-def test_no_gpu_or_several(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_hidden_or_ambiguous_is_refused(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker()
     monkeypatch.setattr(gcx, "devices", lambda: [gcx.Device(0)] * 2)
-    with pytest.raises(RuntimeError, match="asked Ray for no GPU and sees 2"):
+    with pytest.raises(RuntimeError, match="requested no GPU from Ray and sees 2"):
         gcx.ray.reserve()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(RuntimeError, match="Ray hides them all"):
+    with pytest.raises(RuntimeError, match="hides all of them"):
         gcx.ray.reserve()
 
 
-def test_warnings(worker: Any) -> None:
+def test_rounding_and_missing_mps_are_warned_of(worker: Any) -> None:
     worker(resources={"gcx_sms": 10.0}, name="odd")
-    with pytest.warns(RuntimeWarning) as warned, gcx.ray.reserve() as held:
-        assert held.sm_count == 12  # the last atom of an H100
+    with pytest.warns(RuntimeWarning) as warned, gcx.ray.reserve() as reservation:
+        assert reservation.sm_count == 12  # the last atom of an H100
     rounded, without_mps = (str(warning.message) for warning in warned)
-    assert "odd: Ray counts 10 gcx_sms, and the device gives 12" in rounded
-    assert "isn't shared by way of MPS" in without_mps
+    assert "odd: Ray counts 10 gcx_sms, but the device gives 12" in rounded
+    assert "isn't shared by MPS" in without_mps
 
 
 @pytest.mark.usefixtures("_mps")
-def test_who_has_them(worker: Any) -> None:
+def test_sms_in_use_are_explained(worker: Any) -> None:
     worker(name="late")
     with gcx.reserve(120, name="early"), pytest.raises(gcx.AlreadyAcquiredError) as caught:
         gcx.ray.reserve(timeout=0.01)
@@ -280,5 +286,5 @@ def test_who_has_them(worker: Any) -> None:
     assert '"early" of process' in said
     assert "Ray counts 24 gcx_sms of node fedcba9876543210 as free" in said
     assert isinstance(caught.value.__cause__, gcx.AlreadyAcquiredError)
-    copy = pickle.loads(pickle.dumps(caught.value))  # As Ray hands it to who asks.
+    copy = pickle.loads(pickle.dumps(caught.value))  # As Ray returns it to the caller.
     assert (type(copy), str(copy)) == (gcx.AlreadyAcquiredError, said)

@@ -1,4 +1,4 @@
-"""The vectors that all languages answer alike, tests/vectors, through the package."""
+"""The vectors of tests/vectors, which all languages run, through the package."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from run_vectors import LEFT_OUT  # type: ignore[import-not-found]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-# Each file names the driver that it is of.
+# Each file names its driver.
 pytestmark = pytest.mark.skipif(
     os.environ.get("GCX_DRIVER", "").partition("@")[2] not in ("", "13.0"),
-    reason="another driver's run has it",
+    reason="the run of another driver covers it",
 )
 FILES = sorted((ROOT / "tests" / "vectors").glob("*.tsv"))
+assert FILES
 
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
-    """A process for each file, since a process opens one driver."""
+    """Runs a process for each file, since a process opens one driver."""
     environment = {name: value for name, value in os.environ.items() if name != "GCX_DRIVER"}
     return subprocess.run(
         [sys.executable, HERE / "run_vectors.py", path],
@@ -33,10 +34,6 @@ def run(path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_there_are_files() -> None:
-    assert FILES
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_vectors_agree(path: Path) -> None:
     done = run(path)
@@ -45,7 +42,7 @@ def test_vectors_agree(path: Path) -> None:
     assert int(words[1]) > 2 * int(words[-3]), "more than a third is left out"
 
 
-def test_what_differs_is_noticed() -> None:
+def test_vectors_changed_differ() -> None:
     left_out = [word for need in sorted(LEFT_OUT) for word in ("--left-out", need)]
     notice = [sys.executable, "-m", "tests.vectors.notice", *left_out]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Work for the simulated driver, by its own functions, and what it says of it."""
+"""Submits work to the simulated driver by its own functions, and reads its records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Run(ctypes.Structure):
 
 
 class Alive(ctypes.Structure):
-    """What is alive in the simulated driver: gcx_sim_counts."""
+    """Objects of the simulated driver: gcx_sim_counts."""
 
     _fields_ = [  # noqa: RUF012
         (name, ctypes.c_uint64)
@@ -56,7 +56,7 @@ def alive() -> Alive:
 
 
 class Captured:
-    """What stands for PyTorch's CUDAGraph."""
+    """A fake torch.cuda.CUDAGraph."""
 
     def __init__(self, work: Work, handle: int) -> None:
         self.work, self.handle = work, handle
@@ -69,7 +69,7 @@ class Captured:
 
 
 class Work:
-    """Work for streams of the simulated driver, and when it ends by its clock."""
+    """Work for streams of the simulated driver, timed by its clock."""
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL(gcx.driver_info().library)
@@ -89,7 +89,7 @@ class Work:
         assert getattr(self.driver, name)(*arguments) == 0, name
 
     def spin(self, stream: gcx.Stream | int, milliseconds: int) -> None:
-        """A kernel that takes so long."""
+        """Launches a kernel that takes that long."""
         nanoseconds = ctypes.c_uint64(milliseconds * 1_000_000)
         arguments = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
         native = stream if isinstance(stream, int) else stream.native
@@ -97,8 +97,8 @@ class Work:
         self.call("cuLaunchKernel", self.spinner, *shape, ctypes.c_void_p(native), arguments, None)
 
     def capture(self, *streams: gcx.Stream, cooperative: int = 0) -> Captured:
-        """A kernel of 1 ms captured in each stream, those after the first forked off, or one in a
-        stream of no partition; or a cooperative kernel of so many blocks."""
+        """Captures a kernel of 1 ms in each stream, forked off the first one, or in a stream
+        without a partition; or a cooperative kernel of that many blocks."""
         graph, event, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         natives = [stream.native for stream in streams] or [self.clock.value or 0]
         origin = ctypes.c_void_p(natives[0])
@@ -126,11 +126,11 @@ class Work:
         return Captured(self, graph.value or 0)
 
     def note(self) -> None:
-        """Notes what runs from now on."""
+        """Starts recording kernels."""
         self.driver.gcx_sim_note_runs(ctypes.c_size_t(1024))
 
     def runs(self) -> list[Run]:
-        """The kernels of capture and spin that have run since then."""
+        """Returns the recorded kernels of capture and spin."""
         self.driver.gcx_sim_get_runs.restype = ctypes.c_size_t
         count = self.driver.gcx_sim_get_runs(None, ctypes.c_size_t(0))
         found = (Run * count)()
@@ -138,7 +138,7 @@ class Work:
         return [run for run in found if run.kernel == b"gcx_spin"]
 
     def free_at(self, stream: gcx.Stream) -> float:
-        """When all that the stream was given has ended, in milliseconds. Waits for it."""
+        """Waits for the stream; returns the time at its end in milliseconds."""
         end, milliseconds = ctypes.c_void_p(), ctypes.c_float()
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuEventCreate", ctypes.byref(end), 0)

@@ -1,5 +1,5 @@
-"""What examples/python/serving.py is made of: decode beside prefill, on leases that change.
+"""The modules of examples/python/serving.py: decode and prefill on leases that are resized.
 
-costs, machine, engine, arms, policy and simulated know nothing of a GPU; model, graphs and gpu are
-PyTorch and gcx; report makes tables and plots of what was measured.
+costs, machine, engine, arms, policy and simulated need no GPU; model, graphs and gpu use PyTorch
+and gcx; report makes tables and plots.
 """

@@ -1,4 +1,4 @@
-"""The ways to serve that the policy is compared with."""
+"""The ways to serve ("arms") that the policy is compared with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AHEAD = 2  # Pieces in flight, so that the GPU finds the next one when one ends.
 
 
 class Unlearned:
-    """An arm that learns nothing of what it did."""
+    """An arm that learns nothing."""
 
     def decoded(self, took: Took) -> None:
         pass
@@ -19,7 +19,7 @@ class Unlearned:
 
 
 class Fixed(Unlearned):
-    """One layout for ever: a split, two plain streams, or the same with a priority."""
+    """A constant layout: a split, two plain streams, or two with different priorities."""
 
     def __init__(self, layout: int) -> None:
         self.layout = layout
@@ -32,7 +32,7 @@ class Fixed(Unlearned):
 
 
 class Dynamic(Unlearned):
-    """A split while there are prompts; else decode has all SMs."""
+    """A split while there are prompts; otherwise decode has all SMs."""
 
     def __init__(self, split: int, sm_count: int) -> None:
         self.split, self.sm_count = split, sm_count

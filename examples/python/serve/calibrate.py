@@ -1,4 +1,4 @@
-"""What decode and prefill take on this machine, alone and side by side: the policy's tables."""
+"""Measures the policy's tables: decode and prefill on this machine, alone and concurrently."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from serve.machine import Machine
 def calibrate(
     machine: Machine, splits: list[int], kinds: int, say: Callable[[str], None], prompts: int = 4
 ) -> Costs:
-    """Measures it: some seconds.
+    """Measures the costs, in a few seconds.
 
     Args:
-        machine: Whose pieces come in so many kinds, one after the other, layer by layer.
-        splits: Decode's SMs where both run side by side.
+        machine: The machine.
+        splits: Decode's SMs in the concurrent layouts.
         kinds: Pieces of a layer.
-        say: Is told what was found.
-        prompts: So many are prefilled for each figure.
+        say: Prints a line of results.
+        prompts: Prompts prefilled for each figure.
     """
     whole = machine.sm_count
 
@@ -43,7 +43,7 @@ def calibrate(
         return machine.now() - start
 
     every = range(machine.pieces)
-    pieces(every, 0)  # The clocks go up.
+    pieces(every, 0)  # Raises the clocks.
     alone = {layout: min(pieces(every, layout) for _ in range(2)) for layout in (0, *splits)}
     say(f"prefill alone: {_line(alone, whole)}")
     of_kind = [pieces(range(kind, machine.pieces, kinds), 0) for kind in range(kinds)]

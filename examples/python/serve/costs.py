@@ -1,26 +1,26 @@
-"""What decode and prefill take on which SMs: measured at the start, or as they were on an H200."""
+"""The costs of decode and prefill by SMs: measured at the start, or those of an H200."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Who has which SMs is a number, decode's SMs: prefill has the others. With 0 prefill has all, with
-# the device's count decode has. Besides there are three ways without partitions.
+# A layout is the number of decode's SMs; prefill has the others. 0: prefill has all; the device's
+# count: decode has all. Three layouts have no partitions.
 PLAIN, PRIORITY, ONE_STREAM = -1, -2, -3
 
 
 @dataclass
 class Costs:
-    """Milliseconds, all of them.
+    """Costs in milliseconds.
 
     Attributes:
         sm_count: SMs of the device.
-        shares: What each piece of a prompt is of its whole time; they add up to 1.
+        shares: The share of each piece in a prompt's time; they add up to 1.
         decode_alone: A decode step by decode's SMs.
-        decode_beside: The same while prefill has the others, or by PLAIN and PRIORITY.
-        prefill_alone: A prompt by decode's SMs, that is, on the others.
+        decode_beside: The same while prefill runs, also for PLAIN and PRIORITY.
+        prefill_alone: A prompt on the other SMs, by decode's SMs.
         prefill_beside: The same while decode runs step after step.
-        chunks: One chunk of a prompt by its kind, see Prefill.chunk.
+        chunks: A chunk of a prompt by its kind, see Prefill.chunk.
         prompt: Tokens of a prompt.
     """
 
@@ -35,7 +35,7 @@ class Costs:
 
     @property
     def splits(self) -> list[int]:
-        """Decode's SMs where both run side by side, the least first."""
+        """Decode's SMs in the concurrent layouts, ascending."""
         return sorted(sms for sms in self.decode_beside if 0 < sms < self.sm_count)
 
     def decode(self, layout: int, beside: bool) -> float:
@@ -47,8 +47,8 @@ class Costs:
         return table.get(layout, self.prefill_alone[0])
 
     def prefill_rate(self, split: int, promise: float) -> float:
-        """Prompts a millisecond within a promise: while a step runs prefill has the other SMs, in
-        the rest of the promised time all. Negative if a step on so few SMs breaks the promise."""
+        """Returns prompts per millisecond within a promise: during a step prefill has the other
+        SMs, and all SMs for the rest of the promised time. Negative if the step is too slow."""
         step = self.decode(split, split < self.sm_count)
         beside = step / self.prefill(split, True) if split < self.sm_count else 0.0
         if step > promise:
@@ -57,13 +57,12 @@ class Costs:
 
 
 def in_layers(layers: int, pieces: tuple[float, ...]) -> tuple[float, ...]:
-    """The shares of a prompt's pieces, of what the pieces of one layer take."""
+    """Returns the shares of a prompt's pieces from those of one layer."""
     return tuple(piece / sum(pieces) / layers for _ in range(layers) for piece in pieces)
 
 
 # One NVIDIA H200, driver 580.159.04, PyTorch 2.11: docs/measurements.md. The decode step on 24, 32
-# and 48 SMs with the cuBLAS target; 4,096 tokens over what prefill reached beside it. What the
-# pieces of a layer take of it was not measured: by their products, and attention.
+# and 48 SMs with the cuBLAS target. The shares of the pieces are estimates by their products.
 H200 = Costs(
     sm_count=132,
     shares=in_layers(32, (0.31, 0.1725, 0.1725, 0.1725, 0.1725)),

@@ -1,4 +1,4 @@
-"""The serving loop that all arms share: prompts come, decode steps and pieces of prompts end."""
+"""The serving loop of all arms: prompts arrive, decode steps and pieces of prompts end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Launch(NamedTuple):
     at: float
     layout: int
     number: int
-    last: bool  # The prompt's first token comes with it.
+    last: bool  # It produces the prompt's first token.
 
 
 class Took(NamedTuple):
-    """Work that ended, from where it could start at the earliest."""
+    """Finished work, with its earliest possible start."""
 
     launch: Launch
     start: float
@@ -31,15 +31,14 @@ class Took(NamedTuple):
 
 @dataclass
 class Record:
-    """What one arm did with one sequence of prompts. All in milliseconds.
+    """The results of one arm for one sequence of prompts, in milliseconds.
 
     Attributes:
-        ends: When each token came, and from its start.
-        tokens: From each token to the next: what a promise is about.
+        ends: When each token came, from the start.
+        tokens: From each token to the next, which a promise limits.
         steps: From each decode step's launch to its end.
         first: Each prompt's time to its first token.
-        layouts: Each change: when it was launched, some milliseconds before it came about, and to
-            what layout.
+        layouts: When each change was launched, and the new layout.
         elapsed: From the first arrival's clock to the end of the last prompt.
     """
 
@@ -55,22 +54,22 @@ class Arm(Protocol):
     """One way to serve."""
 
     def act(self, engine: Engine) -> None:
-        """Launches what it wants to, whenever something has come or ended."""
+        """Launches work; called whenever something arrived or ended."""
 
     def decoded(self, took: Took) -> None:
-        """Hears of each decode step that ended."""
+        """Called for each decode step that ended."""
 
     def prefilled(self, took: Took) -> None:
-        """Hears of each piece that ended."""
+        """Called for each piece that ended."""
 
 
 class Engine:
-    """What an arm sees and does.
+    """The state and operations of an arm.
 
     Attributes:
         decoding: The decode step in flight; there is never more than one, as a step needs the
             tokens of the one before.
-        prefilling: The pieces in flight, the first first.
+        prefilling: The pieces in flight, in order.
         last_token: When the last decode step ended.
         last_piece: When the last piece ended.
     """
@@ -84,7 +83,7 @@ class Engine:
         self.queue: deque[float] = deque()  # Prompts with pieces to launch.
         self.number = 0  # The next piece of the first of them.
         self.unanswered: deque[float] = deque()  # Prompts without their first token.
-        self.with_step = 0  # Of these, so many get it when the decode step in flight ends.
+        self.with_step = 0  # How many of them get it when the decode step in flight ends.
 
     @property
     def pieces_to_launch(self) -> bool:
@@ -92,7 +91,7 @@ class Engine:
 
     @property
     def idle(self) -> bool:
-        """Whether no prompt is there at all."""
+        """Whether there is no prompt."""
         return not self.unanswered
 
     def decode(self, layout: int) -> None:
@@ -125,7 +124,7 @@ class Engine:
         return number, last
 
     def take_in(self, arm: Arm) -> None:
-        """Notes what has ended."""
+        """Processes the work that has ended."""
         ended = self.machine.ended()
         previous_token = self.last_token
         for end in ended.pieces:
@@ -156,8 +155,8 @@ class Engine:
 
 
 def serve(machine: Machine, arm: Arm, arrivals: list[float], warm_up: float = 0.0) -> Record:
-    """Serves prompts that come at those milliseconds until each has its first token. Before that
-    prompts come one after another for a while, of which nothing is noted."""
+    """Serves prompts that arrive at those milliseconds until each has its first token, after a
+    warm-up with consecutive prompts."""
     if warm_up > 0:
         _serve(machine, arm, [0.0], warm_up)
     return _serve(machine, arm, arrivals, 0.0)
@@ -166,7 +165,7 @@ def serve(machine: Machine, arm: Arm, arrivals: list[float], warm_up: float = 0.
 def _serve(machine: Machine, arm: Arm, arrivals: list[float], at_least: float) -> Record:
     engine = Engine(machine)
     coming = deque(engine.began + at for at in arrivals)
-    arm.act(engine)  # The first token's time would hold the start.
+    arm.act(engine)  # The first token's time would include the start.
     while engine.decoding is not None and not engine.record.ends:
         machine.wait(math.inf)
         engine.take_in(arm)
@@ -191,8 +190,8 @@ def _serve(machine: Machine, arm: Arm, arrivals: list[float], at_least: float) -
 
 
 def poisson(rate: float, seconds: float, seed: int = 1) -> list[float]:
-    """Arrivals in milliseconds, the same each time: a Poisson process, given how many come, which
-    is so many a second. At least one."""
+    """Returns arrivals in milliseconds: a Poisson process conditioned on its count, the same each
+    time. At least one."""
     chance = random.Random(f"{rate} {seed}")
     count = max(1, round(rate * seconds))
     return sorted(chance.uniform(0, seconds * 1e3) for _ in range(count))

@@ -1,4 +1,4 @@
-"""The GPU as a Machine: decode and prefill on leases that change, or on plain streams."""
+"""The GPU as a Machine: decode and prefill on leases or on plain streams."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ class Gpu:
     Args:
         model: The weights.
         splits: Decode's SMs in the layouts that will be used.
-        chunks: Kinds of chunks: so many tokens, as "512", and with attention to the chunks before
-            "512-whole".
-        merge: So many pieces of a layer are launched as one.
+        chunks: Kinds of chunks: tokens, as "512", or with attention to earlier chunks, "512-whole".
+        merge: How many pieces of a layer are launched as one.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Gpu:
 
     @property
     def captures(self) -> int:
-        """How many graphs were captured, each once."""
+        """How many graphs were captured."""
         lanes = (self._decode_captures, self._urgent, self._prefill_captures)
         return sum(lane.count for lane in lanes)
 
@@ -54,13 +53,13 @@ class Gpu:
         captures, step = self._decode_captures, self._decode.step
         captures.warm_up(step, step)
         whole = captures.capture(step)
-        # The same graph runs on any SMs. On few SMs a graph of products planned for few is faster.
+        # A graph runs on any SMs, but on few SMs one planned for few is faster.
         self._steps = {self.sm_count: whole, PLAIN: whole, ONE_STREAM: whole}
         for split in self.splits:
             with sm_count_target(split):
                 captures.warm_up(step)
                 self._steps[split] = captures.capture(step)
-        # A node of a graph keeps the priority of the stream that it was captured in.
+        # A node keeps the priority of the stream of its capture.
         self._urgent.warm_up(step)
         self._steps[PRIORITY] = self._urgent.capture(step)
         for layout in (PLAIN, PRIORITY):
@@ -96,7 +95,7 @@ class Gpu:
                 graph.instantiate()
 
     def _prepare(self, layout: int) -> None:
-        """Makes contexts and executables of a layout ahead of time."""
+        """Creates the contexts and executables of a layout."""
         self.sides.arrange(layout)
         if self.sides.decode is not None:
             self._steps[layout].prepare(self.sides.decode)
@@ -148,7 +147,7 @@ class Gpu:
 
     def wait(self, until: float) -> None:
         decodes, pieces = self._events
-        # Spinning: to sleep would add the time of waking up to each token.
+        # Spins, since waking up would add to each token's time.
         while not (decodes and decodes[0].query()) and not (pieces and pieces[0].query()):
             if self.now() >= until:
                 return

@@ -1,7 +1,4 @@
-"""Graphs that are captured once: by PyTorch where there are no partitions, by gcx where there are.
-
-This is the one place that knows gcx.Graph and cuBLAS.
-"""
+"""Graphs captured once: launched by gcx on partitions, and by PyTorch elsewhere."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ import torch
 
 
 class Captures:
-    """Captures graphs of one lane, decode's or prefill's, and counts them.
+    """Captures graphs of one lane, decode or prefill, and counts them.
 
-    A lane has a stream of its own to capture in, and a memory pool of its own: cuBLAS keeps a
-    workspace for each stream, and two graphs that share one must never run at the same time.
+    Each lane has its own stream and memory pool for captures: cuBLAS has a workspace for each
+    stream, and graphs that share one must not run concurrently.
     """
 
     def __init__(self, priority: int = 0) -> None:
@@ -29,7 +26,7 @@ class Captures:
         self.count = 0
 
     def warm_up(self, *works: Callable[[], None]) -> None:
-        """Runs work as it is, so that its kernels are loaded and the workspaces made."""
+        """Runs work directly, to load its kernels and create the workspaces."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             for work in works:
@@ -52,28 +49,28 @@ class Graph:
     """A captured graph."""
 
     def __init__(self, captured: Any) -> None:
-        self._captured = captured  # Holds the memory that the graph works in.
+        self._captured = captured  # Owns the memory of the graph.
         self._moved = gcx.Graph(captured)
         self._instantiated = False
 
     def prepare(self, lease: gcx.Lease) -> None:
-        """Makes it ready for the SMs that the lease has now, so that no launch takes long."""
+        """Creates the executable for the lease's current SMs."""
         self._moved.prepare(lease)
 
     def launch(self, lease: gcx.Lease) -> gcx.Event:
-        """Launches it on the SMs that the lease has now; the event is its end."""
+        """Launches it on the lease's current SMs; returns an event at its end."""
         stream = lease.stream
         self._moved.launch(stream)
         return stream.record()
 
     def instantiate(self) -> None:
-        """Makes it ready for replay."""
+        """Prepares replay."""
         if not self._instantiated:
             self._captured.instantiate()
             self._instantiated = True
 
     def replay(self, stream: Any) -> Any:
-        """Launches it as PyTorch does, in a stream that has no partition; the event is its end."""
+        """Launches it by PyTorch in a stream without a partition; returns an event at its end."""
         with torch.cuda.stream(stream):
             self._captured.replay()
         return stream.record_event()
@@ -81,8 +78,8 @@ class Graph:
 
 @contextmanager
 def sm_count_target(count: int) -> Iterator[None]:
-    """cuBLAS plans its products for so many SMs in this block: what is captured in it keeps that
-    plan. It helps on the few SMs of decode's part, and harms on prefill's."""
+    """Sets cuBLAS's SM count target in this block; graphs captured in it keep the plan. It helps on
+    decode's few SMs and harms on those of prefill."""
     library = _cublas()
     handle = ctypes.c_void_p(torch.cuda.current_blas_handle())
     _check(library.cublasSetSmCountTarget(handle, count))
@@ -93,7 +90,7 @@ def sm_count_target(count: int) -> Iterator[None]:
 
 
 def _cublas() -> Any:
-    """The cuBLAS that PyTorch has loaded; another one would not know its handle."""
+    """Returns the cuBLAS that PyTorch has loaded."""
     for version in (13, 12):
         with suppress(OSError):
             return ctypes.CDLL(f"libcublas.so.{version}", mode=os.RTLD_NOLOAD | os.RTLD_NOW)

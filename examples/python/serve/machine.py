@@ -1,4 +1,4 @@
-"""What runs decode steps and pieces of prompts: a GPU, or its simulation."""
+"""Runs decode steps and pieces of prompts: a GPU or its simulation."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import NamedTuple, Protocol
 
 
 class Ended(NamedTuple):
-    """When which work was seen to end: milliseconds, in the order of launching."""
+    """When work was seen to end, in milliseconds and in the order of launching."""
 
     decodes: list[float]
     pieces: list[float]
 
 
 class Machine(Protocol):
-    """Two lanes, decode and prefill. Work of one lane runs in the order of its launches, and starts
-    when the SMs that it is launched on have been left by all work launched before it."""
+    """Two lanes, decode and prefill. Work of a lane runs in order, and starts once all earlier work
+    has left its SMs."""
 
     @property
     def sm_count(self) -> int: ...
 
     @property
     def pieces(self) -> int:
-        """Pieces that a prompt is prefilled in."""
+        """How many pieces a prompt has."""
 
     def chunks(self, kind: str) -> int:
-        """Chunks of that kind in a prompt."""
+        """Returns the chunks of that kind in a prompt."""
 
     def now(self) -> float:
-        """Milliseconds."""
+        """Returns the time in milliseconds."""
 
     def decode(self, layout: int) -> None:
         """Launches a decode step; layout as in costs.py."""
@@ -39,10 +39,10 @@ class Machine(Protocol):
         """Launches a chunk of a prompt's tokens in the stream that decode uses too."""
 
     def ended(self) -> Ended:
-        """What has ended since this was last asked."""
+        """Returns what has ended since the last call."""
 
     def wait(self, until: float) -> None:
-        """Returns once something has ended, at the latest then."""
+        """Waits until something has ended, or until that time."""
 
     def finish(self) -> None:
-        """Waits for all that was launched, and forgets it."""
+        """Waits for all launched work, and discards it."""

@@ -1,8 +1,7 @@
 """A transformer of Llama's shape with random weights: decode steps, prompts in pieces and chunks.
 
-PyTorch's own products and attention, buffers that stay where they are, so that every part can be
-captured as a graph. Decode's batch and the prompt have caches of their own: a server would copy or
-page one into the other, which isn't what is measured here.
+It uses PyTorch's products and attention and fixed buffers, so that every part can be captured as a
+graph. Decode's batch and the prompt have separate caches; a server would copy one into the other.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import torch.nn.functional as F
 
 @dataclass(frozen=True)
 class Shape:
-    """Llama-3-8B's, and what is served."""
+    """The shape of Llama-3-8B, and of the batch."""
 
     layers: int = 32
     hidden: int = 4096
@@ -26,7 +25,7 @@ class Shape:
     ffn: int = 14336
     vocabulary: int = 128256
     batch: int = 32  # Sequences that decode.
-    context: int = 2048  # Tokens of each, with the one of the step.
+    context: int = 2048  # Tokens of each, including that of the step.
     prompt: int = 4096
 
     @property
@@ -36,7 +35,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Layer:
-    before_attention: Any  # The norms' weights.
+    before_attention: Any  # Weights of the norms.
     before_ffn: Any
     qkv: Any
     out: Any
@@ -120,7 +119,7 @@ class Decode:
         self.tokens = torch.zeros(shape.batch, device=model.device, dtype=torch.int64)
 
     def step(self) -> None:
-        """Puts each sequence's next token in the place of its last."""
+        """Replaces each sequence's last token by the next."""
         self.tokens.copy_(self.logits().argmax(dim=1))
 
     def logits(self) -> Any:
@@ -162,7 +161,7 @@ class Prefill:
         return self.KINDS * self.model.shape.layers
 
     def piece(self, number: int) -> Callable[[], None]:
-        """The work of a piece."""
+        """Returns the work of a piece."""
         index, kind = divmod(number, self.KINDS)
         tokens = self.model.shape.prompt
 
@@ -180,8 +179,8 @@ class Prefill:
         return ffn if kind else attention
 
     def chunk(self, number: int, tokens: int, all_attention: bool = True) -> Callable[[], None]:
-        """The work of a chunk of tokens, through all layers. Without all attention the chunk's
-        tokens don't see those of chunks before: wrong, and faster."""
+        """Returns the work of a chunk of tokens in all layers. Without all_attention the chunk
+        ignores earlier chunks, which is faster and wrong."""
         chunk = slice(number * tokens, (number + 1) * tokens)
 
         def work() -> None:
@@ -217,7 +216,7 @@ def causal(query: Any, keys: Any, values: Any) -> Any:
     """Attention of the last tokens to all tokens before them and themselves."""
     if query.shape[2] == keys.shape[2]:
         return F.scaled_dot_product_attention(query, keys, values, is_causal=True, enable_gqa=True)
-    # The bias object's own kernels take no groups of heads.
+    # The kernels of the bias object don't support groups of heads.
     group = query.shape[1] // keys.shape[1]
     keys, values = (
         each[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2) for each in (keys, values)
@@ -263,7 +262,7 @@ def disagreement(device: str, dtype: Any, shape: Shape | None = None) -> float:
 
 
 def plain_logits(model: Model, tokens: Any) -> Any:
-    """Every token's logits, in float32 and with nothing clever."""
+    """Returns every token's logits, in float32 by a simple implementation."""
     shape = model.shape
     x = model.embedding[tokens].float()
     length = len(tokens)
@@ -286,7 +285,7 @@ def plain_logits(model: Model, tokens: Any) -> Any:
 
 
 def plain_rotation(x: Any) -> Any:
-    """Rotary embedding as complex numbers: heads, tokens, head."""
+    """Applies rotary embedding by complex numbers: heads, tokens, head."""
     half = x.shape[2] // 2
     frequencies = 500000.0 ** (-torch.arange(half, dtype=torch.float64, device=x.device) / half)
     turns = torch.outer(torch.arange(x.shape[1], dtype=torch.float64, device=x.device), frequencies)

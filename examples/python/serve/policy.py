@@ -1,12 +1,11 @@
-"""The policy: prefill as fast as a promised time per token allows.
+"""The policy: prefills as fast as a promised time per token allows.
 
-While prompts wait, each promised time has two parts. In the first prefill has all SMs and decode
-waits; in the second a decode step runs on few SMs and prefill has the others. How long the first
-may be follows from what the step will take; how few SMs from which split gets most prefilled within
-the promise. Without prompts decode has all SMs.
+While prompts wait, each promised time has two parts: prefill has all SMs and decode waits; then a
+decode step runs on few SMs and prefill has the others. The cost of the step limits the first part;
+the split is the one that prefills most within the promise. Without prompts decode has all SMs.
 
-That beats the smallest split that keeps the promise: from so few SMs decode can't draw the memory's
-bandwidth, so that prefill gets more by a larger split for a part of the time.
+This beats the smallest split that keeps the promise: a few SMs can't use the memory bandwidth that
+decode needs, so prefill gets more from a larger split for part of the time.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from serve.engine import Engine, Launch, Took
 
 
 class Steps:
-    """What decode steps of one layout take: the mean and the slow ones of the last few hundred."""
+    """The times of decode steps of one layout: the mean and the slowest of the last few hundred."""
 
     KEPT, LEAST = 300, 20
 
     def __init__(self, expected: float) -> None:
         self.mean = expected
-        self._margin = 0.05 * expected  # Until enough was seen.
+        self._margin = 0.05 * expected  # Used until enough steps were seen.
         self._times: deque[float] = deque()
         self._sorted: list[float] = []
 
@@ -40,7 +39,7 @@ class Steps:
 
     @property
     def slow(self) -> float:
-        """Seldom is one slower: less than 1 of 100."""
+        """A time that fewer than 1 in 100 steps exceed."""
         if len(self._sorted) < self.LEAST:
             return max([self.mean + self._margin, *self._sorted[-1:]])
         return self._sorted[-1 - len(self._sorted) // 150]
@@ -50,11 +49,11 @@ class Promise:
     """Serves within a promised time per token, in milliseconds.
 
     Args:
-        costs: What was measured before. What is seen while serving corrects it.
+        costs: Measured costs, corrected while serving.
         promise: From a token to the next, for 99 of 100.
-        guard: Kept free of it: what launching takes, and what a piece may take longer.
-        split: Decode's SMs while prompts wait; None: at each step the best.
-        slices: Whether prefill may have all SMs for a part of the promised time.
+        guard: A margin for launching and for slow pieces.
+        split: Decode's SMs while prompts wait; None: the best at each step.
+        slices: Prefill may have all SMs for part of the promised time.
 
     Raises:
         ValueError: A step alone takes longer than the promise.
@@ -81,10 +80,10 @@ class Promise:
         self.rate = costs.prefill_rate(self.split, promise - guard)
         self.steps = {sms: Steps(costs.decode(sms, True)) for sms in self.splits if sms < whole}
         self.steps[whole] = Steps(alone)
-        # How much longer pieces take than was measured, by layout.
+        # Actual over measured time of pieces, by layout.
         self.pace: dict[int, float] = {}
         self.expected_end = 0.0  # Of the decode step in flight.
-        self._waits_for: Launch | None = None  # What that step waits for, and until when it did.
+        self._waits_for: Launch | None = None  # The piece that this step waits for.
         self._waited_until = 0.0
 
     def act(self, engine: Engine) -> None:
@@ -92,7 +91,7 @@ class Promise:
             pass
 
     def _launch(self, engine: Engine) -> bool:
-        """Launches one thing, if it is time for one."""
+        """Launches a step or a piece if it is time; returns whether it did."""
         whole, now = self.costs.sm_count, engine.machine.now()
         step = engine.decoding
         if engine.idle:
@@ -109,8 +108,8 @@ class Promise:
                 return False
             end = max(self.expected_end, now)
             if step.layout < whole and len(engine.prefilling) < AHEAD:
-                # Beside the step, unless so much of the piece would run after it that it is better
-                # to wait, and have all SMs then.
+                # Concurrently with the step, unless so much of the piece would run after it that
+                # waiting for all SMs is better.
                 piece = self._piece(engine.number, step.layout)
                 if not self.slices or free + self._after(step.layout) * piece <= end:
                     engine.piece(step.layout)
@@ -124,8 +123,8 @@ class Promise:
         return True
 
     def _plan(self, engine: Engine, start: float, token: float) -> tuple[int, int]:
-        """How many pieces prefill runs on all SMs after the token, and the split of the step behind
-        them: what prefills most in the time it takes, and is in time."""
+        """Returns how many pieces prefill runs on all SMs after the token, and the split of the
+        step after them: the choice that prefills most and keeps the promise."""
         whole = self.costs.sm_count
         deadline = token + self.promise - self.guard
         choices = [
@@ -153,17 +152,17 @@ class Promise:
             pieces, number = pieces + 1, number + 1
             if number == len(shares):
                 number, prompts = 0, prompts - 1
-        # All that there is can be done before a step on all SMs.
+        # All waiting work fits before a step on all SMs.
         return (pieces, whole) if start + self.steps[whole].slow <= deadline else found
 
     def _beside(self, split: int) -> float:
-        """How much of a prompt is prefilled beside a step."""
+        """Returns how much of a prompt is prefilled during a step."""
         if split == self.costs.sm_count:
             return 0.0
         return self.steps[split].mean / self.costs.prefill(split, True)
 
     def _last_split(self, engine: Engine, free: float) -> int:
-        """The last pieces run. To wait for all SMs can be quicker than to start on few."""
+        """Returns the split for the last pieces: waiting for all SMs can be quicker than few."""
         whole, now = self.costs.sm_count, engine.machine.now()
         on_all = max(free, now) + self.steps[whole].slow
         on_few = now + self.steps[self.split].slow
@@ -172,7 +171,7 @@ class Promise:
         return whole if in_time and quicker else self.split
 
     def _after(self, split: int) -> float:
-        """Of a piece beside a step on that split: it pays if so much of it runs before the end."""
+        """Returns the part of a piece that must run during the step for the piece to pay off."""
         costs = self.costs
         if split == costs.sm_count:
             return math.inf
@@ -192,7 +191,7 @@ class Promise:
         return True
 
     def _prefill_end(self, engine: Engine) -> float:
-        """When the pieces in flight will have ended."""
+        """Returns when the pieces in flight will end."""
         at = engine.last_piece
         for one in engine.prefilling:
             start = max(at, one.at)

@@ -1,4 +1,4 @@
-"""What was measured: percentiles, tables, a file, plots."""
+"""The results: percentiles, tables and plots."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def in_short(record: Record) -> str:
 
 
 def table(cells: list[Cell]) -> None:
-    """For each rate its arms; TTFT is given beside that of chunked prefill."""
+    """Prints the arms of each rate, with the first token relative to chunked prefill."""
     for rate in sorted({cell["rate"] for cell in cells}):
         mine = [cell for cell in cells if cell["rate"] == rate]
         against = [percentile(cell["first"], 0.5) for cell in mine if cell["arm"] == "chunked-512"]
@@ -79,7 +79,7 @@ def kept(cell: Cell) -> str:
 
 
 def plot(results: Results, folder: Path) -> None:
-    """latency.svg, split.svg and frontier.svg, as far as there is something to show."""
+    """Writes latency.svg, split.svg and frontier.svg, if the results have data for them."""
     try:
         import matplotlib
     except ImportError as error:
@@ -109,7 +109,7 @@ def _rates(cells: list[Cell]) -> list[float]:
 
 
 def _plain_numbers(axis: Any) -> None:
-    """1, 1.5, 2, 3, 5, 7, 10 along a logarithmic axis."""
+    """Labels a logarithmic axis with 1, 1.5, 2, 3, 5, 7, 10."""
     from matplotlib import ticker
 
     axis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
@@ -118,7 +118,7 @@ def _plain_numbers(axis: Any) -> None:
 
 
 def _latency(pyplot: Any, results: Results, where: str) -> Any:
-    """The distributions: from token to token above, to the first token below."""
+    """Draws the distributions: token to token above, first token below."""
     rates = _rates(results["cells"])
     figure, axes = pyplot.subplots(
         2, len(rates), figsize=(4 * len(rates), 7), layout="constrained", squeeze=False
@@ -131,7 +131,7 @@ def _latency(pyplot: Any, results: Results, where: str) -> Any:
                 continue
             for row, times in enumerate((cell["tokens"], cell["first"])):
                 ordered, count = sorted(times), len(times)
-                # Some 300 points, and the slowest: enough for the eye, and a small file.
+                # About 300 points and the slowest 20, for a small file.
                 chosen = sorted({*range(0, count, count // 300 + 1), *range(count - 20, count)})
                 chosen = [number for number in chosen if number >= 0]
                 axes[row][column].step(
@@ -155,7 +155,7 @@ def _latency(pyplot: Any, results: Results, where: str) -> Any:
 
 
 def _split(pyplot: Any, results: Results, where: str) -> Any:
-    """Decode's SMs over half a second, 0 while prefill has all, and how many prompts there were."""
+    """Draws decode's SMs and the number of prompts over half a second."""
     cells = [cell for cell in results["cells"] if cell["promise"]]
     if not cells:
         return None
@@ -189,7 +189,7 @@ def _split(pyplot: Any, results: Results, where: str) -> Any:
 
 
 def _frontier(pyplot: Any, results: Results, where: str) -> Any:
-    """What each arm reaches: a token's time against the first token's. Below and left is better."""
+    """Draws each arm's token time against its first token's. Lower left is better."""
     rates = _rates(results["cells"])
     figure, axes = pyplot.subplots(
         1, len(rates), figsize=(4.5 * len(rates), 4.5), layout="constrained", squeeze=False

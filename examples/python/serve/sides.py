@@ -1,4 +1,4 @@
-"""Who has which SMs: the leases of decode and prefill."""
+"""The leases of decode and prefill."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import gcx
 
 
 class Sides:
-    """The leases of decode and prefill: between them they have all SMs.
+    """The leases of decode and prefill, which together have all SMs.
 
-    Who has none has no lease: it was handed over, with its last work, to the other, whose next work
-    waits for that on the device. Streams follow the leases, so what is launched is launched in
-    `lease.stream` as it is then.
+    A side without SMs has no lease: it was handed over to the other one, whose next work waits for
+    its last work on the device. Launch work in `lease.stream`, which follows the lease.
     """
 
     def __init__(self, sm_count: int) -> None:
-        self.sm_count = self.layout = sm_count  # The layout is decode's SMs.
+        self.sm_count = self.layout = sm_count  # Decode's SMs.
         self.decode: gcx.Lease | None = gcx.acquire(None, name="decode")
         self.prefill: gcx.Lease | None = None
         self.changes = 0
 
     def arrange(self, decode_sms: int) -> None:
-        """Gives decode so many SMs, and prefill the others. No host thread waits."""
+        """Gives decode that many SMs, and prefill the others. No host thread waits."""
         if decode_sms == self.layout:
             return
         decode, prefill = self.decode, self.prefill

@@ -1,7 +1,4 @@
-"""A machine of cost tables: no GPU, the time jumps from event to event.
-
-Work is a share of a whole that runs at the pace of the table: alone, or beside the other lane's.
-"""
+"""A machine that simulates by cost tables, from event to event, without a GPU."""
 
 from __future__ import annotations
 
@@ -20,20 +17,20 @@ class Work:
 
     order: int
     layout: int
-    size: float  # 1 is a decode step, or a prompt; of a chunk milliseconds.
+    size: float  # Relative to a decode step or a prompt; milliseconds of a chunk.
     is_decode: bool
     timed: bool = False  # Its size is milliseconds.
-    ready: float = 0.0  # Launching takes so long.
+    ready: float = 0.0  # When its launch is complete.
     running: bool = False
 
 
 class Simulated:
-    """A Machine. Noise makes a step or piece take longer or shorter, in shares of its time."""
+    """A Machine. Noise is the relative deviation of the times."""
 
-    SEEN = 0.015  # Milliseconds from an end to the host that has seen it.
-    LAUNCH = 0.010  # Of the host's time.
-    START = 0.006  # Between a launch and its start on an idle lane, or after what it waits for.
-    NEXT = 0.0015  # Between two that are queued behind each other.
+    SEEN = 0.015  # Milliseconds until the host sees an end.
+    LAUNCH = 0.010  # Host time of a launch.
+    START = 0.006  # From a launch to its start on an idle lane.
+    NEXT = 0.0015  # Between consecutive queued work.
 
     def __init__(self, costs: Costs, noise: float = 0.015, seed: int = 1) -> None:
         self.costs, self.noise, self.chance = costs, noise, random.Random(seed)
@@ -97,7 +94,7 @@ class Simulated:
         self.seen.clear()
 
     def _run(self, until: float, stop_at_end: bool = False) -> bool:
-        """Lets the time go on; whether it did so until something ended."""
+        """Advances the clock; returns whether it stopped because something ended."""
         while self.clock < until:
             running = self._start()
             nexts = [until]
@@ -125,7 +122,7 @@ class Simulated:
         return False
 
     def _start(self) -> list[Work]:
-        """What runs now: the first of each lane, but for what waits for SMs."""
+        """Returns what runs now: the first of each lane that does not wait for SMs."""
         for lane, other in (self.lanes, self.lanes[::-1]):
             if lane and not lane[0].running and lane[0].ready <= self.clock:
                 before = [one for one in other if one.order < lane[0].order]
@@ -134,7 +131,7 @@ class Simulated:
         return [lane[0] for lane in self.lanes if lane and lane[0].running]
 
     def _meet(self, one: Work, other: Work) -> bool:
-        """Whether a decode step and a piece have SMs in common."""
+        """Returns whether a decode step and a piece have SMs in common."""
         if PLAIN in (one.layout, other.layout) or PRIORITY in (one.layout, other.layout):
             return False
         if ONE_STREAM in (one.layout, other.layout):

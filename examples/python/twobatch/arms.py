@@ -1,10 +1,10 @@
-"""The ways to run two batches, by name.
+"""The ways ("arms") to run two batches, by name.
 
-compute, exchange: one lane alone, which bounds all the others. sequence: all in one stream. plain:
-a stream for each lane. priority: the same, communication with the highest priority. split-N: N SMs
-for communication, the rest for compute. Behind these: -target tells the libraries the compute
-partition's SMs, -told has told them before they were set up, -ctasN limits NCCL to N blocks,
--copies moves data by the copy engines, which need no SMs.
+compute, exchange: one lane only, a bound for all others. sequence: all in one stream. plain: a
+stream for each lane. priority: the same, communication with the highest priority. split-N: N SMs
+for communication, the rest for compute. Suffixes: -target sets the compute partition's SM count in
+libraries at each launch, -told before they were set up, -ctasN limits NCCL to N blocks, -copies
+moves data by copy engines, which need no SMs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _NAME = re.compile(
     r"(?P<kind>[a-z]+)(-(?P<sms>[1-9]\d{0,3}))?(?P<target>-target)?(?P<told>-told)?"
     r"(-ctas(?P<ctas>[1-9]\d?))?(?P<copies>-copies)?"
 )
-# Partitions of the coscheduled family come in eights. Other counts are of the fine family, where a
-# kernel has clusters of 2 at most.
+# Coscheduled partitions have multiples of 8 SMs. Other counts need the fine family, in which
+# clusters have at most 2 blocks.
 _EIGHT = 8
 
 
@@ -30,11 +30,11 @@ class Arm:
 
     Attributes:
         kind: One of the words above.
-        sms: Of a split: for communication.
-        target: Libraries are told how many SMs compute has, at each launch.
-        told: They were told when they were set up.
-        ctas: NCCL's limit; 0: none but its own.
-        copies: Data is moved by copy engines, not by NCCL's kernels.
+        sms: SMs for communication, in a split.
+        target: Set the SM count of compute in libraries at each launch.
+        told: It was set before the libraries were set up.
+        ctas: NCCL's limit of blocks; 0: its default.
+        copies: Move data by copy engines, not by NCCL's kernels.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Arm:
 
     @property
     def overlaps(self) -> bool:
-        """Whether batches are side by side."""
+        """Whether batches run concurrently."""
         return self.kind in ("plain", "priority", "split")
 
     @property
@@ -69,7 +69,7 @@ class Arm:
         return self.is_split and self.sms % _EIGHT != 0
 
     def other(self) -> Arm:
-        """The same with the target if it is without, and the other way round."""
+        """Returns the same arm with `target` flipped."""
         return replace(self, target=not self.target, told=False)
 
 
@@ -90,7 +90,7 @@ def arm_of(name: str) -> Arm:
         copies=found["copies"] is not None,
     )
     if arm.is_split != bool(arm.sms):
-        raise ValueError(f"{name!r}: the SMs for communication are of a split, as split-8")
+        raise ValueError(f"{name!r}: only splits have SMs for communication, as split-8")
     if (arm.target or arm.told) and not arm.is_split:
         raise ValueError(f"{name!r}: without a split there is nothing to tell libraries")
     if arm.target and arm.told:
@@ -112,7 +112,7 @@ def known_arm(text: str) -> Arm:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-# Beside these come the splits of the sweep.
+# The sweep adds splits.
 ARMS = tuple(
     arm_of(name)
     for name in (
@@ -123,7 +123,7 @@ ARMS = tuple(
 
 
 def candidates(sms: list[int]) -> list[Arm]:
-    """The splits that are swept: each without and with the target."""
+    """Returns the splits of the sweep, each without and with the target."""
     return [
         Arm("split", sms=count, target=target)
         for count in dict.fromkeys(sms)

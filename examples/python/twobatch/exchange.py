@@ -27,7 +27,7 @@ class _Handle(ctypes.Structure):
 
 
 class Driver:
-    """The few functions of libcuda that PyTorch has no name for."""
+    """Functions of libcuda that PyTorch lacks."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
@@ -46,7 +46,7 @@ class Driver:
 
 
 class CopyEngines:
-    """Of one rank: its arena is mapped by all others, and theirs here.
+    """The copy engines of one rank: all ranks map each other's arenas.
 
     Args:
         arena: A tensor of bytes in which the others write.
@@ -59,28 +59,28 @@ class CopyEngines:
         self._driver = Driver()
         self._numbers = torch.arange(_MOST, dtype=torch.int32, device=arena.device)
         self._last = [0] * buffers
-        self._peers: dict[int, int] = {}  # Where the arenas of others begin here.
+        self._peers: dict[int, int] = {}  # The mapped addresses of other arenas.
         self._mapped: list[int] = []
-        # Several engines work side by side: each peer has a stream.
+        # A stream for each peer, so that several engines work concurrently.
         self._streams = {peer: torch.cuda.Stream() for peer in self._others()}
         torch.cuda.synchronize()
 
     def _others(self) -> Iterable[int]:
-        """Each rank begins with another, so that not all write into one."""
+        """Returns the other ranks, each rank starting with a different one."""
         rank, world = self._ranks.rank, self._ranks.world
         return [(rank + step) % world for step in range(1, world)]
 
     def connect(self) -> str:
-        """Maps the others' arenas. All ranks have to call it; gives the reason if one could not."""
+        """Maps the others' arenas. All ranks must call it; returns the error of any, or ""."""
         mine, problem = attempt(self._export)
-        told = self._ranks.gather((mine, problem))
-        if not any(reason for _, reason in told):
-            _, problem = attempt(lambda: self._open([handle for handle, _ in told]))
-            told = self._ranks.gather((None, problem))
-        return next((reason for _, reason in told if reason), "")
+        answers = self._ranks.gather((mine, problem))
+        if not any(reason for _, reason in answers):
+            _, problem = attempt(lambda: self._open([handle for handle, _ in answers]))
+            answers = self._ranks.gather((None, problem))
+        return next((reason for _, reason in answers if reason), "")
 
     def _export(self) -> tuple[bytes, int]:
-        """A handle for the allocation that the arena lies in, and where in there."""
+        """Returns a handle of the allocation that contains the arena, and the offset in it."""
         base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), _Handle()
         where = ctypes.c_uint64(self._arena.data_ptr())
         self._driver.call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), where)
@@ -101,8 +101,8 @@ class CopyEngines:
             self._peers[peer] = base.value + offset
 
     def exchange(self, source: Any, buffer: int, target: Any, stream: Any) -> None:
-        """In a stream's order: part p of the source goes to rank p, where it becomes the part of
-        this rank in the same buffer, which is the target here. The target lies in the arena."""
+        """Copies part p of the source to rank p, into this rank's part of the same buffer, in the
+        stream's order. The target is that buffer here, within the arena."""
         rank, world = self._ranks.rank, self._ranks.world
         number = self._last[buffer] = self._last[buffer] + 1
         if number >= _MOST:
@@ -118,7 +118,7 @@ class CopyEngines:
         mine = self._arena.data_ptr() + place
         self._copy(mine, source.data_ptr() + rank * size, size, stream)
         for peer, engine in self._streams.items():
-            stream.wait_event(engine.record_event())  # The source may be written again.
+            stream.wait_event(engine.record_event())  # The source can be overwritten after it.
             self._driver.call(
                 "cuStreamWaitValue32_v2",
                 ctypes.c_void_p(stream.cuda_stream),
@@ -140,7 +140,7 @@ class CopyEngines:
         )
 
     def close(self) -> None:
-        """Unmaps the others' arenas. None may be given back before all ranks have done so."""
+        """Unmaps the others' arenas. Free no arena before all ranks have done so."""
         for base in self._mapped:
             self._driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(base))
         self._mapped.clear()

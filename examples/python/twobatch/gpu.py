@@ -1,4 +1,4 @@
-"""GPUs that run two batches: a process for each, with PyTorch, NCCL and gcx."""
+"""Runs two batches on GPUs, a process for each, with PyTorch, NCCL and gcx."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from twobatch.layers import HIDDEN, Buffers, Experts, Products
 from twobatch.ranks import Place, agree, attempt, in_a_line
 from twobatch.schedule import Span, Step, submit
 
-_Events = list[tuple[Step, Any, Any]]  # Before and behind each step.
+_Events = list[tuple[Step, Any, Any]]  # With events before and after each step.
 
 # Longer than submitting takes, so that no lane waits for the host: cycles of a waiting kernel.
 _AHEAD = 6_000_000
@@ -33,7 +33,7 @@ class Gpus:
     def __init__(self, place: Place, layers: int, experts: int) -> None:
         self.rank, self.world, self.device = place
         self.layers, self.per_gpu = layers, experts
-        # The host's words go by gloo, so that they wait for no GPU; all ranks are on this host.
+        # gloo carries host data, so that it waits for no GPU; all ranks are on this host.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         dist.init_process_group("gloo", timeout=timedelta(minutes=10))
         _, problem = attempt(self._start)
@@ -77,7 +77,7 @@ class Gpus:
         return Gpu(self, layer, tokens)
 
     def lanes(self, arm: Arm) -> tuple[Any, Any]:
-        """PyTorch's streams for compute and communication."""
+        """Returns PyTorch's streams for compute and communication."""
         if arm.is_split:
             exchange, compute = self.splits.parts(arm)
             return compute.stream.torch(), exchange.stream.torch()
@@ -85,8 +85,8 @@ class Gpus:
         return compute, compute if arm.kind == "sequence" else exchange
 
     def group(self, where: str, ctas: int = 0, *, fine: bool = False) -> Any:
-        """The communicator of a place to communicate. Two places never share one: it would be used
-        by two at once. All ranks have to ask for the same ones in the same order."""
+        """Returns the communicator of a lane. Lanes share none, since one must not be used twice at
+        once. All ranks must ask for the same ones in the same order."""
         key = where, ctas
         if key not in self._groups:
             nccl: Any = dist.ProcessGroupNCCL
@@ -95,7 +95,7 @@ class Gpus:
                 options.config.min_ctas = 1
                 options.config.max_ctas = ctas
             if fine:
-                # NCCL launches clusters of 4 on these GPUs, which such SMs can't hold.
+                # NCCL launches clusters of 4 on these GPUs, which fine partitions can't run.
                 options.config.cga_cluster_size = 1
             self._groups[key] = dist.new_group(backend="nccl", pg_options=options)
         return self._groups[key]
@@ -146,7 +146,7 @@ class Gpu:
             )
 
     def _make_buffers(self) -> None:
-        """What others write into lies in one arena, with the flags behind it."""
+        """Puts the buffers that others write to into one arena, followed by the flags."""
         size = self._rows * HIDDEN
         flags = 4 * len(_BUFFERS) * 2 * self._gpus.world
         self._flags = 4 * size * 2
@@ -167,13 +167,13 @@ class Gpu:
             if arm.copies:
                 self._need_peers()
             if arm.kind != "exchange":
-                # Without the others: a kernel that can't run on these SMs is found here.
+                # Finds kernels that can't run on these SMs before other ranks wait.
                 with self._entered(arm) as (compute, _):
                     for batch in range(2):
                         self._layer.attention(0, batch, self._buffers)
                         self._layer.experts(0, batch, self._buffers)
                     compute.synchronize()
-        except Exception as error:  # It is told, and the arm left out.
+        except Exception as error:  # Reported, and the arm is skipped.
             return in_a_line(error)
         return ""
 
@@ -206,7 +206,7 @@ class Gpu:
         return ""
 
     def _check(self, arm: Arm) -> None:
-        """What came out is what comes out of one stream."""
+        """Checks the results against those of one stream."""
         for batch, expected in enumerate(self._expected):
             found = self._layer.result(batch, self._buffers).float()
             off = float((found - expected).norm() / expected.float().norm())
@@ -217,8 +217,8 @@ class Gpu:
 
     @contextmanager
     def _entered(self, arm: Arm) -> Iterator[tuple[Any, Any]]:
-        """The lanes. Compute's is PyTorch's current stream, and libraries know its SMs if they are
-        to be told."""
+        """Yields the lanes. That of compute is PyTorch's current stream, with its SM count set in
+        libraries if the arm says so."""
         compute, exchange = self._gpus.lanes(arm)
         with ExitStack() as entered:
             if arm.is_split:
@@ -294,11 +294,11 @@ class Gpu:
         where = arm.kind + (f"-{arm.sms}" if arm.is_split else "")
         group = self._gpus.group(where, arm.ctas, fine=arm.fine)
         with torch.cuda.stream(lane):
-            # Not asynchronous: so NCCL's kernels run in this stream, on its SMs.
+            # Synchronous, so that NCCL's kernels run in this stream, on its SMs.
             dist.all_to_all_single(target, source, group=group)
 
     def close(self) -> None:
-        """All ranks together: what others write into is given back when they have let go."""
+        """Releases the arena after all ranks have unmapped it."""
         torch.cuda.synchronize()
         if self._engines is not None:
             self._engines.close()
@@ -308,7 +308,7 @@ class Gpu:
 
 @contextmanager
 def _carved_out(count: int) -> Iterator[None]:
-    """PyTorch's grouped products are told that so many SMs are not theirs."""
+    """Reserves that many SMs from PyTorch's grouped products."""
     private: Any = torch._C
     before = private._get_sm_carveout_experimental()
     private._set_sm_carveout_experimental(count)

@@ -10,22 +10,21 @@ from twobatch.arms import Arm
 
 
 class Splits:
-    """The partitions of the arms, made once: communication's and compute's, of one split, so that
-    they share no SM."""
+    """The partitions of the arms, each pair from one split, so that they share no SM. Cached."""
 
     def __init__(self, device: int) -> None:
         self.device = device
         self._made: dict[int, gcx.Partitions] = {}
 
     def parts(self, arm: Arm) -> tuple[gcx.Partition, gcx.Partition]:
-        """Of communication and of compute.
+        """Returns the partitions of communication and compute.
 
         Raises:
             gcx.Error: The device has no such split; nothing was made.
         """
         made = self._made.get(arm.sms)
         if made is None:
-            # exact: rounded up, it would be another arm's.
+            # exact: a rounded count would belong to another arm.
             made = self._made[arm.sms] = gcx.split(
                 [arm.sms, None],
                 device=self.device,
@@ -36,6 +35,6 @@ class Splits:
 
     def close(self) -> None:
         for parts in self._made.values():
-            with suppress(gcx.Error):  # After an error of the device nothing can be given back.
+            with suppress(gcx.Error):  # After a device error closing fails too.
                 parts.close()
         self._made.clear()

@@ -1,4 +1,4 @@
-"""What a layer computes, in PyTorch: plain products, or DeepSeek-V3's proportions.
+"""The work of a layer, in PyTorch: plain products, or DeepSeek-V3's proportions.
 
 Attention comes before the tokens go to their experts, the experts before they come back. All
 tensors that a lane hands to the other are made once; what lives within a step is PyTorch's.
@@ -16,8 +16,8 @@ HIDDEN = 7168
 
 
 class Buffers(NamedTuple):
-    """Between the lanes, for each batch: rows of HIDDEN. Rows that are sent, or go back, lie by the
-    rank that they go to; those that came by the rank that they came from."""
+    """The buffers between the lanes, for each batch: rows of HIDDEN, sorted by the rank that they
+    go to or came from."""
 
     send: list[Any]
     received: list[Any]
@@ -26,7 +26,7 @@ class Buffers(NamedTuple):
 
 
 def _weights(generator: Any, *shape: int) -> Any:
-    """Random ones that keep the size of what they are multiplied with."""
+    """Returns random weights that keep the norm of their input."""
     device = generator.device
     weights = torch.randn(*shape, generator=generator, device=device, dtype=torch.bfloat16)
     return weights.mul_(1 / math.sqrt(shape[-2]))
@@ -46,12 +46,12 @@ class Products:
 
     @staticmethod
     def rows(tokens: int, world: int) -> int:
-        """That a batch sends: every token once."""
+        """Returns the rows that a batch sends: every token once."""
         return tokens
 
     @staticmethod
     def bytes(tokens: int, layers: int, experts: int, world: int, streams: int) -> int:
-        """Of device memory, beside the buffers."""
+        """Returns the device memory needed besides the buffers."""
         inner = Products.INNER
         return 2 * (layers * HIDDEN * (HIDDEN + 2 * inner) + tokens * (2 * HIDDEN + inner))
 
@@ -109,12 +109,12 @@ class Experts:
 
     @classmethod
     def rows(cls, tokens: int, world: int) -> int:
-        """That a batch sends: a token once to each GPU that has experts of it."""
+        """Returns the rows that a batch sends: a token once to each GPU with its experts."""
         return tokens * cls._copies(world)
 
     @classmethod
     def bytes(cls, tokens: int, layers: int, experts: int, world: int, streams: int) -> int:
-        """Of device memory, beside the buffers; PyTorch keeps a stream's memory for it."""
+        """Returns the device memory needed besides the buffers; PyTorch caches it by stream."""
         heads = cls.HEADS * cls.HEAD
         attention = HIDDEN * (cls.Q_RANK + cls.KV_RANK + heads) + heads * (
             cls.Q_RANK + 2 * cls.KV_RANK
@@ -126,7 +126,7 @@ class Experts:
         return 2 * (weights + kept + streams * (routed + dense))
 
     def _route(self, rank: int, world: int, experts: int) -> None:
-        """Which rows go where: the same tokens to the same experts each time."""
+        """Decides which rows go where, the same each time."""
         device = self.start[0].device
         tokens = torch.arange(self.tokens)
         goes = torch.stack([(tokens + copy) % world for copy in range(self.copies)], dim=1)
@@ -170,7 +170,7 @@ class Experts:
         return found.transpose(1, 2).reshape(self.tokens, heads) @ weights["out"]
 
     def _merged(self, batch: int, buffers: Buffers) -> Any:
-        """The tokens with what their experts made of them."""
+        """Returns the tokens merged with their experts' results."""
         copies = buffers.home[batch].index_select(0, self.from_sent)
         summed = copies.view(self.tokens, self.copies, HIDDEN).sum(1)
         return summed.mul_(1 / self.TOP).add_(self.state[batch])
@@ -195,6 +195,6 @@ def _rows(generator: Any, count: int) -> Any:
 
 
 def _grouped(rows: Any, weights: Any, ends: Any) -> Any:
-    """Rows up to the first end with the first weights, up to the second with the second, ..."""
+    """Multiplies the rows up to each end with the weights of the same index."""
     product = getattr(functional, "grouped_mm", None) or torch._grouped_mm
     return product(rows, weights, offs=ends)

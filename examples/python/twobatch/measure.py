@@ -1,4 +1,4 @@
-"""Repeats in turns, a short sweep of splits, and what follows from the figures."""
+"""Measures arms in turns, chooses a split, and judges the results."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from twobatch.schedule import Span
 Times = dict[str, list[float]]  # Milliseconds by an arm's name.
 Say = Callable[[str], None]
 
-# What differs by less is the same: the simpler way is taken.
+# Smaller differences count as equal, and the simpler arm wins.
 SAME = 0.02
 
 
 class Machine(Protocol):
-    """What runs two batches: GPUs, or their simulation."""
+    """Runs two batches."""
 
     @property
     def sm_count(self) -> int: ...
 
     def prepare(self, arm: Arm) -> str:
-        """Makes an arm ready, without the other ranks; gives why it can't run here, or nothing."""
+        """Prepares an arm on this rank; returns why it can't run here, or ""."""
 
     def warm_up(self, arm: Arm) -> str:
-        """Runs it, with the other ranks, until nothing is new, and checks what it computes; gives
-        why the ranks can't run it together, or nothing."""
+        """Runs it with the other ranks until nothing is compiled any more, and checks its results;
+        returns why the ranks can't run it together, or ""."""
 
     def once(self, arm: Arm) -> float:
-        """Runs it once: milliseconds, on this rank."""
+        """Runs it once; returns this rank's milliseconds."""
 
     def trace(self, arm: Arm) -> list[Span]:
-        """Runs it once, and notes what was when."""
+        """Runs it once; returns when each step ran."""
 
     def close(self) -> None: ...
 
 
 def ready(machine: Machine, ranks: Ranks, arms: list[Arm], refused: dict[str, str]) -> list[Arm]:
-    """Those that every rank can run, warm. Of the others the reason is noted. All ranks give the
-    same."""
+    """Returns the arms that every rank can run, warmed up, and notes the reasons of the others. All
+    ranks return the same."""
     able = []
     for arm in arms:
         why = _first(ranks.gather(machine.prepare(arm)))
@@ -55,7 +55,7 @@ def ready(machine: Machine, ranks: Ranks, arms: list[Arm], refused: dict[str, st
 
 
 def _first(reasons: list[str]) -> str:
-    """The first reason, and whose it is if not everybody's."""
+    """Returns the first reason, with its rank unless all agree."""
     if len(set(reasons)) == 1:
         return reasons[0]
     return next(f"rank {rank}: {why}" for rank, why in enumerate(reasons) if why)
@@ -64,8 +64,8 @@ def _first(reasons: list[str]) -> str:
 def in_turns(
     machine: Machine, ranks: Ranks, arms: list[Arm], repeats: int, say: Say = lambda line: None
 ) -> Times:
-    """Every arm so often, side by side: one of each in every round, so that what changes slowly, as
-    the clocks, meets all of them. A run takes as long as the slowest rank."""
+    """Runs every arm once in each round, so that slow changes, as of the clocks, affect all
+    equally. A run takes as long as the slowest rank."""
     times: Times = {arm.name: [] for arm in arms}
     for repeat in range(repeats):
         for arm in arms:
@@ -79,7 +79,7 @@ def median(times: list[float]) -> float:
 
 
 def spread(times: list[float]) -> float:
-    """Half of them lie in so much of their median."""
+    """Returns the interquartile range relative to the median."""
     if len(times) < 4:
         return (max(times) - min(times)) / median(times)
     low, _, high = statistics.quantiles(times, n=4)
@@ -87,15 +87,15 @@ def spread(times: list[float]) -> float:
 
 
 def choose(arms: list[Arm], times: Times) -> Arm:
-    """The best split; of those that are the same as it the simplest: without a target, and with the
-    fewest SMs for communication."""
+    """Returns the best split; of equal ones that without a target and with the fewest SMs for
+    communication."""
     best = min(median(times[arm.name]) for arm in arms)
     good = [arm for arm in arms if median(times[arm.name]) <= best * (1 + SAME / 2)]
     return min(good, key=lambda arm: (arm.target, arm.sms, arm.name))
 
 
 class Verdict(NamedTuple):
-    """What to do, by the figures."""
+    """What the results recommend."""
 
     best: str  # The arm.
     partition: bool
@@ -104,8 +104,8 @@ class Verdict(NamedTuple):
 
 
 def judge(arms: list[Arm], times: Times) -> Verdict:
-    """Whether overlapping pays, and whether partitions do; there have to be a sequence and an arm
-    that overlaps."""
+    """Decides whether overlapping pays, and whether partitions do. Needs a sequence and an arm that
+    overlaps."""
 
     def best_of(some: list[Arm]) -> str:
         return min((arm.name for arm in some), key=lambda name: median(times[name]))
@@ -142,6 +142,6 @@ def judge(arms: list[Arm], times: Times) -> Verdict:
 
 
 def _better(times: Times, one: str, other: str) -> bool:
-    """By more than what is the same, and more than the runs themselves differ."""
+    """Returns whether one is better by more than SAME and by more than the noise of both."""
     noise = max(SAME, spread(times[one]), spread(times[other]))
     return median(times[one]) < median(times[other]) * (1 - noise)

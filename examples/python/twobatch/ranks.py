@@ -1,8 +1,8 @@
-"""The processes of a run, one for each GPU: what they tell each other, and how they end together.
+"""The processes of a run, one for each GPU: what they exchange, and how they end together.
 
-A rank that fails must not leave the others in a collective that never ends. What can go wrong
-before a collective is told to all first (agree), and all end with that; what goes wrong later ends
-the rank at once, and torchrun the others.
+A rank that fails must not leave the others in a collective forever. Problems found before a
+collective are reported to all ranks, which then end (agree); a later failure ends the rank at once,
+and torchrun ends the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import common
 
 
 class Ranks(Protocol):
-    """Those of a run, seen from one of them."""
+    """The ranks of a run, as one of them sees them."""
 
     @property
     def rank(self) -> int: ...
@@ -26,21 +26,11 @@ class Ranks(Protocol):
     def world(self) -> int: ...
 
     def gather(self, mine: Any) -> list[Any]:
-        """What each has brought, by rank. Waits for all."""
-
-
-class Alone:
-    """A run of one."""
-
-    rank = 0
-    world = 1
-
-    def gather(self, mine: Any) -> list[Any]:
-        return [mine]
+        """Returns each rank's value, by rank. Waits for all."""
 
 
 class Place(NamedTuple):
-    """What torchrun told a process."""
+    """A process's place, from torchrun's environment."""
 
     rank: int
     world: int
@@ -48,25 +38,22 @@ class Place(NamedTuple):
 
 
 COMMAND = "torchrun --nproc-per-node 4 examples/python/two_batch_overlap.py"
-NEEDS = (
-    "needs 2 or more GPUs of one host, a process for each, which torchrun starts: "
-    f"{COMMAND}; --simulate runs without a GPU"
-)
+NEEDS = f"needs 2 or more GPUs of one host, a process for each, which torchrun starts: {COMMAND}"
 
 
 def place_of(environment: Mapping[str, str]) -> Place:
     """
     Raises:
-        ValueError: torchrun did not start this, or for one GPU; or what it told makes no sense.
+        ValueError: torchrun did not start this, or for one GPU, or its variables are invalid.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    told = {name: environment.get(name, "") for name in names}
-    if not any(told.values()):
+    values = {name: environment.get(name, "") for name in names}
+    if not any(values.values()):
         raise ValueError(NEEDS)
-    for name, value in told.items():
+    for name, value in values.items():
         if not value.isdecimal():
             raise ValueError(f"{name} is {value!r}, not the number that torchrun sets")
-    rank, world, device, here = (int(told[name]) for name in names)
+    rank, world, device, here = (int(values[name]) for name in names)
     if world != here:
         raise ValueError(f"{here} of {world} processes are on this host: {NEEDS}")
     if world not in (2, 4, 8):
@@ -77,32 +64,31 @@ def place_of(environment: Mapping[str, str]) -> Place:
 
 
 def agree(ranks: Ranks, problem: str) -> None:
-    """Ends all ranks if one has a problem; the first says which, and whose."""
+    """Ends all ranks if one has a problem; rank 0 prints it."""
     problems = ranks.gather(problem)
-    told = [f"rank {rank}: {text}" for rank, text in enumerate(problems) if text]
-    if told:
+    reports = [f"rank {rank}: {text}" for rank, text in enumerate(problems) if text]
+    if reports:
         if ranks.rank == 0:
-            common.end("; ".join(told))
+            common.end("; ".join(reports))
         raise SystemExit(2)
 
 
 def attempt(work: Callable[[], Any]) -> tuple[Any, str]:
-    """What the work gives, or the problem that it has, in a line."""
+    """Returns the result of the work, or its error as a line."""
     try:
         return work(), ""
-    except Exception as error:  # Of whichever library: it is told, and ends all.
+    except Exception as error:  # From any library; the caller reports it and ends all ranks.
         return None, in_a_line(error)
 
 
 def in_a_line(error: BaseException) -> str:
-    """The error as one line of a report; libraries add traces of their own below the first."""
+    """Returns the first line of an error; libraries add traces below it."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def fail(rank: int, error: BaseException) -> NoReturn:
-    """Ends this rank now. The others may be waiting for it on the device: to take anything down in
-    order would wait for them."""
+    """Ends this rank at once, without cleanup, which would wait for other ranks on the device."""
     name = Path(sys.argv[0]).name
     print(f"{name}: FAILED: rank {rank}: {type(error).__name__}: {in_a_line(error)}",
           file=sys.stderr, flush=True)  # fmt: skip

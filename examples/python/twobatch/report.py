@@ -1,4 +1,4 @@
-"""What was measured: cells, a table, JSON."""
+"""The results: cells, a table, JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import common
 
 from twobatch.arms import Arm, arm_of
 from twobatch.measure import Times, Verdict, judge, median
-from twobatch.schedule import LANES, Span, Step
+from twobatch.schedule import Span, Step
 
 
 class Cell(TypedDict):
@@ -19,7 +19,7 @@ class Cell(TypedDict):
     layer: str
     tokens: int
     sweep: Times
-    chosen: str  # The split that the sweep chose; empty if none can run.
+    chosen: str  # The split that the sweep chose, "" if none can run.
     arms: Times
     refused: dict[str, str]  # Why arms could not run.
     spans: dict[str, list[tuple[int, int, str, float, float]]]  # Of rank 0; see schedule.Span.
@@ -27,7 +27,6 @@ class Cell(TypedDict):
 
 class Results(TypedDict):
     device: str
-    simulated: bool
     world: int
     sm_count: int
     software: dict[str, str]
@@ -40,7 +39,7 @@ def arms_of(times: Times) -> list[Arm]:
 
 
 def verdict(cell: Cell) -> Verdict | None:
-    """None where too little was measured to say anything."""
+    """Returns None if the arms needed for a comparison are missing."""
     arms = arms_of(cell["arms"])
     if not any(arm.kind == "sequence" for arm in arms) or not any(arm.overlaps for arm in arms):
         return None
@@ -52,7 +51,7 @@ def head(cell: Cell) -> str:
 
 
 def table(results: Results) -> None:
-    """For each cell its arms, beside the two that everybody has, and what to do."""
+    """Prints each cell's arms with their ratios, and the verdict."""
     for cell in results["cells"]:
         print(f"{head(cell)}, {results['layers']} layers; in ms:")
         times = cell["arms"]
@@ -79,14 +78,14 @@ def table(results: Results) -> None:
 
 
 def advice(cell: Cell, sm_count: int) -> str:
-    """The split that the sweep chose, in words."""
+    """Returns the split that the sweep chose, in words."""
     if not cell["chosen"]:
         return ""
     arm = arm_of(cell["chosen"])
     how = "with" if arm.target else "without"
     return (
         f"the sweep chose {arm.sms} SMs for communication and {sm_count - arm.sms} for compute, "
-        f"{how} the count told to libraries; "
+        f"{how} the count set in libraries; "
     )
 
 
@@ -104,29 +103,3 @@ def as_spans(rows: list[tuple[int, int, str, float, float]]) -> list[Span]:
 def write(results: Results, file: Path) -> None:
     rounded: Any = json.loads(json.dumps(results), parse_float=lambda text: round(float(text), 4))
     file.write_text(json.dumps(rounded) + "\n", encoding="utf-8")
-
-
-def read(file: Path) -> Results:
-    """
-    Raises:
-        OSError: It can't be read.
-        ValueError: It isn't what write has written.
-    """
-    found = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or set(found) != set(Results.__annotations__):
-        raise ValueError(f"{file} is not what --json writes")
-    results: Results = found  # type: ignore[assignment]
-    for cell in results["cells"]:
-        if set(cell) != set(Cell.__annotations__):
-            raise ValueError(f"{file} has a cell of {', '.join(sorted(cell))}")
-        for times in (cell["arms"], cell["sweep"]):
-            arms_of(times)
-            for name, took in times.items():
-                if not took or min(took) <= 0:
-                    raise ValueError(f"{file} has no times of {name}")
-        for name, rows in cell["spans"].items():
-            if not rows or any(span.step.part not in LANES for span in as_spans(rows)):
-                raise ValueError(f"{file} has no timeline of {name}")
-        if cell["chosen"]:
-            arm_of(cell["chosen"])
-    return results

@@ -1,9 +1,8 @@
-"""Who does what, in which order: the parts of a layer, of two batches in turns.
+"""The order of work: the parts of a layer, for two batches in turns.
 
-While one batch computes the other communicates. A layer of a batch is four parts: attention, the
-tokens' way to their experts (dispatch), the experts, and the way back (combine). Compute is one
-lane, communication the other; a part waits for the part of its batch before it, and for nothing of
-the other batch but its turn.
+A layer of a batch has four parts: attention, sending tokens to their experts (dispatch), the
+experts, and the way back (combine). Compute is one lane, communication the other. A part waits for
+the part of its batch before it, and otherwise only for its turn.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class Span(NamedTuple):
 
 
 def steps(layers: int) -> list[Step]:
-    """All of them, in the order in which they are launched, whatever the lanes. It is an order that
-    one lane can run too: each comes after what it waits for."""
+    """Returns all steps in the order of launching. One lane can run it too: each step comes after
+    those that it waits for."""
     halves = (("attention", "dispatch"), ("experts", "combine"))
     return [
         Step(layer, batch, part)
@@ -70,14 +69,14 @@ def submit(
     *,
     only: str = "",
 ) -> None:
-    """Gives two lanes, which may be one, all their steps. The calling thread waits for nothing: a
-    lane does, for the part of a batch that the other lane has before its own.
+    """Submits all steps to two lanes, which may be one stream. Waits only on the device: a lane
+    waits for the previous part of a batch in the other lane.
 
     Args:
-        do: Puts a step's work into a lane.
-        only: As of lay_out.
+        do: Submits a step's work to a lane.
+        only: Submit only this lane's steps.
     """
-    done: dict[int, Any] = {}  # By batch: what its last part, in the other lane, records.
+    done: dict[int, Any] = {}  # The event of each batch's last part.
     for step in steps(layers):
         if only and step.lane != only:
             continue
@@ -92,15 +91,15 @@ def submit(
 def lay_out(
     layers: int, cost: Callable[[Step], float], *, one_lane: bool = False, only: str = ""
 ) -> list[Span]:
-    """When each step would run if it took so long: the schedule by itself.
+    """Returns when each step would run with these costs.
 
     Args:
         cost: Milliseconds of a step.
         one_lane: Everything in one stream.
-        only: Of this lane alone; nothing waits for the other then.
+        only: Run only this lane, without waits for the other.
     """
-    free: dict[str, float] = {}  # When a lane has done what it was given.
-    done: dict[int, float] = {}  # When the last part of a batch ended.
+    free: dict[str, float] = {}  # When each lane is free.
+    done: dict[int, float] = {}  # When each batch's last part ended.
     spans = []
     for step in steps(layers):
         if only and step.lane != only:
@@ -113,5 +112,5 @@ def lay_out(
 
 
 def length(spans: list[Span]) -> float:
-    """Milliseconds from the start to the last end."""
+    """Returns the milliseconds to the last end."""
     return max(span.end for span in spans)

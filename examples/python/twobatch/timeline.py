@@ -1,4 +1,4 @@
-"""A picture of which lane did what when, as SVG: from events on the device, of rank 0."""
+"""Draws what each lane of rank 0 ran when, as SVG."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from twobatch.schedule import COMPUTE, EXCHANGE, Span, length
 _WIDTH, _LEFT, _RIGHT = 1000, 190, 20
 _ROW, _GAP, _HEAD = 22, 16, 34
 _COLOURS = (("#4878cf", "#a8c0ea"), ("#d1703c", "#f0bc9c"))  # By batch: compute, communication.
-_LETTER = 6.2  # So many units a letter takes, about.
+_LETTER = 6.2  # Approximate width of a letter.
 
 
 def draw(results: Results) -> str:
-    """One panel for each cell: its arms below each other, along one axis of milliseconds."""
+    """Returns a panel for each cell, with its arms along one axis of milliseconds."""
     parts: list[str] = []
     y = 24.0
-    where = ("SIMULATED " if results["simulated"] else "") + f"{results['world']} x "
-    parts.append(_text(10, y, f"Two batches in turns, rank 0 of {where}{results['device']}", 15))
+    where = f"{results['world']} x {results['device']}"
+    parts.append(_text(10, y, f"Two batches in turns, rank 0 of {where}", 15))
     y += 10
     parts.extend(_legend(y))
     y += 26
@@ -71,7 +71,7 @@ def _panel(cell: Cell, results: Results, y: float) -> tuple[list[str], float]:
 
 
 def _rows(name: str, sm_count: int) -> list[tuple[str, str]]:
-    """The rows of an arm: the lane, empty for all in one, and what is written before it."""
+    """Returns an arm's lanes ("" for one that does everything) and their labels."""
     arm = arm_of(name)
     if arm.kind == "sequence":
         return [("", name)]
@@ -113,7 +113,7 @@ def _axis(longest: float, scale: float, top: float, bottom: float) -> list[str]:
 
 
 def _nice(step: float) -> float:
-    """The next of 1, 2, 5, 10, 20, ... and 0.1, 0.2, ..."""
+    """Rounds up to the next of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ..."""
     unit = 1e-3
     while True:
         for factor in (1, 2, 5):

@@ -1,9 +1,9 @@
-"""The Python package on a real GPU, with the libraries that people use it with.
+"""The Python package on a real GPU, with the libraries that are installed.
 
-    pip install gcx-*.whl pytest    # and of torch, triton, cupy, numba, cuda-core what there is
+    pip install gcx-*.whl pytest    # and any of torch, triton, cupy, numba, cuda-core
     python -m pytest -rs tests/gpu/python
 
-Each test says what it needs where that is missing. A GPU of at least 64 SMs with a driver of CUDA
+A test without its library is skipped and names it. A GPU of at least 64 SMs with a driver of CUDA
 12.4 or newer.
 """
 
@@ -24,7 +24,7 @@ def _why_not() -> str | None:
     except gcx.Error as error:
         return f"no GPU here: {error}"
     if info.simulated:
-        return "these need a real GPU; GCX_DRIVER asks for the simulated driver"
+        return "these need a real GPU; GCX_DRIVER selects the simulated driver"
     return None
 
 

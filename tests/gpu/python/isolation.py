@@ -1,12 +1,11 @@
-"""What breaks isolation, in PyTorch's and CuPy's words: the latency of a small kernel in a
-partition while another thread works with them on the other partition, beside the same without
-partitions, and alone.
+"""What breaks isolation, in calls of PyTorch and CuPy: measures the latency of a small kernel in a
+partition while another thread calls them on the other partition, without partitions, and alone.
 
     python3 tests/gpu/python/isolation.py LIBRARY [--quick] [--only WORD]
 
-LIBRARY is libgcx-gpu-critical.so of a build, which launches the small kernel and takes the times
-without Python's lock. A process for each cell, since much of it stays. The lines are those of
-gcx-gpu-isolation; tests/gpu/isolation.sh makes one table of both.
+LIBRARY is libgcx-gpu-critical.so of a build, which launches and times the small kernel without the
+GIL. Each cell has its own process. The lines are those of gcx-gpu-isolation; tests/gpu/isolation.sh
+combines both into one table.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MOST = 200_000  # Launches.
 
 
 class Times:
-    """Latencies in us, by the library, until told to stop."""
+    """Measures latencies in us by the library until it is stopped."""
 
     def __init__(self, library: Any) -> None:
         self.library = library
@@ -63,7 +62,7 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
         context = gcx.Context(gcx.Device(0).resources.sm)
         streams = context.stream(), context.stream()
     alone = Times(loaded)
-    alone.stop.value = 1  # As many as are wanted at least.
+    alone.stop.value = 1  # Stops after the minimum.
     alone.measure(streams[0], 20)
     alone.measure(streams[0], launches)
     beside, calls, failure = Times(loaded), 0, None
@@ -85,7 +84,7 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
         while calls < 5 or time.monotonic() < min(least, until):
             try:
                 ended = body() is DONE
-            except Exception as error:  # What is measured may be that it fails.
+            except Exception as error:  # A failure can be the result.
                 failure = f"{type(error).__name__}: {error}".splitlines()[0]
                 ended = True
             calls += 1
@@ -111,11 +110,11 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
 
 
 def cell_apart(row: Row, own: bool, arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """The same in a process of its own; None if it ended badly."""
+    """Measures in a child process; returns None if that failed."""
     words = [sys.executable, __file__, arguments.library, "--cell", row.name]
     words += ["--own"] * own + ["--quick"] * arguments.quick
     environment = {**os.environ, "CUDA_DEVICE_MAX_CONNECTIONS": "32", **row.environment}
-    read, write = os.pipe()  # Kernels that print have standard output.
+    read, write = os.pipe()  # Standard output belongs to kernels that print.
     try:
         done = subprocess.run(
             [*words, "--result", str(write)],
@@ -136,7 +135,7 @@ def cell_apart(row: Row, own: bool, arguments: argparse.Namespace) -> dict[str, 
 
 
 def seen(cell: dict[str, Any]) -> str:
-    """The class of what was measured."""
+    """Returns the class of the result."""
     if cell["error"] != 0 or cell["failure"]:
         return "breaks"
     alone, beside = cell["alone"][1], cell["beside"][1]
@@ -145,7 +144,7 @@ def seen(cell: dict[str, Any]) -> str:
 
 
 def show(row: Row, own: dict[str, Any] | None, plain: dict[str, Any] | None) -> bool:
-    """The line of a row. False if it failed."""
+    """Prints the line of a row; returns False if it failed."""
     if own is None or plain is None:
         cells, verdict, what = ["0"] * 12, "FAILED: its process ended badly", "-"
     else:
@@ -176,7 +175,7 @@ def main() -> int:
         [row] = [row for row in ROWS if row.name == arguments.cell]
         cell = run_cell(row, arguments.own, arguments.library, 50 if arguments.quick else 1000)
         os.write(arguments.result, json.dumps(cell).encode())
-        os._exit(0)  # Whatever the row left: it is the figures that count here.
+        os._exit(0)  # Skips the cleanup of what the row left.
     good = True
     for row in ROWS:
         if arguments.only in row.name:

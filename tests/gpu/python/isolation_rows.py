@@ -1,4 +1,4 @@
-"""The rows of isolation.py: what another thread does in PyTorch's and CuPy's words."""
+"""The rows of isolation.py: what another thread does with PyTorch and CuPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import gcx
 
 MIB = 1 << 20
-# What a body returns when there is nothing more to do.
+# Returned by a body that has nothing more to do.
 DONE = object()
 Body = Callable[[], object]
 
@@ -28,7 +28,7 @@ class Side(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the other thread does. known: holds, costs, breaks, or - where nobody has measured."""
+    """What the other thread does. known: holds, costs, breaks, or - if it was never measured."""
 
     name: str
     prepare: Callable[[Side], Body]
@@ -57,7 +57,7 @@ def cupy_on(side: Side) -> Any:
 
 
 def torch_grows(side: Side) -> Body:
-    """The allocator asks for memory, and gives it all back."""
+    """The allocator allocates memory and frees all of it."""
     torch = torch_on(side)
     kept: list[Any] = []
 
@@ -71,7 +71,7 @@ def torch_grows(side: Side) -> Body:
 
 
 def torch_reuses(side: Side) -> Body:
-    """What the allocator has is used again: no call of the driver's."""
+    """The allocator reuses its memory, without calls of the driver."""
     torch = torch_on(side)
 
     def body() -> None:
@@ -93,7 +93,7 @@ def torch_pinned(side: Side) -> Body:
 
 
 def torch_item(side: Side) -> Body:
-    """A result that is asked for: a copy from the device, and waiting."""
+    """A copy from the device, and waiting for it."""
     torch = torch_on(side)
     x = torch.ones(MIB, device="cuda")
 
@@ -104,7 +104,7 @@ def torch_item(side: Side) -> Body:
 
 
 def torch_matmul(side: Side) -> Body:
-    """Products whose cuBLAS handle and plans are there."""
+    """Products with an existing cuBLAS handle and plans."""
     torch = torch_on(side)
     x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
     torch.mm(x, x)
@@ -152,7 +152,7 @@ def torch_profiler(side: Side) -> Body:
 
 
 def torch_green_contexts(side: Side) -> Body:
-    """Contexts made by others: PyTorch's own green contexts. Each loses 4 MiB."""
+    """PyTorch's own green contexts. Each loses 4 MiB."""
     torch = torch_on(side)
     made = getattr(torch.cuda, "GreenContext", None)
     if made is None:
@@ -202,7 +202,7 @@ def nccl_set_up(side: Side) -> Body:
 
 
 def cupy_grows(side: Side) -> Body:
-    """CuPy's pool asks for memory, and gives it all back."""
+    """CuPy's pool allocates memory and frees all of it."""
     cupy = cupy_on(side)
     kept: list[Any] = []
 

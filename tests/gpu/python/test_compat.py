@@ -1,4 +1,4 @@
-"""Rows 1 and 3: the interfaces of FlashInfer and of PyTorch's green contexts."""
+"""gcx.compat.flashinfer and gcx.compat.torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gcx.compat.torch import GreenContext
 
 @pytest.fixture
 def rest() -> int:
-    """SMs of the device without 32."""
+    """The device's SMs less 32."""
     return gcx.Device(0).sm_count - 32
 
 
-def test_row_1_equal_groups(torch: Any, rest: int) -> None:
+def test_flashinfer_equal_groups_have_a_remainder(torch: Any, rest: int) -> None:
     streams, resources = flashinfer.split_device_green_ctx(torch.device("cuda:0"), 2, 16)
     assert [resource.sm.smCount for resource in resources] == [16, 16, rest]
     for stream, resource in zip(streams, resources):
@@ -29,7 +29,7 @@ def test_row_1_equal_groups(torch: Any, rest: int) -> None:
         assert gcx.Stream.from_native(stream).sm_count == resource.sm.smCount
 
 
-def test_row_1_the_split_of_two_batch_overlap(torch: Any) -> None:
+def test_flashinfer_split_of_the_whole_device(torch: Any) -> None:
     if gcx.Device(0).sm_count != 132:
         pytest.skip("108 and 24 are the whole of a GPU of 132 SMs")
     streams, resources = flashinfer.split_device_green_ctx_by_sm_count(
@@ -40,7 +40,7 @@ def test_row_1_the_split_of_two_batch_overlap(torch: Any) -> None:
     assert proof.ok, str(proof)
 
 
-def test_row_1_exceptions(torch: Any) -> None:
+def test_flashinfer_exceptions_have_the_code(torch: Any) -> None:
     device = torch.device("cuda:0")
     with pytest.raises(ValueError, match="sm_counts"):
         flashinfer.split_device_green_ctx_by_sm_count(device, [])
@@ -48,7 +48,7 @@ def test_row_1_exceptions(torch: Any) -> None:
         flashinfer.split_device_green_ctx_by_sm_count(device, [gcx.Device(0).sm_count, 8])
 
 
-def test_row_1_memory_outlives_its_stream(torch: Any) -> None:
+def test_flashinfer_memory_outlives_its_stream(torch: Any) -> None:
     """Tensors that were made in a partition are freed after its torch stream is gone."""
     tensors = []
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_row_1_memory_outlives_its_stream(torch: Any) -> None:
     torch.cuda.empty_cache()
 
 
-def test_row_3_a_green_context(torch: Any) -> None:
+def test_green_context_has_its_sms(torch: Any) -> None:
     context = GreenContext.create(24, 0)
     stream = context.Stream()
     with torch.cuda.stream(stream):
@@ -79,7 +79,7 @@ def test_row_3_a_green_context(torch: Any) -> None:
     assert proof.groups[0].sm_count == 24
 
 
-def test_row_3_fences_in_both_directions(torch: Any) -> None:
+def test_green_context_orders_work_in_both_directions(torch: Any) -> None:
     """Work before, inside and after the context is in order, without any synchronizing."""
     context = GreenContext.create(num_sms=24, device_id=0)
     before = torch.cuda.current_stream()
@@ -100,7 +100,7 @@ def test_row_3_fences_in_both_directions(torch: Any) -> None:
     context.close()
 
 
-def test_row_3_is_slower_on_fewer_sms(torch: Any) -> None:
+def test_green_context_is_slower_on_fewer_sms(torch: Any) -> None:
     """A matrix product takes longer on 24 SMs than on all of them: the context has an effect."""
     x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 

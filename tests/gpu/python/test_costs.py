@@ -1,6 +1,4 @@
-"""Beyond, 3: microseconds, under load, in bounded memory.
-
-Each prints what it measured: pytest -s."""
+"""Costs: microseconds, under load, in bounded memory. pytest -s shows the measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from gcx.compat.torch import GreenContext
 
 
 def _with_gcx(sms: gcx.SMResource, counts: list[int]) -> None:
-    """Split, two contexts, two streams, and close."""
+    """Splits, makes two contexts and streams, and closes them."""
     (first, second), _ = sms.split(counts)
     contexts = gcx.Context(first), gcx.Context(second)
     streams = contexts[0].stream(), contexts[1].stream()
@@ -36,17 +34,17 @@ def _median_us(call: Callable[[], object], rounds: int) -> float:
 
 
 def _side_by_side(name: str, theirs: Callable[[], object], ours: Callable[[], object]) -> None:
-    """Medians of both, in turns."""
+    """Compares the medians of both, measured in turns."""
     theirs()
     ours()
     rounds = [(_median_us(theirs, 10), _median_us(ours, 500)) for _ in range(5)]
     slow, fast = (statistics.median(times) for times in zip(*rounds))
     print(f"split, 2 contexts, 2 streams, close: {name} {slow:.0f} us, gcx {fast:.2f} us, "
           f"{slow / fast:.0f} times")  # fmt: skip
-    assert slow / fast > 30  # Far below what is measured: a machine may be busy.
+    assert slow / fast > 30  # Far below the usual ratio, for busy machines.
 
 
-def test_what_each_call_costs() -> None:
+def test_costs_of_each_call() -> None:
     sms = gcx.Device(0).resources.sm
     (group, _), _ = sms.split([24, 24])
     with gcx.Context(group) as context:
@@ -66,9 +64,8 @@ def driver() -> Any:
     return pytest.importorskip("cuda.bindings.driver", reason="cuda.bindings isn't installed")
 
 
-def test_repartitioning_beside_raw_calls(driver: Any) -> None:
-    """Beside what FlashInfer does: the driver's own calls through cuda.bindings, with the
-    destruction that it leaves out."""
+def test_repartitioning_is_faster_than_driver_calls(driver: Any) -> None:
+    """Compares with FlashInfer's driver calls by cuda.bindings, plus the destruction it omits."""
 
     def ask(answer: Any) -> Any:
         assert int(answer[0]) == 0, answer[0]
@@ -95,7 +92,7 @@ def test_repartitioning_beside_raw_calls(driver: Any) -> None:
         _side_by_side("the driver's calls", raw, lambda: _with_gcx(sms, [24, 24]))
 
 
-def test_repartitioning_beside_cuda_core() -> None:
+def test_repartitioning_is_faster_than_cuda_core() -> None:
     core = pytest.importorskip("cuda.core", reason="cuda.core isn't installed")
     if not all(hasattr(core, name) for name in ("Device", "SMResourceOptions", "ContextOptions")):
         pytest.skip(f"this cuda.core ({getattr(core, '__version__', '?')}) has no green contexts")
@@ -122,8 +119,8 @@ def test_repartitioning_beside_cuda_core() -> None:
     _side_by_side("cuda.core", theirs_once, lambda: _with_gcx(sms, [24, 24]))
 
 
-def test_repartitioning_beside_torch(torch: Any) -> None:
-    """PyTorch's class splits in create, without disjointness, and destroys with the object."""
+def test_repartitioning_is_faster_than_torch(torch: Any) -> None:
+    """PyTorch's class splits in create, without disjointness, and destroys in its destructor."""
     theirs = pytest.importorskip("torch.cuda.green_contexts", reason="PyTorch has no GreenContext")
     torch.zeros(1, device="cuda")
 
@@ -165,8 +162,8 @@ def test_compat_is_flat_over_1000_rounds(torch: Any) -> None:
     assert free - torch.cuda.mem_get_info()[0] < 8 << 20
 
 
-def test_a_context_that_is_kept_waits_for_no_kernel(torch: Any) -> None:
-    """While the whole device computes, splitting again takes microseconds."""
+def test_cached_context_waits_for_no_kernel(torch: Any) -> None:
+    """A repeated split takes microseconds while the whole device computes."""
     sms = gcx.Device(0).resources.sm
     _with_gcx(sms, [24, 24])
     x = torch.randn(16384, 16384, device="cuda", dtype=torch.bfloat16)
@@ -185,9 +182,9 @@ def test_a_context_that_is_kept_waits_for_no_kernel(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("mib", [16, 256])
-def test_row_1_an_elementwise_kernel_on_few_sms(torch: Any, mib: int) -> None:
-    """What it takes there, alone and beside a matrix product on the other SMs, and what its share
-    of the SMs would promise: for tensors that the L2 cache holds, and for larger ones."""
+def test_elementwise_kernel_on_few_sms(torch: Any, mib: int) -> None:
+    """Measures it alone and next to a matrix product on the other SMs, for tensors within the L2
+    cache and larger ones."""
     x = torch.zeros(mib << 18, device="cuda")
     y = torch.empty_like(x)
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Partitions made current for PyTorch: where its work runs, and what its cuBLAS is told."""
+"""gcx.current: where PyTorch's work runs, and the SM count target of its cuBLAS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if not torch.cuda.is_available():
 
 
 def target() -> int:
-    """The SM count target of this thread's handle, asked past gcx."""
+    """Returns the SM count target of this thread's handle, without gcx."""
     name = f"libcublas.so.{torch.version.cuda.partition('.')[0]}"
     library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
     found = ctypes.c_int(-1)
@@ -28,7 +28,7 @@ def target() -> int:
 
 
 def sms_of_current() -> set[int]:
-    """The SMs on which PyTorch's current stream runs."""
+    """Returns the SMs of PyTorch's current stream."""
     return set(gcx.Stream.from_native(torch.cuda.current_stream()).sm_ids())
 
 
@@ -54,7 +54,7 @@ def test_work_runs_on_the_partition(parts: gcx.Partitions) -> None:
             assert sms_of_current() == set(part.resource.sm_ids())
 
 
-def test_the_target_is_set_and_put_back(parts: gcx.Partitions) -> None:
+def test_cublas_target_is_set_and_restored(parts: gcx.Partitions) -> None:
     small, rest = parts
     assert target() == 0
     with gcx.current(small, cublas=True):
@@ -70,7 +70,7 @@ def test_the_target_is_set_and_put_back(parts: gcx.Partitions) -> None:
     assert target() == 0
 
 
-def test_products_are_right_with_a_target(parts: gcx.Partitions) -> None:
+def test_products_with_a_target_are_right(parts: gcx.Partitions) -> None:
     wanted = product()
     for part in parts:
         with gcx.current(part, cublas=True):
@@ -78,7 +78,7 @@ def test_products_are_right_with_a_target(parts: gcx.Partitions) -> None:
         torch.testing.assert_close(found, wanted, rtol=2e-2, atol=2e-1)
 
 
-def test_a_graph_that_is_captured_inside(parts: gcx.Partitions) -> None:
+def test_graph_captured_inside_keeps_the_target(parts: gcx.Partitions) -> None:
     small, _ = parts
     a = torch.randn(1024, 1024, device="cuda")
     with gcx.current(small, cublas=True) as stream:
@@ -93,7 +93,7 @@ def test_a_graph_that_is_captured_inside(parts: gcx.Partitions) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-2)
 
 
-def test_a_lease_at_each_step() -> None:
+def test_lease_is_current_with_its_sms_at_each_step() -> None:
     with gcx.acquire(16, name="current") as lease:
         for count in (16, 32, 16):
             lease.resize(count)
@@ -102,7 +102,7 @@ def test_a_lease_at_each_step() -> None:
                 assert sms_of_current() == set(lease.resource.sm_ids())
 
 
-def test_threads_have_handles_of_their_own(parts: gcx.Partitions) -> None:
+def test_threads_have_private_handles(parts: gcx.Partitions) -> None:
     def run(part: gcx.Partition) -> list[int]:
         seen = [target()]
         for _ in range(20):
@@ -119,9 +119,7 @@ def test_threads_have_handles_of_their_own(parts: gcx.Partitions) -> None:
             assert done.result(300) == [0, *[part.sm_count, 0] * 20]
 
 
-def test_a_deep_gemm_that_was_imported(
-    parts: gcx.Partitions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deep_gemm_imported_is_set(parts: gcx.Partitions, monkeypatch: pytest.MonkeyPatch) -> None:
     if "deep_gemm" not in sys.modules:
         counts = [gcx.Device(0).sm_count]
         module = types.SimpleNamespace(get_num_sms=lambda: counts[-1], set_num_sms=counts.append)

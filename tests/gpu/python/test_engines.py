@@ -1,5 +1,5 @@
-"""gcx.compat.sglang and gcx.compat.tensorrt_llm, called as those engines call them; SGLang's own
-module too, where it is installed."""
+"""gcx.compat.sglang and gcx.compat.tensorrt_llm, called as those engines call them, and
+SGLang's own module if it is installed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def counts_of(*streams: Any) -> tuple[int, ...]:
 
 
 def used_by(stream: Any) -> set[int]:
-    """The SMs that the stream's kernels really run on."""
+    """Returns the SMs that the stream's kernels run on."""
     return set(gcx.Stream.from_native(stream).sm_ids())
 
 
@@ -51,7 +51,7 @@ def used_by(stream: Any) -> set[int]:
 
 
 @pytest.mark.usefixtures("spatial")
-def test_multiplexing_runs_on_gcx(torch: Any, sms: int) -> None:
+def test_sglang_multiplexing_has_the_counts_of_the_engine(torch: Any, sms: int) -> None:
     engine = Multiplexer(torch, 0)
     prompt, token, weights = (
         torch.randn(rows, 4096, device="cuda", dtype=torch.bfloat16) for rows in (8192, 64, 4096)
@@ -80,7 +80,7 @@ def test_multiplexing_runs_on_gcx(torch: Any, sms: int) -> None:
 
 @pytest.mark.usefixtures("spatial")
 @pytest.mark.parametrize("floors", [(8, 8), (28, 28), (8, 24), (12, 24), (20, 50)])
-def test_multiplexing_by_floors_runs_on_gcx(torch: Any, sms: int, floors: tuple[int, int]) -> None:
+def test_sglang_floors_share_the_rest(torch: Any, sms: int, floors: tuple[int, int]) -> None:
     engine = Multiplexer(torch, 0, [(sms - 32, 32)], floors)
     prefill, decode = engine.pairs[1]
     first, second = used_by(prefill), used_by(decode)
@@ -93,7 +93,7 @@ def test_multiplexing_by_floors_runs_on_gcx(torch: Any, sms: int, floors: tuple[
 
 
 @pytest.mark.usefixtures("spatial")
-def test_the_module_of_sglang_runs_on_gcx(torch: Any, sms: int) -> None:
+def test_sglang_own_module_runs_on_gcx(torch: Any, sms: int) -> None:
     """SGLang's own, unchanged."""
     module = module_of_sglang()
     if module is None:
@@ -111,15 +111,15 @@ def test_the_module_of_sglang_runs_on_gcx(torch: Any, sms: int) -> None:
             assert got == (prefill_sm, decode_sm)
     wrong = module.PDMuxConfig(sm_group_num=3, manual_divisions=[[sms, 8, 1]])
     with pytest.raises((RuntimeError, ValueError), match=r"Not enough SMs|needs \d+ SMs"):
-        module.initialize_stream_groups(0, wrong)  # Later versions look themselves.
+        module.initialize_stream_groups(0, wrong)  # Later versions check by themselves.
     module.STREAM_GROUPS.clear()
 
 
 # TensorRT-LLM
 
 
-def test_a_router_beside_fc1_runs_on_gcx(torch: Any, sms: int) -> None:
-    """As the engine's tuner does: each split in a graph of its own, which asks for the counts."""
+def test_tensorrt_llm_router_and_fc1_are_disjoint(torch: Any, sms: int) -> None:
+    """Like the engine's tuner: captures each split in a separate graph and queries the counts."""
     layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, sms, sms - 24)
     assert not layer.refused
     assert len(layer.pool) == 3
@@ -160,7 +160,7 @@ def test_a_router_beside_fc1_runs_on_gcx(torch: Any, sms: int) -> None:
         del graph
 
 
-def test_a_cleanup_takes_nothing_from_others(torch: Any, sms: int) -> None:
+def test_tensorrt_llm_cleanup_leaves_streams_in_use(torch: Any, sms: int) -> None:
     fc1, router, cleanup = tensorrt_llm.create_sm_only_gc_streams(sms - 24, 24, 0)
     cleanup()
     cleanup()
@@ -174,7 +174,7 @@ def test_a_cleanup_takes_nothing_from_others(torch: Any, sms: int) -> None:
     others[2]()
 
 
-def test_counts_of_streams(torch: Any, sms: int) -> None:
+def test_tensorrt_llm_count_of_any_stream(torch: Any, sms: int) -> None:
     count = tensorrt_llm.get_current_stream_gc_sm_count
     assert count() == -1
     with torch.cuda.stream(torch.cuda.Stream()):
@@ -183,17 +183,17 @@ def test_counts_of_streams(torch: Any, sms: int) -> None:
         assert count() == 24
 
 
-def test_counts_of_pytorchs_green_context(torch: Any, sms: int) -> None:
+def test_tensorrt_llm_count_of_torch_green_context(torch: Any, sms: int) -> None:
     module = pytest.importorskip("torch.cuda.green_contexts", reason="no green contexts in PyTorch")
     if not hasattr(module.GreenContext, "Stream"):
         pytest.skip(f"the GreenContext of PyTorch {torch.__version__} has no streams")
     context = module.GreenContext.create(num_sms=24, device_id=0)
-    stream = context.Stream()  # Which goes with its context.
+    stream = context.Stream()  # It ends with its context.
     with torch.cuda.stream(stream):
         assert tensorrt_llm.get_current_stream_gc_sm_count() == 24
 
 
-def test_workqueues_of_their_own(torch: Any, sms: int) -> None:
+def test_tensorrt_llm_isolated_workqueues_need_13_1(torch: Any, sms: int) -> None:
     create = tensorrt_llm.create_wq_isolated_gc_streams
     if gcx.driver_info().version < (13, 1):
         with pytest.raises(RuntimeError, match=r"^cuDeviceGetDevResource\(WQ_CONFIG\) failed"):

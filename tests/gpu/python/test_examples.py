@@ -1,6 +1,4 @@
-"""The programs in examples/python, each run as a user runs it, with small sizes.
-
-Each prints what it said: pytest -s."""
+"""The programs in examples/python with small sizes. pytest -s shows their output."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def run(name: str, *arguments: str, needs: tuple[str, ...] = (), status: int = 0
 
 
 def rows(text: str) -> dict[str, list[float]]:
-    """The lines of a table whose cells are numbers, by their first cell; the last wins."""
+    """Returns the numeric rows of a table by their first cell; the last wins."""
     found = {}
     for line in text.splitlines():
         cells = re.split(r"\s{2,}", line.strip())
@@ -54,13 +52,13 @@ def rows(text: str) -> dict[str, list[float]]:
 
 @pytest.fixture(scope="module")
 def rest() -> int:
-    """SMs that a partition of 24 leaves."""
+    """The SMs left by a partition of 24."""
     return gcx.Device(0).resources.sm.plan([24, None]).groups[1]
 
 
 def test_split(rest: int) -> None:
     text = run("split")
-    assert f"got 24 SMs, and {rest} are left" in text
+    assert f"got 24 SMs, {rest} are left" in text
     assert "ok: each partition ran on as many SMs as promised" in text
 
 
@@ -76,7 +74,7 @@ def test_split(rest: int) -> None:
         ("two_matmuls", ("torch",)),
     ],
 )
-def test_a_wrong_count_is_told_in_gcx_words(name: str, needs: tuple[str, ...]) -> None:
+def test_wrong_count_prints_the_error_of_gcx(name: str, needs: tuple[str, ...]) -> None:
     text = run(name, "--sms", "10000", needs=needs, status=2)
     assert f"{name}.py: " in text
     assert "10000" in text
@@ -126,7 +124,7 @@ def test_triton_autotune(rest: int) -> None:
         assert "is the best here too" in verdict or "another configuration is best" in verdict
     (few,) = re.findall(r"^  24 SMs +([\d.]+)", text, re.MULTILINE)
     (whole,) = re.findall(r"^  whole GPU +([\d.]+)", text, re.MULTILINE)
-    assert float(few) > 2 * float(whole)  # The tuned kernel really ran on 24 SMs.
+    assert float(few) > 2 * float(whole)  # The tuned kernel ran on 24 SMs.
 
 
 def test_persistent(rest: int) -> None:
@@ -152,7 +150,7 @@ def test_serving(tmp_path: Path) -> None:
     for promise in (17.5, 14):
         tokens = sorted(cells[f"policy {promise:g} ms"]["tokens"])
         assert tokens[int(0.99 * len(tokens))] <= promise
-        # Without prompts it is as fast as alone.
+        # Without prompts decode is as fast as alone.
         assert tokens[len(tokens) // 20] < 1.05 * found["costs"]["decode_alone"]["132"]
     assert median["policy 17.5 ms"] < 0.95 * median["chunked-512"]
 

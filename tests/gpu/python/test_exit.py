@@ -1,8 +1,8 @@
-"""The end of a process, with PyTorch's memory in partitions.
+"""The exit of a process with PyTorch's memory in partitions.
 
-When PyTorch frees pinned memory it records an event in each stream that used it, and ends the
-process if the driver no longer knows the stream. At the interpreter's exit the stream's owner may
-well have gone first."""
+When PyTorch frees pinned memory it records an event in each stream that used it, and crashes if the
+driver no longer knows the stream. At exit the stream's owner may have ended before.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def ends_quietly(code: str) -> None:
         "kept = part.stream.torch(); del part",
     ],
 )
-def test_memory_may_outlive_its_partition(torch: Any, imports: str, ending: str) -> None:
+def test_exit_with_memory_of_a_partition_is_clean(torch: Any, imports: str, ending: str) -> None:
     ends_quietly(f"{imports}\n{_USE}\n{ending}\n")
 
 
-def test_the_interfaces_of_other_libraries(torch: Any) -> None:
+def test_exit_with_compat_objects_is_clean(torch: Any) -> None:
     ends_quietly(
         """
 import torch

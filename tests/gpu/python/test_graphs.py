@@ -1,4 +1,4 @@
-"""Row 4: Triton kernels and CUDA graphs on a partition."""
+"""Triton kernels and CUDA graphs on a partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _seen(buffer: Any) -> set[int]:
     return set(buffer.nonzero().flatten().tolist())
 
 
-def test_a_triton_kernel_runs_on_a_partition(parts: gcx.Partitions) -> None:
+def test_triton_kernel_runs_on_the_partition(parts: gcx.Partitions) -> None:
     for part in parts:
         buffer = _buffer()
         with torch.cuda.stream(part.stream.torch()):
@@ -46,7 +46,7 @@ def test_a_triton_kernel_runs_on_a_partition(parts: gcx.Partitions) -> None:
         assert _seen(buffer) == set(part.stream.sm_ids())
 
 
-def test_a_triton_kernel_computes_on_a_partition(parts: gcx.Partitions) -> None:
+def test_triton_kernel_computes_on_the_partition(parts: gcx.Partitions) -> None:
     x, y = torch.randn(2, 1 << 20, device="cuda")
     torch.cuda.synchronize()
     for part in parts:
@@ -58,7 +58,7 @@ def test_a_triton_kernel_computes_on_a_partition(parts: gcx.Partitions) -> None:
         torch.testing.assert_close(out, x + y)
 
 
-def test_a_graph_captured_and_replayed_on_a_partition(parts: gcx.Partitions) -> None:
+def test_graph_captured_on_a_partition_replays_there(parts: gcx.Partitions) -> None:
     part = parts[0]
     stream = part.stream.torch()
     buffer = _buffer()
@@ -81,7 +81,7 @@ def test_a_graph_captured_and_replayed_on_a_partition(parts: gcx.Partitions) -> 
     assert y.sum().item() == 2 << 16
 
 
-def test_a_graph_forked_over_two_partitions(parts: gcx.Partitions) -> None:
+def test_graph_forked_over_two_partitions_runs_on_both(parts: gcx.Partitions) -> None:
     one, two = (part.stream.torch() for part in parts)
     buffers = [_buffer(), _buffer()]
     for stream, buffer in zip((one, two), buffers):
@@ -106,7 +106,7 @@ def test_a_graph_forked_over_two_partitions(parts: gcx.Partitions) -> None:
     assert not seen[0] & seen[1]
 
 
-def test_asking_a_capturing_stream_for_its_sms_is_an_error(parts: gcx.Partitions) -> None:
+def test_sm_ids_of_a_capturing_stream_is_refused(parts: gcx.Partitions) -> None:
     stream = parts[0].stream
     x = torch.ones(16, device="cuda")
     torch.cuda.synchronize()

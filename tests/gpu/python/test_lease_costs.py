@@ -1,7 +1,7 @@
-"""What a change of partitions costs by a lease, beside other ways to come to the same, idle and
-beside a neighbour that computes.
+"""The cost of a resize compared with other ways to the same SMs, idle and next to a busy neighbour.
 
-Each prints what it measured, with its distribution: pytest -s."""
+pytest -s shows the measurements with their distributions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _said(name: str, times: list[float]) -> str:
 
 
 class _Neighbour:
-    """A lease whose SMs are given work for about 15 ms at a time."""
+    """A lease with work of about 15 ms at a time."""
 
     PRODUCTS = 10
 
@@ -81,7 +81,7 @@ def _lease_ways() -> Iterator[tuple[str, Callable[[int], object]]]:
 
 
 def _raw() -> Callable[[int], object]:
-    """The driver's calls, as FlashInfer makes them, with the destruction that it leaves out."""
+    """Makes FlashInfer's driver calls, plus the destruction that it omits."""
     driver = pytest.importorskip("cuda.bindings.driver", reason="cuda.bindings isn't installed")
 
     def ask(answer: Any) -> Any:
@@ -144,7 +144,7 @@ OTHERS = {
 }
 
 
-def test_leases_idle_and_beside_a_neighbour(neighbour: _Neighbour) -> None:
+def test_lease_costs_idle_and_next_to_a_neighbour(neighbour: _Neighbour) -> None:
     for name, call in _lease_ways():
         print(_said(f"{name}, idle", _times_us(call, 2000)))
     for name, call in _lease_ways():
@@ -157,8 +157,8 @@ def test_leases_idle_and_beside_a_neighbour(neighbour: _Neighbour) -> None:
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_resize_beside(neighbour: _Neighbour, other: str) -> None:
-    """By turns in one process: a resize, and what others do to have as many SMs."""
+def test_resize_compared_with_other_ways(neighbour: _Neighbour, other: str) -> None:
+    """Measures in turns a resize, and another way to the same SMs."""
     theirs = OTHERS[other]()
 
     def tell(where: str, ours: list[float], slow: list[float]) -> float:
@@ -188,7 +188,7 @@ def test_a_resize_beside(neighbour: _Neighbour, other: str) -> None:
             slow += _times_us(theirs, 1)
             neighbour.end()
         under_load = tell("beside a busy neighbour", ours, slow)
-    # Below what is measured: a machine may be busy.
+    # Below the usual ratio, for busy machines.
     assert under_load > 100
 
 

@@ -1,6 +1,5 @@
-"""PyTorch's graphs, captured once and run on any partition: what they compute, where, and how fast.
-
-Each prints what it measured: pytest -s."""
+"""PyTorch's graphs, captured once and run on any partition: results, SMs and speed. pytest -s shows
+the measurements."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def _note_sms(seen):  # type: ignore[no-untyped-def]
 
 
 class Work:
-    """One step of many kinds of kernels and nodes. Its results depend on `given` alone."""
+    """A step with many kinds of kernels and nodes, whose results depend only on `given`."""
 
     def __init__(self, heads: int = 16, tokens: int = 1024) -> None:
         self.given = torch.randn(tokens, heads * 64, device="cuda", dtype=torch.bfloat16)
@@ -96,7 +95,7 @@ def _us(stream: gcx.Stream, launch: Callable[[], object]) -> float:
     return float(start.elapsed_time(end)) * 1000
 
 
-def test_a_moved_graph_computes_on_the_partition(parts: gcx.Partitions) -> None:
+def test_graph_computes_on_the_partition(parts: gcx.Partitions) -> None:
     work = Work()
     wanted = tuple(one.clone() for one in work())
     graph, outputs = _capture(work)
@@ -111,20 +110,20 @@ def test_a_moved_graph_computes_on_the_partition(parts: gcx.Partitions) -> None:
             part.stream.synchronize()
             _close(outputs, wanted)
             assert work.seen_sms() == set(part.stream.sm_ids())
-    # Given something else to work on, it works on that.
+    # It uses changed input.
     work.given.mul_(0.5)
     wanted = tuple(one.clone() for one in work())
     work.forget(outputs)
     moved.launch(parts[0].stream)
     _close(outputs, wanted)
-    # And the one that was captured runs as before.
+    # The captured graph runs as before.
     work.forget(outputs)
     graph.replay()
     _close(outputs, wanted)
     assert len(work.seen_sms()) == gcx.Device(0).sm_count
 
 
-def test_a_moved_graph_outlives_what_it_was_made_of(parts: gcx.Partitions) -> None:
+def test_graph_keeps_its_capture_alive(parts: gcx.Partitions) -> None:
     work = Work()
     wanted = tuple(one.clone() for one in work())
     graph, outputs = _capture(work)
@@ -139,7 +138,7 @@ def test_a_moved_graph_outlives_what_it_was_made_of(parts: gcx.Partitions) -> No
     _close(outputs, wanted)
 
 
-def test_a_moved_graph_is_as_fast_as_one_captured_there(parts: gcx.Partitions) -> None:
+def test_graph_is_as_fast_as_one_captured_there(parts: gcx.Partitions) -> None:
     work = Work(tokens=4096)
     graph, outputs = _capture(work)
     moved = Graph(graph)

@@ -1,5 +1,4 @@
-"""The programs of the pages for those who move over, before and after, each as it stands there, in
-a process of its own."""
+"""The programs of the pages on moving to gcx, before and after, each in its own process."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ print("SMs seen:", [group.sm_count for group in proof.groups], "in both:", len(p
 
 
 def programs(page: str) -> dict[str, str]:
-    """The Python programs of a page by their headings. A diff stands for the program before it,
-    changed by it."""
+    """Returns the Python programs of a page by their headings. A diff gives the program before it
+    with that change."""
     found: dict[str, str] = {}
     heading, last, block = "", "", None
     for line in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines(keepends=True):
@@ -49,8 +48,8 @@ def programs(page: str) -> dict[str, str]:
 
 
 def run(page: str, heading: str, streams: str, before: str = "") -> list[str]:
-    """Runs a program, and looks which SMs its streams use: at its end, or before a line of it.
-    Gives the SMs of each stream and how many are in two. The program has to print what it says."""
+    """Runs a program and verifies its streams at its end or before a line. Returns the SMs of each
+    stream and how many are in two. Checks the output that the program's comments state."""
     if gcx.Device(0).sm_count != 132:
         pytest.skip("the pages' numbers are those of a GPU of 132 SMs")
     program = programs(page)[heading]
@@ -100,7 +99,7 @@ def core() -> Any:
 # FlashInfer
 
 
-def test_before_flashinfer(torch: Any) -> None:
+def test_flashinfer_before(torch: Any) -> None:
     if importlib.util.find_spec("flashinfer") is None:
         pytest.skip("FlashInfer isn't installed")
     green_ctx = importlib.import_module("flashinfer.green_ctx")
@@ -116,27 +115,27 @@ def test_before_flashinfer(torch: Any) -> None:
         ("After: in gcx's words", "compute.stream, communicate.stream"),
     ],
 )
-def test_after_flashinfer(torch: Any, heading: str, streams: str) -> None:
+def test_flashinfer_after(torch: Any, heading: str, streams: str) -> None:
     assert run("from-flashinfer", heading, streams) == ["[108, 24]", "0"]
 
 
 # cuda.core
 
 
-# The programs that close their streams do so at their end.
+# These programs close their streams at their end.
 CLOSING = "for stream, context in zip("
 
 
-def test_before_cuda_core(core: Any) -> None:
+def test_cuda_core_before(core: Any) -> None:
     assert run("from-cuda-core", "Before", "*streams", CLOSING) == ["[24, 108]", "0"]
 
 
-def test_after_cuda_core() -> None:
+def test_cuda_core_after() -> None:
     heading = "After: in gcx's words"
     assert run("from-cuda-core", heading, "*streams", CLOSING) == ["[24, 108]", "0"]
 
 
-def test_after_cuda_core_with_its_streams(core: Any) -> None:
+def test_cuda_core_after_with_its_streams(core: Any) -> None:
     heading = "After: short, and with the rest of cuda.core"
     assert run("from-cuda-core", heading, "*streams") == ["[24, 108]", "0"]
 
@@ -144,16 +143,16 @@ def test_after_cuda_core_with_its_streams(core: Any) -> None:
 # PyTorch
 
 
-def test_before_pytorch(green_context: Any) -> None:
+def test_pytorch_before(green_context: Any) -> None:
     assert run("from-pytorch", "Before", "stream") == ["[24]", "0"]
 
 
 @pytest.mark.parametrize("heading", ["After: only the import changes", "After: in gcx's words"])
-def test_after_pytorch(torch: Any, heading: str) -> None:
+def test_pytorch_after(torch: Any, heading: str) -> None:
     assert run("from-pytorch", heading, "stream") == ["[24]", "0"]
 
 
-def test_before_pytorch_two_contexts_overlap(green_context: Any) -> None:
+def test_pytorch_before_two_contexts_overlap(green_context: Any) -> None:
     assert run("from-pytorch", "Before: they overlap", "*streams") == ["[24, 64]", "24"]
 
 
@@ -164,15 +163,15 @@ def test_before_pytorch_two_contexts_overlap(green_context: Any) -> None:
         ("After: two partitions in gcx's words", "*[part.stream for part in parts]"),
     ],
 )
-def test_after_pytorch_two_contexts_do_not(torch: Any, heading: str, streams: str) -> None:
+def test_pytorch_after_two_contexts_are_disjoint(torch: Any, heading: str, streams: str) -> None:
     assert run("from-pytorch", heading, streams) == ["[24, 64]", "0"]
 
 
 # SGLang and TensorRT-LLM
 
 
-def test_before_sglang(torch: Any) -> None:
-    """Its own rounding: the first has 104 for 100, the second what is left."""
+def test_sglang_before(torch: Any) -> None:
+    """By its own rounding the first has 104 for 100, the second the rest."""
     if importlib.util.find_spec("sgl_kernel") is None:
         pytest.skip("sgl_kernel isn't installed")
     try:
@@ -189,7 +188,7 @@ def test_before_sglang(torch: Any) -> None:
         ("After: in gcx's words", "prefill.stream, decode.stream"),
     ],
 )
-def test_after_sglang(torch: Any, heading: str, streams: str) -> None:
+def test_sglang_after(torch: Any, heading: str, streams: str) -> None:
     assert run("from-sglang", heading, streams) == ["[100, 32]", "0"]
 
 
@@ -200,5 +199,5 @@ def test_after_sglang(torch: Any, heading: str, streams: str) -> None:
         ("After: in gcx's words", "fc1.stream, router.stream", ""),
     ],
 )
-def test_after_tensorrt_llm(torch: Any, heading: str, streams: str, before: str) -> None:
+def test_tensorrt_llm_after(torch: Any, heading: str, streams: str, before: str) -> None:
     assert run("from-tensorrt-llm", heading, streams, before) == ["[108, 24]", "0"]

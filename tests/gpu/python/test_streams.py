@@ -1,4 +1,4 @@
-"""Row 4 and interoperation: gcx's streams in other libraries, and theirs in gcx."""
+"""gcx's streams in other libraries, and their streams in gcx."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ extern "C" __global__ void note_sms(unsigned* seen, long long cycles) {
 
 
 class NoteSms:
-    """Launches the kernel in a CuPy stream, and reads what it noted."""
+    """Launches the kernel in a CuPy stream, and reads its SMs."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -32,7 +32,7 @@ class NoteSms:
         return seen
 
     def sms(self, stream: Any) -> set[int]:
-        """The SMs that it ran on."""
+        """Returns the SMs that it ran on."""
         seen = self.launch(stream)
         stream.synchronize()
         return {int(number) for number in self._cupy.nonzero(seen)[0]}
@@ -43,7 +43,7 @@ def cupy() -> Any:
     return pytest.importorskip("cupy", reason="CuPy isn't installed")
 
 
-def test_beyond_4_verify_on_silicon(parts: gcx.Partitions) -> None:
+def test_verify_is_ok_on_a_gpu(parts: gcx.Partitions) -> None:
     proof = gcx.verify(parts)
     assert proof.ok, str(proof)
     assert not proof.simulated
@@ -51,14 +51,14 @@ def test_beyond_4_verify_on_silicon(parts: gcx.Partitions) -> None:
 
 
 @pytest.mark.parametrize("counts", [[108, 24], [8, 16, 24, None], [10, None], [None]])
-def test_row_1_any_split(counts: list[int | None]) -> None:
+def test_any_split_runs_on_its_sms(counts: list[int | None]) -> None:
     if sum(count or 0 for count in counts) > gcx.Device(0).sm_count:
         pytest.skip(f"the device has {gcx.Device(0).sm_count} SMs")
     proof = gcx.verify(counts)
     assert proof.ok, str(proof)
 
 
-def test_a_stream_in_cupy(parts: gcx.Partitions, cupy: Any) -> None:
+def test_stream_in_cupy(parts: gcx.Partitions, cupy: Any) -> None:
     note = NoteSms(cupy)
     seen = [note.sms(part.stream.cupy()) for part in parts]
     for part, sms in zip(parts, seen):
@@ -66,7 +66,7 @@ def test_a_stream_in_cupy(parts: gcx.Partitions, cupy: Any) -> None:
     assert not seen[0] & seen[1]
 
 
-def test_a_stream_of_cupy(cupy: Any) -> None:
+def test_stream_of_cupy(cupy: Any) -> None:
     theirs = cupy.cuda.Stream(non_blocking=True)
     with gcx.Stream.from_native(theirs) as stream:
         assert stream.native == theirs.ptr
@@ -74,7 +74,7 @@ def test_a_stream_of_cupy(cupy: Any) -> None:
         assert stream.query()
 
 
-def test_a_stream_in_torch(parts: gcx.Partitions, torch: Any) -> None:
+def test_stream_in_torch(parts: gcx.Partitions, torch: Any) -> None:
     x = torch.randn(2048, 2048, device="cuda")
     expected = x @ x
     torch.cuda.synchronize()
@@ -86,8 +86,8 @@ def test_a_stream_in_torch(parts: gcx.Partitions, torch: Any) -> None:
         torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-2)
 
 
-def test_torch_waits_for_a_partition(parts: gcx.Partitions, torch: Any) -> None:
-    """And a partition for PyTorch's current stream, which is the default stream."""
+def test_torch_and_partition_wait_for_each_other(parts: gcx.Partitions, torch: Any) -> None:
+    """PyTorch's current stream is the default stream."""
     before, theirs = torch.cuda.current_stream(), parts[0].stream.torch()
     x = torch.ones(1 << 24, device="cuda")
     parts[0].wait(before)
@@ -99,7 +99,7 @@ def test_torch_waits_for_a_partition(parts: gcx.Partitions, torch: Any) -> None:
     y.record_stream(before)
 
 
-def test_torch_refuses_a_gcx_stream_as_it_is(parts: gcx.Partitions, torch: Any) -> None:
+def test_torch_refuses_a_gcx_stream(parts: gcx.Partitions, torch: Any) -> None:
     before = torch.cuda.current_stream()
     with pytest.raises(AttributeError, match=r"torch\(\)"), torch.cuda.stream(parts[0].stream):
         pass
@@ -119,7 +119,7 @@ def test_events_of_torch(parts: gcx.Partitions, torch: Any) -> None:
         assert ours.elapsed_time(later) == pytest.approx(start.elapsed_time(end))
 
 
-def test_a_stream_of_torch(parts: gcx.Partitions, torch: Any) -> None:
+def test_stream_of_torch(parts: gcx.Partitions, torch: Any) -> None:
     theirs = torch.cuda.Stream()
     with gcx.Stream.from_native(theirs) as stream:
         assert stream.native == theirs.cuda_stream
@@ -130,7 +130,7 @@ def test_a_stream_of_torch(parts: gcx.Partitions, torch: Any) -> None:
         assert stream.resources.sm == parts[0].resource
 
 
-def test_a_stream_in_numba_and_back(parts: gcx.Partitions) -> None:
+def test_stream_in_numba_and_back(parts: gcx.Partitions) -> None:
     cuda = pytest.importorskip("numba.cuda", reason="Numba isn't installed")
     numpy = pytest.importorskip("numpy")
 
@@ -142,7 +142,7 @@ def test_a_stream_in_numba_and_back(parts: gcx.Partitions) -> None:
 
     try:
         double[1, 64](cuda.to_device(numpy.ones(64)))
-    except Exception as error:  # A Numba that is older than NumPy fails with AttributeError.
+    except Exception as error:  # A Numba too old for NumPy raises AttributeError.
         pytest.skip(f"Numba itself doesn't work here: {type(error).__name__}: {error}")
     for part in parts:
         theirs = part.stream.numba()
@@ -157,7 +157,7 @@ def test_a_stream_in_numba_and_back(parts: gcx.Partitions) -> None:
         assert stream.sm_count == gcx.Device(0).sm_count
 
 
-def test_a_stream_in_cuda_core_and_back(parts: gcx.Partitions) -> None:
+def test_stream_in_cuda_core_and_back(parts: gcx.Partitions) -> None:
     core = pytest.importorskip("cuda.core", reason="cuda.core isn't installed")
     if not hasattr(core, "Device"):
         core = pytest.importorskip("cuda.core.experimental", reason="cuda.core has no Device")
@@ -173,15 +173,15 @@ def test_a_stream_in_cuda_core_and_back(parts: gcx.Partitions) -> None:
         assert stream.sm_count == gcx.Device(0).sm_count
 
 
-def test_row_4_priorities(parts: gcx.Partitions) -> None:
+def test_priorities_are_those_of_the_device(parts: gcx.Partitions) -> None:
     with parts[0].context.stream(-5) as stream:
         assert stream.priority < 0
         assert stream.sm_count == 24
 
 
-def test_memory_used_across_partitions(parts: gcx.Partitions, torch: Any) -> None:
-    """What the documentation shows: the consumer waits, and record_stream keeps the memory from
-    being handed out again while the other partition reads it."""
+def test_memory_is_shared_by_record_stream(parts: gcx.Partitions, torch: Any) -> None:
+    """The consumer waits, and record_stream keeps the memory from being reused while the other
+    partition reads it, as in docs/python.md."""
     producer, consumer = (part.stream.torch() for part in parts)
     for round_ in range(20):
         with torch.cuda.stream(producer):
@@ -198,8 +198,8 @@ def test_memory_used_across_partitions(parts: gcx.Partitions, torch: Any) -> Non
         assert y.min().item() == y.max().item() == float(round_)
 
 
-def test_order_between_partitions(parts: gcx.Partitions, cupy: Any) -> None:
-    """A stream that waits for another sees what that wrote."""
+def test_wait_orders_memory_between_partitions(parts: gcx.Partitions, cupy: Any) -> None:
+    """A stream that waits for another one sees its writes."""
     note = NoteSms(cupy)
     first, second = (part.stream.cupy() for part in parts)
     seen = note.launch(first, cycles=2_000_000)
@@ -210,7 +210,7 @@ def test_order_between_partitions(parts: gcx.Partitions, cupy: Any) -> None:
     assert int(copy.sum()) == 4096
 
 
-def test_row_8_everything_works_on_after_misuse(parts: gcx.Partitions) -> None:
+def test_everything_works_after_misuse(parts: gcx.Partitions) -> None:
     resource = parts[0].resource
     with pytest.raises(gcx.ResourceConfigurationError):
         gcx.Context([resource, resource])

@@ -19,7 +19,7 @@ def _two(torch: Any) -> None:
 
 @pytest.fixture
 def sides() -> Any:
-    """24 SMs of each."""
+    """A partition of 24 SMs of each device."""
     parts = [gcx.split([24, None], device=ordinal) for ordinal in (0, 1)]
     yield [part[0] for part in parts]
     for part in parts:
@@ -29,7 +29,7 @@ def sides() -> Any:
     assert gcx.cache_stats().in_use == 0
 
 
-def test_each_runs_on_its_own_sms(sides: Any) -> None:
+def test_partitions_of_two_devices_run_on_their_sms(sides: Any) -> None:
     for ordinal, part in enumerate(sides):
         assert part.device == ordinal
         assert gcx.verify([part]).ok
@@ -37,7 +37,7 @@ def test_each_runs_on_its_own_sms(sides: Any) -> None:
         gcx.verify(sides)
 
 
-def test_products_on_both_at_once(sides: Any, torch: Any) -> None:
+def test_products_on_both_devices_are_right(sides: Any, torch: Any) -> None:
     streams = [part.stream.torch() for part in sides]
     products, wanted = [], []
     for ordinal in (0, 1):
@@ -51,12 +51,12 @@ def test_products_on_both_at_once(sides: Any, torch: Any) -> None:
         torch.testing.assert_close(products[ordinal], wanted[ordinal], rtol=1e-3, atol=1e-2)
 
 
-def test_a_partition_waits_for_the_other_device(sides: Any, torch: Any) -> None:
+def test_partition_waits_for_the_other_device(sides: Any, torch: Any) -> None:
     first, second = sides
     x = torch.ones(1 << 20, device="cuda:1")
     torch.cuda.synchronize(1)
     with torch.cuda.device(0), torch.cuda.stream(first.stream.torch()):
-        torch.cuda._sleep(500_000_000)  # Cycles: some 0.3 s.
+        torch.cuda._sleep(500_000_000)  # Cycles: about 0.3 s.
     second.wait(first)
     with torch.cuda.device(1), torch.cuda.stream(second.stream.torch()):
         x += 1
@@ -66,7 +66,7 @@ def test_a_partition_waits_for_the_other_device(sides: Any, torch: Any) -> None:
     assert bool((x == 2).all())
 
 
-def test_a_copy_from_a_peer_for_a_partition(sides: Any, torch: Any) -> None:
+def test_partition_reads_a_copy_from_a_peer(sides: Any, torch: Any) -> None:
     if not torch.cuda.can_device_access_peer(0, 1):
         pytest.skip("device 0 can't reach device 1's memory")
     there = torch.arange(1 << 22, device="cuda:1", dtype=torch.float32)
@@ -91,7 +91,7 @@ def test_mixed_devices_are_refused(sides: Any) -> None:
         assert (here.sm_count, there.sm_count) == (24, 24)
 
 
-def test_graphs_of_both(sides: Any, torch: Any) -> None:
+def test_graphs_of_both_devices_run(sides: Any, torch: Any) -> None:
     graphs = []
     for ordinal, part in enumerate(sides):
         x = torch.zeros(1 << 20, device=f"cuda:{ordinal}")
@@ -111,7 +111,7 @@ def test_graphs_of_both(sides: Any, torch: Any) -> None:
         moved.close()
 
 
-def test_threads_on_both(torch: Any) -> None:
+def test_threads_use_both_devices(torch: Any) -> None:
     failures: list[BaseException] = []
 
     def work(number: int) -> None:

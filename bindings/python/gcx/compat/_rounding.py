@@ -1,4 +1,4 @@
-"""Counts as the driver's own split by count rounds them, which users of other libraries know."""
+"""Rounds counts as the driver's own split by count does."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import gcx
 
 
 def driver_counts(sms: gcx.SMResource, counts: Sequence[int]) -> list[int]:
-    """The counts to ask gcx for.
+    """Returns the counts to request from gcx.
 
-    gcx gives 12 SMs of an H100 for 10, since the device has an odd group of 12; the driver rounds
-    up to whole steps and gives 16, on which clusters of 8 run. What gcx gives exactly is asked for
-    as it is, and so is what would not fit when it is rounded: there the driver refuses.
+    The driver rounds up to its alignment: 10 gives 16, which can run clusters of 8, while gcx gives
+    12 on an H100. Counts that gcx gives exactly stay, and so do those that would not fit rounded,
+    which the driver refuses.
     """
-    asked = list(counts)
+    requested = list(counts)
     least, step = sms.min_partition_size, sms.coscheduled_alignment
-    rounded = [-(-max(count, least) // step) * step for count in asked]
+    rounded = [-(-max(count, least) // step) * step for count in requested]
     try:
-        if list(sms.plan(asked).groups) == asked:
-            return asked
+        if list(sms.plan(requested).groups) == requested:
+            return requested
         sms.plan(rounded)
     except gcx.ResourceConfigurationError:
-        return asked
+        return requested
     return rounded

@@ -1,4 +1,4 @@
-"""What the interfaces share of PyTorch: its streams over partitions, and its current device."""
+"""PyTorch streams over partitions, and PyTorch's current device."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _Resources = Union[gcx.SMResource, Sequence[Union[gcx.SMResource, gcx.WorkqueueR
 
 
 def torch_stream(resources: _Resources, priority: int = 0) -> Any:
-    """A torch stream on these resources, which keeps its gcx.Stream, and that one its context."""
+    """Returns a torch stream on these resources, which keeps its gcx.Stream and context alive."""
     with gcx.Context(resources) as context:
         return context.stream(priority).torch()
 
 
 def current_device() -> int:
-    """The number of PyTorch's current device."""
+    """Returns the ordinal of PyTorch's current device."""
     import torch
 
     return int(torch.cuda.current_device())

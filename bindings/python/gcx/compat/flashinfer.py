@@ -3,15 +3,14 @@
     -from flashinfer.green_ctx import split_device_green_ctx_by_sm_count
     +from gcx.compat.flashinfer import split_device_green_ctx_by_sm_count
 
-The same arguments, results and exceptions, with these differences:
+Arguments, results and exceptions are the same, with these differences:
 
-- unequal counts work on every driver from CUDA 12.4 on, [108, 24] among them: where the counts use
-  the whole device there is no remainder, so that as many streams come back as counts were given. A
-  count that the device can give exactly isn't rounded: 108 stays 108 on an H100;
-- a resource has the fields of CUdevResource that people read (`.sm.smCount`,
-  `.sm.minSmPartitionSize`, `.sm.smCoscheduledAlignment`) and `.resource`, the gcx.SMResource;
-- splitting again the same way makes no new green contexts, and no new streams once the torch
-  objects of the former ones are gone.
+- Unequal counts work on every driver from CUDA 12.4 on, including [108, 24], which uses the whole
+  device and so returns two streams. Counts that the device can give exactly aren't rounded.
+- A resource has the usual fields of CUdevResource (`.sm.smCount`, `.sm.minSmPartitionSize`,
+  `.sm.smCoscheduledAlignment`) and `.resource`, the gcx.SMResource.
+- Repeating a split makes no new green contexts, and no new streams once the torch objects of the
+  former ones are gone.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ __all__ = [
 ]
 
 
-# The least SM count of a partition and the step of counts, by compute capability's major number.
+# Minimum SM count and alignment by the compute capability's major number.
 _CONSTRAINTS = {6: (1, 1), 7: (2, 2), 8: (4, 2)}
 _CONSTRAINT_FROM_9 = (8, 8)
 
 
 def get_compute_capability(device: Any) -> tuple[int, int]:
-    """The major and minor number of a device's compute capability: (9, 0) for an H100.
+    """Returns a device's compute capability: (9, 0) for an H100.
 
     Args:
         device: A torch.device.
@@ -53,30 +52,23 @@ def get_compute_capability(device: Any) -> tuple[int, int]:
 
 
 def get_sm_count_constraint(major: int, minor: int) -> tuple[int, int]:
-    """The least SM count of a partition and the step of counts, as the driver's own split by count
-    has them on a compute capability: (8, 8) from 9.0 on. gcx can give other counts as well.
+    """Returns the minimum SM count and the alignment of the driver's split by count for a compute
+    capability: (8, 8) from 9.0 on. gcx can give other counts as well.
 
     Raises:
-        ValueError: The compute capability is less than 6.0.
+        ValueError: The compute capability is below 6.0.
     """
     if major >= 9:
         return _CONSTRAINT_FROM_9
     if major not in _CONSTRAINTS:
         raise ValueError(
-            f"there are no partitions on compute capability {major}.{minor}; 6.0 is the least"
+            f"compute capability {major}.{minor} has no partitions; the minimum is 6.0"
         )
     return _CONSTRAINTS[major]
 
 
 class SmFields:
-    """The fields of a CUdevSmResource.
-
-    Attributes:
-        smCount: How many SMs.
-        minSmPartitionSize: The fewest SMs that splitting it can give.
-        smCoscheduledAlignment: The step of the sizes that splitting it can give.
-        flags: CUdevSmResourceGroup_flags.
-    """
+    """The fields of a CUdevSmResource."""
 
     __slots__ = ("flags", "minSmPartitionSize", "smCoscheduledAlignment", "smCount")
 
@@ -91,12 +83,7 @@ class SmFields:
 
 
 class DeviceResource:
-    """What stands for a CUdevResource.
-
-    Attributes:
-        sm: The fields of its SMs.
-        resource: The gcx.SMResource.
-    """
+    """A CUdevResource: `sm` are its fields, `resource` is the gcx.SMResource."""
 
     __slots__ = ("resource", "sm")
 
@@ -116,7 +103,7 @@ def _hand_out(resources: Iterable[gcx.SMResource]) -> tuple[list[Any], list[Devi
 
 
 def _device(dev: Any) -> gcx.Device:
-    """The device of a torch.device, a number, or a string like "cuda:0"."""
+    """Returns the device of a torch.device, a number, or a string like "cuda:0"."""
     if isinstance(dev, str):
         import torch
 
@@ -172,18 +159,16 @@ def _split_counts(
 def split_device_green_ctx(
     dev: Any, num_groups: int, min_count: int
 ) -> tuple[list[Any], list[DeviceResource]]:
-    """Splits a device into groups of one count, and what is left.
+    """Splits a device into equal groups and a remainder.
 
     Args:
         dev: A torch.device.
         num_groups: How many groups.
-        min_count: SMs that each group has at least, rounded up to what the device can give. Where
-            the groups use up the device, one of them can have more: 16 groups of 8 on an H100
-            are one of 12 and 15 of 8.
+        min_count: SMs of each group, rounded up to whole atoms. The device's remainder atom makes
+            one group larger: 16 groups of 8 on an H100 are one of 12 and 15 of 8.
 
     Returns:
-        A torch stream and a resource for each group, and for the remainder as the last, if there
-        is one.
+        A torch stream and a resource for each group, and for the remainder unless it is empty.
 
     Raises:
         ValueError: num_groups or min_count isn't positive.
@@ -204,7 +189,7 @@ def split_device_green_ctx(
 def split_device_green_ctx_by_sm_count(
     dev: Any, sm_counts: Sequence[int]
 ) -> tuple[list[Any], list[DeviceResource]]:
-    """Splits a device into groups of the counts given, and what is left.
+    """Splits a device into groups of these counts and a remainder.
 
     Args:
         dev: A torch.device.
@@ -212,8 +197,7 @@ def split_device_green_ctx_by_sm_count(
             capability 9.0 7 gives 8, 10 gives 16, 17 gives 24.
 
     Returns:
-        A torch stream and a resource for each count, and for the remainder as the last, if there
-        is one.
+        A torch stream and a resource for each count, and for the remainder unless it is empty.
 
     Raises:
         ValueError: sm_counts is empty, or a count isn't positive.
@@ -222,33 +206,33 @@ def split_device_green_ctx_by_sm_count(
     """
     counts = [_positive(count, "a count of sm_counts") for count in sm_counts]
     if not counts:
-        raise ValueError("sm_counts is empty; name at least one count")
+        raise ValueError("sm_counts is empty; pass at least one count")
     return _split_counts(_as_runtime_error(lambda: _device(dev), str), counts)
 
 
 def split_device_green_ctx_by_locality_domain(
     dev: Any, backfill: bool = True
 ) -> tuple[list[Any], list[DeviceResource]]:
-    """One group for each locality domain of a device, in their order.
+    """Splits a device into its locality domains, in their order.
 
     Args:
         dev: A torch.device.
-        backfill: Whether each group gets an equal share of all SMs, filled up with SMs that belong
-            to no domain; otherwise it has its domain's own SMs alone.
+        backfill: Give each group an equal share of all SMs, filled up with SMs of no domain;
+            otherwise only its domain's SMs.
 
     Returns:
         A torch stream and a resource for each domain.
 
     Raises:
         RuntimeError: The device has fewer than two locality domains, or the driver is older than
-            CUDA 13.4 and tells none.
+            CUDA 13.4.
     """
     device = _as_runtime_error(lambda: _device(dev), str)
     domains = device.locality_domain_count
     if domains < 2:
         raise RuntimeError(
             f"{device.name} has fewer than two locality domains, or its driver is older than CUDA "
-            "13.4 and doesn't tell them"
+            "13.4"
         )
     options = gcx.SplitOptions(
         count=device.sm_count // domains if backfill else None,

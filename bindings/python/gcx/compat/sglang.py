@@ -3,13 +3,12 @@
     -from sgl_kernel import spatial
     +from gcx.compat import sglang as spatial
 
-The arguments, results and exceptions of all versions that have them, with these differences:
+Arguments, results and exceptions are those of all its versions, with these differences:
 
-- counts that the device can give exactly aren't rounded: 76 and 56 stay so on an H100. With two
-  floors that differ, any counts do;
-- streams end with their torch objects, and give back what they had; asking for the same counts
-  again makes no new green contexts;
-- drivers from CUDA 12.4 on, without the extension that sgl_kernel has to be built with.
+- Counts that the device can give exactly aren't rounded: 76 and 56 stay so on an H100. Two floors
+  may be any counts.
+- Streams end with their torch objects. Repeated counts make no new green contexts.
+- It needs a driver of CUDA 12.4 or newer, and no extension of sgl_kernel.
 """
 
 from __future__ import annotations
@@ -39,20 +38,18 @@ _Overlapped = tuple[Any, Any, tuple[int, int, int, int, int]]
 def create_greenctx_stream_by_value(
     SM_a: int, SM_b: int, device_id: int | None = None
 ) -> tuple[Any, Any]:
-    """Two torch streams on disjoint parts of a device.
+    """Returns two torch streams on disjoint parts of a device.
 
     Args:
-        SM_a: SMs of the first, in SGLang prefill's, rounded up to what the device can give.
-        SM_b: SMs of the second, decode's, likewise. Where both don't fit when they are rounded, it
-            has what the first leaves of the device, which can be less: 66 and 66 of an H100's 132
-            are 68 and 64. Where the first leaves nothing then, the second is rounded up and the
-            first has what that leaves: 130 and 2 are 124 and 8.
-        device_id: The device's number; None: PyTorch's current device.
+        SM_a: SMs of the first (prefill in SGLang), rounded up to what the device can give.
+        SM_b: SMs of the second (decode), likewise. If both don't fit rounded, it gets what the
+            first leaves: 66 and 66 of an H100's 132 are 68 and 64. If the first leaves nothing, the
+            second is rounded up and the first gets the rest: 130 and 2 are 124 and 8.
+        device_id: The device's ordinal; None: PyTorch's current device.
 
     Raises:
         RuntimeError: "SM counts must be positive"; "Not enough SMs available for the requested
-            configuration", where together they are more than the device has; or what the driver
-            refuses, a gcx.Error.
+            configuration"; or a gcx.Error, if the driver refused.
     """
     first, second = _count(SM_a, "SM_a"), _count(SM_b, "SM_b")
     if first <= 0 or second <= 0:
@@ -74,21 +71,21 @@ def create_greenctx_stream_by_value(
 def create_overlapped_greenctx_stream_by_value(
     reserved_sm: int, device_id: int | None = None
 ) -> _Overlapped:
-    """Two torch streams that have so many SMs each to themselves, and share all others. Work of
-    the second, decode's, goes before the first's: its priority is -1.
+    """Returns two torch streams with that many exclusive SMs each, which share all others. The
+    second (decode) has priority -1.
 
     Args:
         reserved_sm: SMs of each, rounded up to what the device can give.
-        device_id: The device's number; None: PyTorch's current device.
+        device_id: The device's ordinal; None: PyTorch's current device.
 
     Returns:
-        The streams, and how many SMs those of prefill are, those of decode, those of prefill
-        alone, those of decode alone, and the shared ones.
+        The streams, and the SM counts of prefill, decode, prefill exclusively, decode exclusively,
+        and shared.
 
     Raises:
         RuntimeError: "The lane reservations must be positive and leave shared SMs"; "CUDA could not
             create two equal protected SM partitions"; "The requested SM reservations leave no
-            shared partition"; or what the driver refuses, a gcx.Error.
+            shared partition"; or a gcx.Error, if the driver refused.
     """
     return _overlapped(reserved_sm, reserved_sm, device_id)
 
@@ -96,18 +93,16 @@ def create_overlapped_greenctx_stream_by_value(
 def create_asymmetric_overlapped_greenctx_stream_by_value(
     prefill_reserved_sm: int, decode_reserved_sm: int, device_id: int | None = None
 ) -> _Overlapped:
-    """create_overlapped_greenctx_stream_by_value with a number for each.
-
-    SGLang wants numbers with a common divisor that the device can give; here any do.
-    """
+    """create_overlapped_greenctx_stream_by_value with two different counts, which need no common
+    divisor here."""
     return _overlapped(prefill_reserved_sm, decode_reserved_sm, device_id)
 
 
 def get_sm_available(device_id: int | None = None) -> int:
-    """How many SMs a device has.
+    """Returns how many SMs a device has.
 
     Args:
-        device_id: The device's number, or a torch.device; None: PyTorch's current device.
+        device_id: The device's ordinal, or a torch.device; None: PyTorch's current device.
 
     Raises:
         AssertionError: "Invalid device id".
@@ -148,12 +143,12 @@ def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) ->
         )
     (for_prefill, for_decode), shared = _split_with_rest(sms, [prefill, decode])
     try:
-        return _lanes(for_prefill, for_decode, shared)
+        return _make_streams(for_prefill, for_decode, shared)
     except gcx.NotSupportedError:
-        return _lanes(*_from_both_ends(sms, prefill, decode))
+        return _make_streams(*_from_both_ends(sms, prefill, decode))
 
 
-def _lanes(
+def _make_streams(
     for_prefill: gcx.SMResource, for_decode: gcx.SMResource, shared: gcx.SMResource
 ) -> _Overlapped:
     everything = for_prefill | shared, for_decode | shared
@@ -164,8 +159,8 @@ def _lanes(
 
 
 def _split_with_rest(sms: gcx.SMResource, counts: list[int]) -> gcx.Split:
-    """The split by these counts that leaves something: rounded as the driver does, or else with as
-    few SMs beyond the counts as gcx can."""
+    """Splits by these counts so that a remainder is left: rounded as the driver rounds, or else
+    with as few SMs beyond the counts as possible."""
     where = f"{counts[0]} + {counts[1]} of {sms.sm_count} SMs"
     try:
         for asked in (driver_counts(sms, counts), counts):
@@ -184,9 +179,9 @@ def _split_with_rest(sms: gcx.SMResource, counts: list[int]) -> gcx.Split:
 def _from_both_ends(
     sms: gcx.SMResource, prefill: int, decode: int
 ) -> tuple[gcx.SMResource, gcx.SMResource, gcx.SMResource]:
-    """Prefill's, decode's and the shared SMs for drivers from CUDA 13.1 on, which put a device's
-    odd group of SMs, its last, with the groups right before it alone. So one has the last groups,
-    the one whose count suits better, the other has the first, and what is shared lies between."""
+    """Returns the SMs of prefill, of decode, and the shared ones, for drivers from CUDA 13.1 on.
+    Those combine a device's remainder atom, its last, only with the atoms right before it. So one
+    side gets the first atoms, the side that fits better the last, and the middle is shared."""
     choices = []
     for swapped in (False, True):
         atoms = list(sms.atoms)
@@ -201,7 +196,7 @@ def _from_both_ends(
 
 
 def _taken(atoms: list[gcx.SMResource], end: int, count: int) -> list[gcx.SMResource]:
-    """Takes so many SMs off one end; nothing if there are less."""
+    """Removes atoms with at least count SMs from one end; returns none if there are too few."""
     taken: list[gcx.SMResource] = []
     while atoms and sum(atom.sm_count for atom in taken) < count:
         taken.append(atoms.pop(end))

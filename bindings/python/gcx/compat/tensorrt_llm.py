@@ -1,15 +1,15 @@
-"""The functions with which TensorRT-LLM runs a layer's router beside its first product, on gcx.
+"""The functions of TensorRT-LLM's green_context, which run a layer's router concurrently with its
+first product, on gcx.
 
     -from .green_context import create_sm_only_gc_streams
     +from gcx.compat.tensorrt_llm import create_sm_only_gc_streams
 
-The arguments, results and exceptions of its green_context module, with these differences:
+Arguments, results and exceptions are the same, with these differences:
 
-- counts that the device can give exactly aren't rounded: a router of 28 SMs has 28 on an H100;
-- a cleanup function can be called twice, or not at all, and a stream that somebody still has works
-  on after it; asking for the same counts again makes no new green contexts;
-- no library is loaded and no struct laid out by the driver's version, and the streams work on
-  drivers from CUDA 12.4 on; workqueues need one of CUDA 13.1, as there.
+- Counts that the device can give exactly aren't rounded: a router of 28 SMs has 28 on an H100.
+- A cleanup function can be called twice or never, and streams that are still referenced work after
+  it. Repeated counts make no new green contexts.
+- It works on drivers from CUDA 12.4 on; workqueues need CUDA 13.1, as in the original.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ _Streams = tuple[Any, Any, Callable[[], None]]
 
 
 def create_sm_only_gc_streams(fc1_sms: int, router_sms: int, device_id: int) -> _Streams:
-    """Two torch streams on disjoint parts of a device, for graphs too.
+    """Returns two torch streams on disjoint parts of a device, also for graphs.
 
     Args:
-        fc1_sms: Not used, as in TensorRT-LLM: the first has what the router leaves.
+        fc1_sms: Unused, as in TensorRT-LLM: the first has what the router leaves.
         router_sms: SMs of the router, rounded up to what the device can give.
-        device_id: The device's number.
+        device_id: The device's ordinal.
 
     Returns:
-        The first product's stream, the router's, and a function to call when both are no longer
-        needed. They are given back once that was called, or let go of, and their torch objects
-        are gone.
+        The first product's stream, the router's, and a cleanup function. The streams are released
+        once it was called or collected, and their torch objects are gone.
 
     Raises:
         RuntimeError: The router leaves no SMs, or the driver refused something; the message begins
@@ -54,8 +53,7 @@ def create_sm_only_gc_streams(fc1_sms: int, router_sms: int, device_id: int) -> 
 
 
 def create_wq_isolated_gc_streams(fc1_sms: int, router_sms: int, device_id: int) -> _Streams:
-    """create_sm_only_gc_streams with workqueues that none of the other balanced contexts has, where
-    possible.
+    """create_sm_only_gc_streams with balanced workqueues, shared as little as possible.
 
     Raises:
         RuntimeError: As there; or the driver is older than CUDA 13.1.
@@ -64,8 +62,9 @@ def create_wq_isolated_gc_streams(fc1_sms: int, router_sms: int, device_id: int)
 
 
 def get_current_stream_gc_sm_count() -> int:
-    """How many SMs PyTorch's current stream has if it is of a green context, of gcx or of others;
-    -1 if it isn't, and where the driver can't say. One of others over all SMs counts as none."""
+    """Returns how many SMs PyTorch's current stream has if it belongs to a green context, by any
+    library; -1 if it doesn't or the driver can't tell. Another library's green context over all SMs
+    counts as none."""
     import torch
 
     try:
@@ -91,7 +90,7 @@ def _streams(router_sms: object, device_id: object, *, isolated: bool) -> _Strea
             raise gcx.ResourceConfigurationError(
                 f"router_sms is {router_count}; device {number} has {sms.sm_count} SMs"
             )
-        # The driver gives the least that it can for 0.
+        # The driver gives its minimum for 0.
         split = sms.split(driver_counts(sms, [max(router_count, 1)]))
     with _refused_as("cuDevResourceGenerateDesc(fc1)"):
         if not split.remainder:
@@ -104,7 +103,7 @@ def _streams(router_sms: object, device_id: object, *, isolated: bool) -> _Strea
             queues.append(resources.workqueue.configured("green_ctx_balanced"))
     fc1 = _stream("fc1", [split.remainder, *queues])
     router = _stream("router", [split.groups[0], *queues])
-    # For those who have nothing but their numbers, and for graphs that were captured in them.
+    # Keeps them for code that has only their numbers, and for graphs captured in them.
     kept = [fc1, router]
     return fc1, router, kept.clear
 
@@ -118,7 +117,7 @@ def _stream(name: str, resources: list[gcx.SMResource | gcx.WorkqueueResource]) 
 
 @contextmanager
 def _refused_as(function: str) -> Iterator[None]:
-    """Errors are those of TensorRT-LLM's call of this function of the driver."""
+    """Raises errors as TensorRT-LLM does for this driver function."""
     try:
         yield
     except gcx.DriverNotFoundError as error:

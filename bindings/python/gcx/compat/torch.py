@@ -3,13 +3,13 @@
     -from torch.cuda.green_contexts import GreenContext
     +from gcx.compat.torch import GreenContext
 
-Takes the arguments of all versions of PyTorch that have it. What differs:
+Takes the arguments of all versions of PyTorch that have it, with these differences:
 
-- it works with every build of PyTorch, on every driver from CUDA 12.4 on, and any SM count that
-  the device can give;
-- `sm_count` and `resource` say what the context got, and `sm_partition` takes a gcx.SMResource:
-  make disjoint contexts of the groups of one split;
-- a second context of the same size costs microseconds and loses no device memory.
+- It works with every build of PyTorch, on every driver from CUDA 12.4 on, with any SM count that
+  the device can give.
+- `sm_count` and `resource` tell what the context has, and `sm_partition` takes a gcx.SMResource:
+  make disjoint contexts from the groups of one split.
+- A second context of the same size takes microseconds and loses no device memory.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class GreenContext:
     """A part of a device's SMs for PyTorch's work.
 
     Args:
-        num_sms: How many SMs, rounded up to what the device can give; None: all of them.
-        sm_partition: The SMs themselves, in place of a number.
-        workqueue_scope: "device_ctx" or "balanced"; drivers of CUDA 13.1 and newer.
-        workqueue_concurrency_limit: How many concurrent stream-ordered workloads are expected;
-            needs workqueue_scope.
-        device_id: The device's number; None: PyTorch's current device.
+        num_sms: How many SMs, rounded up to what the device can give; None: all.
+        sm_partition: The SMs themselves, instead of a number.
+        workqueue_scope: "device_ctx" or "balanced"; needs a driver of CUDA 13.1 or newer.
+        workqueue_concurrency_limit: How many stream-ordered workloads are expected to run
+            concurrently; needs workqueue_scope.
+        device_id: The device's ordinal; None: PyTorch's current device.
 
     Raises:
-        RuntimeError: Neither num_sms nor sm_partition nor workqueue_scope is given; or what
-            gcx.SMResource.split and gcx.Context raise, a gcx.Error.
+        RuntimeError: Neither num_sms nor sm_partition nor workqueue_scope is given; or a
+            gcx.Error of gcx.SMResource.split or gcx.Context.
         ValueError: Both num_sms and sm_partition are given; an unknown scope; sm_partition is of
             another device than device_id.
         TypeError: sm_partition is no gcx.SMResource.
@@ -56,9 +56,9 @@ class GreenContext:
         device_id: int | None = None,
     ) -> None:
         if num_sms is None and sm_partition is None and workqueue_scope is None:
-            raise RuntimeError("give num_sms, sm_partition or workqueue_scope")
+            raise RuntimeError("pass num_sms, sm_partition or workqueue_scope")
         if num_sms is not None and sm_partition is not None:
-            raise ValueError("give num_sms or sm_partition, not both")
+            raise ValueError("pass num_sms or sm_partition, not both")
         if sm_partition is not None and not isinstance(sm_partition, gcx.SMResource):
             raise TypeError(
                 f"sm_partition must be a gcx.SMResource, not {type(sm_partition).__name__}"
@@ -91,7 +91,7 @@ class GreenContext:
         self._resource = resource
         self._context = gcx.Context(resources)
         self._streams: list[gcx.Stream] = []
-        self._handed_out = 0
+        self._issued = 0
         self._lock = threading.Lock()
         self._before = threading.local()
 
@@ -104,7 +104,7 @@ class GreenContext:
         workqueue_scope: str | None = None,
         workqueue_concurrency_limit: int | None = None,
     ) -> GreenContext:
-        """The same as the class; num_sms and device_id may go by position, as they did at first."""
+        """Creates one; num_sms and device_id may be positional, as in older versions."""
         return GreenContext(
             num_sms=num_sms,
             sm_partition=sm_partition,
@@ -115,7 +115,7 @@ class GreenContext:
 
     @staticmethod
     def max_workqueue_concurrency(device_id: int | None = None) -> int:
-        """The device's default limit of concurrent stream-ordered workloads.
+        """Returns the device's default limit of concurrent stream-ordered workloads.
 
         Raises:
             gcx.NotSupportedError: The driver is older than CUDA 13.1.
@@ -125,7 +125,7 @@ class GreenContext:
 
     @property
     def device_id(self) -> int:
-        """The device's number."""
+        """The device's ordinal."""
         return self._context.device
 
     @property
@@ -135,15 +135,14 @@ class GreenContext:
 
     @property
     def resource(self) -> gcx.SMResource:
-        """Which SMs the context has."""
+        """Its SMs."""
         self._context._live()
         return self._resource
 
     sm_partition = resource
 
     def Stream(self) -> Any:
-        """A torch stream of this context, one of 32 in turn. The order with other streams is the
-        caller's, by events.
+        """Returns one of 32 torch streams of this context, in turn. Order them by events.
 
         Raises:
             gcx.InvalidHandleError: The context was closed.
@@ -152,11 +151,11 @@ class GreenContext:
 
     def _next(self) -> int:
         with self._lock:
-            self._handed_out += 1
-            return (self._handed_out - 1) % _STREAMS
+            self._issued += 1
+            return (self._issued - 1) % _STREAMS
 
     def _stream(self, number: int) -> gcx.Stream:
-        """Stream 0 is that of set_context."""
+        """Returns a stream of the pool; set_context uses number 0."""
         self._context._live()
         with self._lock:
             while len(self._streams) <= number:
@@ -164,13 +163,11 @@ class GreenContext:
             return self._streams[number]
 
     def set_context(self) -> None:
-        """Makes the context current in the calling thread, and one of its streams PyTorch's
-        current one. That waits for what was submitted to the stream that was current.
-
-        Don't await before pop_context: the thread's other tasks would run in the context too.
+        """Makes the context current in the calling thread, and one of its streams PyTorch's current
+        one, which waits for the stream that was current. Don't await before pop_context.
 
         Raises:
-            RuntimeError: It is set already in this thread.
+            RuntimeError: It is set in this thread already.
         """
         import torch
 
@@ -179,7 +176,7 @@ class GreenContext:
         parent = torch.cuda.current_stream()
         event = torch.cuda.Event()
         event.record(parent)
-        # On another device than the current one that has a current stream of its own.
+        # Another device than the current one has its own current stream.
         replaced = torch.cuda.current_stream(self.device_id)
         self._context.push()
         try:
@@ -192,8 +189,8 @@ class GreenContext:
         self._before.streams = parent, replaced
 
     def pop_context(self) -> None:
-        """Makes current again what was before set_context, the device too. The stream that was
-        current then waits for what was submitted to the one that is current now.
+        """Restores the context, stream and device before set_context. That stream waits for the one
+        that is current now.
 
         Raises:
             RuntimeError: The context isn't the current one of this thread.
@@ -213,7 +210,7 @@ class GreenContext:
         torch.cuda.set_stream(parent)
 
     def close(self) -> None:
-        """Gives the context up; streams that were handed out keep it.
+        """Releases the context; streams that were returned keep it alive.
 
         Raises:
             gcx.ContextInUseError: It is current.

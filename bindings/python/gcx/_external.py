@@ -1,4 +1,4 @@
-"""Streams and events of other libraries."""
+"""Streams, events, graphs and kernels of other libraries."""
 
 from __future__ import annotations
 
@@ -62,27 +62,27 @@ class _EventOfTorch(Protocol):
     def cuda_event(self) -> Any: ...
 
 
-#: What stands for a stream: a cudaStream_t as an int, an object with `__cuda_stream__`, a stream of
+#: Accepted as a stream: a cudaStream_t as an int, an object with `__cuda_stream__`, a stream of
 #: PyTorch, CuPy or Numba.
 StreamLike = Union[SupportsIndex, _WithProtocol, _OfTorch, _OfCupy, _OfNumba]
-#: What stands for an event: a cudaEvent_t as an int, an event of PyTorch, CuPy, Numba or cuda.core.
+#: Accepted as an event: a cudaEvent_t as an int, an event of PyTorch, CuPy, Numba or cuda.core.
 EventLike = Union[SupportsIndex, _EventOfTorch, _OfCupy, _OfNumba]
-#: What stands for a captured graph: a CUgraph as an int, PyTorch's CUDAGraph(keep_graph=True), a
+#: Accepted as a captured graph: a CUgraph as an int, PyTorch's CUDAGraph(keep_graph=True), a
 #: graph of CuPy, of cuda.core or cuda.bindings.
 GraphLike = Union[SupportsInt, _GraphOfTorch, _GraphOfCupy, _GraphOfCore, _OfNumba]
-#: What stands for a kernel: a CUfunction or CUkernel as an int, a compiled kernel of Triton, a
+#: Accepted as a kernel: a CUfunction or CUkernel as an int, a compiled kernel of Triton, a
 #: RawKernel of CuPy, a Kernel of cuda.core.
 KernelLike = Union[SupportsIndex, _OfTriton, _OfCupyKernel, _OfCupy, _OfNumba]
 _ATTRIBUTES = ("__cuda_stream__", "cuda_stream", "ptr", "handle")
 
 
 def looks_like_a_stream(value: object) -> bool:
-    """Whether it is a stream of some library; an int could be anything."""
+    """Returns whether it is a stream object; an int could be anything."""
     return any(hasattr(value, name) for name in _ATTRIBUTES)
 
 
 def native_of(stream: object) -> int:
-    """The cudaStream_t of an int or of any library's stream."""
+    """Returns the cudaStream_t of any library's stream."""
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         return _answer(type(stream).__name__, protocol() if callable(protocol) else protocol)
@@ -96,7 +96,7 @@ def native_of(stream: object) -> int:
 
 
 def native_event_of(event: object) -> int:
-    """The cudaEvent_t of an int or of any library's event."""
+    """Returns the cudaEvent_t of any library's event."""
     pointer = _pointer(event, ("cuda_event", "ptr", "handle"), "a native event")
     if pointer is None:
         raise TypeError(
@@ -109,10 +109,10 @@ def native_event_of(event: object) -> int:
 
 
 def native_graph_of(captured: object) -> int:
-    """The CUgraph of an int or of any library's captured graph."""
+    """Returns the CUgraph of any library's captured graph."""
     raw = getattr(captured, "raw_cuda_graph", None)
     if raw is not None:
-        return _graph_in(raw(), captured)  # PyTorch says itself that it needs keep_graph=True.
+        return _graph_in(raw(), captured)  # PyTorch's own message asks for keep_graph=True.
     definition = getattr(captured, "graph_definition", captured)
     for name in ("graph", "handle"):
         found = getattr(definition, name, None)
@@ -124,8 +124,8 @@ def native_graph_of(captured: object) -> int:
 def _graph_in(found: Any, captured: object) -> int:
     if "exec" in type(found).__name__.lower():
         raise TypeError(
-            f"{type(captured).__name__} is an executable, which CUDA can't make another of; give "
-            "the graph that it was made from"
+            f"{type(captured).__name__} is an executable graph, which CUDA can't copy; pass the "
+            "graph that it was made from"
         )
     if isinstance(found, bool) or not (hasattr(found, "__index__") or hasattr(found, "__int__")):
         raise TypeError(
@@ -141,8 +141,8 @@ def _graph_in(found: Any, captured: object) -> int:
 
 
 def native_function_of(kernel: object) -> int:
-    """The CUfunction, or CUkernel, of an int or of any library's compiled kernel."""
-    within = getattr(kernel, "kernel", None)  # CuPy's RawKernel holds its function there.
+    """Returns the CUfunction or CUkernel of any library's compiled kernel."""
+    within = getattr(kernel, "kernel", None)  # The function of CuPy's RawKernel.
     found = kernel if within is None else within
     pointer = _pointer(found, ("function", "handle", "ptr"), "a kernel")
     if pointer is None:
@@ -156,24 +156,24 @@ def native_function_of(kernel: object) -> int:
 
 
 def _pointer(value: object, names: Sequence[str], what: str) -> int | None:
-    """An int as it is, or what the first attribute that is there holds."""
+    """Returns an int as it is, or the value of the first of these attributes that exists."""
     if hasattr(value, "__index__"):
         return whole(value, what, 0, _MOST)
     for name in names:
         pointer = getattr(value, name, None)
         if pointer is not None:
-            # Numba holds a ctypes pointer or one of cuda.bindings.
+            # Numba has a ctypes pointer or one of cuda.bindings.
             pointer = getattr(pointer, "value", pointer)
             return whole(int(pointer or 0), what, 0, _MOST)
     return None
 
 
 def _answer(kind: str, answer: Any) -> int:
-    """The stream in what `__cuda_stream__` gave."""
+    """Returns the stream in the answer of `__cuda_stream__`."""
     try:
         version, pointer = answer
     except (TypeError, ValueError):
-        raise TypeError(f"__cuda_stream__ of {kind} gave {answer!r}, not (0, handle)") from None
+        raise TypeError(f"__cuda_stream__ of {kind} returned {answer!r}, not (0, handle)") from None
     if version != 0:
-        raise TypeError(f"__cuda_stream__ of {kind} is of version {version!r}; gcx knows 0")
+        raise TypeError(f"__cuda_stream__ of {kind} has version {version!r}; gcx supports 0")
     return whole(int(pointer), "a native stream", 0, _MOST)
