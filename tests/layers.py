@@ -35,7 +35,11 @@ FROM_ABOVE = {
     "work": ["sim/graph/capture.hpp"],
 }
 # What one file may include that its folder may not.
-EXCEPTIONS = {"src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"]}
+EXCEPTIONS = {
+    "src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"],
+}
+    "src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"]
+}
 # Who may include these.
 PUBLIC = {"gcx.h": [*LAYERS], "gcx_sim.h": ["cli"]}
 CUDA = "src/driver/cuda_api.h"

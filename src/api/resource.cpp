@@ -177,7 +177,7 @@ gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stre
     words.device = device.ordinal();
     words.family = GCX_SM_FAMILY_FOREIGN;
     words.external = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
-                     fields.flags};
+                      fields.flags};
     return seal(words);
 }
 

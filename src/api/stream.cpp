@@ -192,7 +192,7 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         const auto pin = pin_alive(lib.streams, stream);
         const Stream::Target target = pin->target(Stream::Purpose::ask);
         *resource = target.green != nullptr ? resource_of(lib, *target.green, type)
-                                           : resource_of_external(lib, *pin, target, type);
+                                            : resource_of_external(lib, *pin, target, type);
     });
 }
 

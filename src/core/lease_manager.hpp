@@ -16,8 +16,8 @@
 
 #include "core/cancel_list.hpp"
 #include "core/lease.hpp"
-#include "ipc/published_leases.hpp"
 #include "core/sm_allocator.hpp"
+#include "ipc/published_leases.hpp"
 
 #include <chrono>
 #include <condition_variable>

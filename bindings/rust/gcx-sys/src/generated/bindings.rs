@@ -173,7 +173,7 @@ pub struct CUfunc_st {
     _unused: [u8; 0],
 }
 extern "C" {
-    /// How many devices there are. Errors: those of opening.
+    /// Returns the number of devices.
     pub fn gcx_device_get_count(count: *mut i32) -> gcx_result;
 }
 #[repr(C)]
@@ -183,11 +183,11 @@ pub struct gcx_device_info {
     pub compute_capability_major: i32,
     pub compute_capability_minor: i32,
     pub sm_count: u32,
-    /// SMs: the least that a coscheduled partition has
+    /// SMs: the smallest coscheduled partition
     pub min_partition_size: u32,
     /// SMs: coscheduled partitions come in multiples of this
     pub coscheduled_alignment: u32,
-    /// 1 where the driver doesn't tell
+    /// 1 if the driver does not report it
     pub locality_domain_count: u32,
     /// begins with "SIMULATED" on the simulated driver
     pub name: [::std::os::raw::c_char; 128usize],
@@ -275,15 +275,19 @@ impl Default for gcx_device_info {
     }
 }
 extern "C" {
-    /** Fills *info. Makes no context on the device.
- Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    /** Returns the properties of a device. Creates no context.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_device_get_info(device: i32, info: *mut gcx_device_info) -> gcx_result;
 }
 extern "C" {
-    /** The priorities that the device's streams can have. Lower numbers are more urgent, so that
- *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
- once a process.
- Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    /** Returns the range of stream priorities: 0 and -5 on an H100. Lower numbers are more urgent, so
+ *greatest is the smaller number. The first call for a device retains its primary context for the
+ duration of the call.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_device_get_stream_priority_range(
         device: i32,
         least: *mut i32,
@@ -300,25 +304,24 @@ pub const GCX_RESOURCE_WORKQUEUE: gcx_resource_type = gcx_resource_type(10000);
 /** ------------------------------------------------------------------------------------------
  Resources
 
- An SM resource is a set of atoms: the smallest groups into which the driver splits the
- device. All resources of a device and family are made of the same atoms, whatever calls they
- came from, so that it is known whether two of them overlap, and sets can be joined and taken
- apart without the driver. The families differ in what the driver promises:
-   coscheduled  the default. An H100's atoms are 15 groups of 8 SMs and one odd group of 12.
-                Kernels with thread block clusters of up to 8 run on any of those of 8
-   fine         66 atoms of 2 SMs on an H100, any even count; clusters of up to 2
-   max-cluster  compute capability 9.0 and newer, 24 SMs or more. Groups that the driver picks
-                for large clusters: on an H200 5 of 24 SMs and an odd one of 12, clusters of
-                up to 16
-   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
-                locality domains in its requests; two calls with the same requests give the same
-                groups. They can't be split further. Their resources carry the requests, so that
-                gcx keeps nothing for them: of one not used lately the driver is asked again.
-                Requests for a score and more of unlike groups, for which a resource has no room,
-                are remembered for good, some hundred bytes for each different split
-   foreign      [13.1+] what gcx_stream_get_resource tells of a stream whose green context gcx did
-                not make: counts, with no atoms. It can be asked by gcx_resource_get_info; what
-                needs the atoms refuses it with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
+ An SM resource is a set of atoms, the smallest groups into which the driver splits a device. All
+ resources of one device and family consist of the same atoms, whichever calls returned them. So
+ gcx can tell whether two of them overlap, and can unite and subtract them, without the driver.
+ Families differ in what the driver promises:
+   coscheduled  The default. An H100 has 15 atoms of 8 SMs and one remainder atom of 12. Kernels
+                with thread block clusters of up to 8 blocks run on any atom of 8 SMs.
+   fine         An H100 has 66 atoms of 2 SMs. Clusters have at most 2 blocks.
+   max-cluster  For large clusters; compute capability 9.0 and newer, 24 SMs or more. An H200 has
+   5
+                atoms of 24 SMs and a remainder atom of 12. Clusters have up to 16 blocks.
+   structured   [13.1+] The groups of one gcx_sm_split() whose requests set coscheduled counts,
+                backfill or locality domains. Equal requests give equal groups. A group cannot be
+                split further. A resource carries its requests and takes no memory of gcx, except
+                splits into about 20 or more different groups: each distinct one takes some
+                hundred bytes, permanently.
+   foreign      [13.1+] The SMs of a stream whose green context gcx did not create
+                (gcx_stream_get_resource): a count without atoms. gcx_resource_get_info() accepts
+                it; functions that need atoms fail with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
  ----------------------------------------------------------------------------------------*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_resource_type(pub ::std::os::raw::c_uint);
@@ -332,10 +335,10 @@ pub const GCX_SM_FAMILY_FOREIGN: gcx_sm_family = gcx_sm_family(5);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_sm_family(pub ::std::os::raw::c_uint);
-/** A description of resources of one device: a value that is copied and thrown away at will. Two
- equal ones are equal byte for byte. It is valid in the process that made it. What isn't one, or
- was changed, is refused with GCX_ERROR_INVALID_RESOURCE_TYPE (all zero) or
- GCX_ERROR_INVALID_RESOURCE_CONFIGURATION; any function that takes a resource can return these.*/
+/** Describes resources of one device. A resource is a value: copy it freely; it needs no destroy.
+ Equal resources are equal byte for byte. It is valid only in the process that created it. Every
+ function that takes a resource can fail with GCX_ERROR_INVALID_RESOURCE_TYPE if it is all zero,
+ and with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION if its bytes were changed.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_resource {
@@ -358,12 +361,15 @@ fn bindgen_test_layout_gcx_resource() {
     );
 }
 extern "C" {
-    /** The whole device's resource of one type. Makes no context. GCX_RESOURCE_SM gives all SMs, as
- coscheduled; gcx_sm_split can split it in any family. GCX_RESOURCE_WORKQUEUE_CONFIG [13.1+] gives
- the device's default, to be changed by gcx_workqueue_configure.
- Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_RESOURCE_TYPE no such type, or
- GCX_RESOURCE_WORKQUEUE, which only a context has; GCX_ERROR_NOT_SUPPORTED workqueues on a driver
- before 13.1.*/
+    /** Returns the whole device as a resource. Creates no context. GCX_RESOURCE_SM returns all SMs, in
+ the coscheduled family; gcx_sm_split() can split them in any family. [13.1+]
+ GCX_RESOURCE_WORKQUEUE_CONFIG returns the device's default, for gcx_workqueue_configure().
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE         there is no such device
+   GCX_ERROR_INVALID_RESOURCE_TYPE  type is unknown, or GCX_RESOURCE_WORKQUEUE, which only
+                                    contexts have
+   GCX_ERROR_NOT_SUPPORTED          a workqueue type on a driver before 13.1*/
     pub fn gcx_device_get_resource(
         device: i32,
         type_: gcx_resource_type,
@@ -372,8 +378,7 @@ extern "C" {
 }
 /// share the device's workqueues with all contexts
 pub const GCX_WORKQUEUE_SCOPE_DEVICE_CTX: gcx_workqueue_scope = gcx_workqueue_scope(0);
-/** where possible, share none with other contexts
-that are balanced*/
+/// where possible, share no workqueue with other balanced contexts
 pub const GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED: gcx_workqueue_scope = gcx_workqueue_scope(
     1,
 );
@@ -386,23 +391,23 @@ pub struct gcx_resource_info {
     pub struct_size: u32,
     pub type_: gcx_resource_type,
     pub device: i32,
-    /// of GCX_RESOURCE_SM, else 0
+    /// Of GCX_RESOURCE_SM, else 0.
     pub family: gcx_sm_family,
     pub sm_count: u32,
     pub atom_count: u32,
-    /** SMs: the least that splitting this can give; all of it, where
-it can't be split; 0 only of a resource of 0 SMs*/
+    /** SMs: the smallest part that a split can give; sm_count if it
+cannot be split; 0 only if sm_count is 0*/
     pub min_partition_size: u32,
-    /** SMs, never 0: the step of the sizes that splitting this can
-give, the odd atom aside, unless that is all there is*/
+    /** SMs, never 0: the step between the sizes that a split can
+give, unless the remainder atom is all there is*/
     pub coscheduled_alignment: u32,
-    /// of one structured group: its GCX_SM_REQUEST_ flags
+    /// of a structured group: its GCX_SM_REQUEST_ flags
     pub flags: u32,
     /// valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
     pub locality_domain_id: u32,
-    /// of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+    /// Of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0.
     pub workqueue_scope: gcx_workqueue_scope,
-    /// concurrent stream-ordered workloads expected
+    /// expected concurrent stream-ordered workloads
     pub workqueue_concurrency_limit: u32,
 }
 #[test]
@@ -499,18 +504,20 @@ impl Default for gcx_resource_info {
     }
 }
 extern "C" {
-    /** Fills *info from the value, without the driver but for a structured group that wasn't used
- lately.*/
+    /** Returns the properties of a resource. Needs the driver only for a structured group that was not
+ used recently.*/
     pub fn gcx_resource_get_info(
         resource: *const gcx_resource,
         info: *mut gcx_resource_info,
     ) -> gcx_result;
 }
 extern "C" {
-    /** [13.1+] Gives in *configured the workqueue configuration *config with another scope and
- concurrency limit (0: keep the one it has). May be the same variable.
- Errors: GCX_ERROR_INVALID_RESOURCE_TYPE *config isn't a workqueue configuration;
- GCX_ERROR_INVALID_VALUE no such scope.*/
+    /** [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
+ keeps the one of *config. *configured may be *config.
+
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_TYPE  *config is not a workqueue configuration
+   GCX_ERROR_INVALID_VALUE          scope is unknown*/
     pub fn gcx_workqueue_configure(
         config: *const gcx_resource,
         scope: gcx_workqueue_scope,
@@ -518,17 +525,17 @@ extern "C" {
         configured: *mut gcx_resource,
     ) -> gcx_result;
 }
-/** What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Zero whatever isn't set. sm_count
- alone works on every driver; any other field makes the whole split a structured one [13.1+],
- with CUDA's own rules for it, which round nothing.*/
+/** Requests one group: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Set unused fields to 0. sm_count works on
+ every driver. Any other field makes the whole split a structured one [13.1+], for which CUDA's
+ own rules apply and nothing is rounded.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_sm_request {
-    /// SMs, or GCX_REST: what the other groups leave
+    /// SMs, or GCX_REST
     pub sm_count: u32,
-    /// [13.1+] SMs that are coscheduled; 0: the default
+    /// [13.1+] SMs; 0: the default
     pub coscheduled_sm_count: u32,
-    /// [13.1+] SMs; where possible
+    /// [13.1+] SMs, used where possible
     pub preferred_coscheduled_sm_count: u32,
     /// GCX_SM_REQUEST_
     pub flags: u32,
@@ -590,46 +597,51 @@ fn bindgen_test_layout_gcx_sm_request() {
     );
 }
 extern "C" {
-    /** Divides input into one group for each request, disjoint, and what is left over. The same on every
- driver from 12.4 on:
-   - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
-     beyond what was asked, then with the most counts met exactly, then by the order of the
-     requests.
-   - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one
- of 12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
-     Where the odd atom is nearer it is taken: 10 gives 12, 17 gives 20, 120 and 5 give 120 and
-     12. GCX_SPLIT_EXACT refuses whatever would not give each count asked.
-   - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
-     not 8, see gcx_resource_get_max_cluster_size. Who needs clusters asks for multiples of the
-     other atoms' size, which get it only where nothing else is left: of 16 equal groups of 8 the
-     first has it (12, 8, 8, ...).
-   - Groups are filled in the order of the requests from the first atoms on, so that a larger
-     first group contains the smaller one of another split: growing moves nothing. A group with
-     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
-   - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
-     their order, the last with the odd atom. A group has one atom at least.
-   - GCX_SPLIT_EXCLUDE_SHARED takes nothing from an atom that holds SMs which all partitions of
-     the process share, see gcx_device_get_shared_sms. It changes nothing on devices that share
-     none, those of other compute capabilities than 9.x.
-   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
-     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
-     a whole device.
- Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
- SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
- first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+    /** Divides input into one group for each request, disjoint, and a remainder. The result is the same
+ on every driver from 12.4 on.
+
+ Rules:
+   1. If the requests can be met in any way, the split succeeds. Among the ways, the one with the
+      fewest SMs beyond the requests is used, then the one that meets the most counts exactly,
+      then the one that favours earlier requests.
+   2. Counts are rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of
+      12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
+      and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
+   3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
+      blocks, not 8; see gcx_resource_get_max_cluster_size). Request multiples of the other atoms'
+      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
+      SMs the first gets it (12, 8, 8, ...).
+   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
+      group contains the smaller first group of another split. A group with the remainder atom
+      takes its other atoms from the end: 108 does not contain 104.
+   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
+      last gets the remainder atom. Each gets at least one atom.
+   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_get_shared_sms(). It
+      changes nothing on devices of other compute capabilities than 9.x.
+   7. input may be a whole device, a group, a remainder, or a union of these. To select another
+      family than input's, input must be a whole device.
+
+ Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
+ if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+ family asks the driver for its atoms, which takes microseconds.
+
  Errors:
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
-       GCX_SPLIT_EXACT a count can't be met; another family than input's
-   GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
-   GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
-       flags; both families at once; a structured split that breaks one of CUDA's rules, for which
-       the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
-   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs aren't
-       known, call gcx_device_get_shared_sms after the module is loaded; or which atom holds them
-       isn't, call gcx_device_map_sms
-   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
-       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
-       small MIG slice)*/
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
+                                             count cannot be met exactly (GCX_SPLIT_EXACT), or the
+                                             family is not input's
+   GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
+   GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
+                                             families; a structured split breaks a rule of CUDA,
+                                             for which the driver can also return
+                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
+   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+                                             known (call gcx_device_get_shared_sms after the
+                                             module is loaded), or their atoms are not (call
+                                             gcx_device_map_sms)
+   GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
+                                             locality domains (13.4), or the device has no
+                                             clusters or too few SMs (a small MIG slice) for
+                                             the family*/
     pub fn gcx_sm_split(
         input: *const gcx_resource,
         requests: *const gcx_sm_request,
@@ -640,9 +652,11 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
- in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan and a
- split can't differ: they are one computation. Errors: those of gcx_sm_split.*/
+    /** Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
+ group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
+ and keeps nothing.
+
+ Errors: those of gcx_sm_split.*/
     pub fn gcx_sm_plan(
         input: *const gcx_resource,
         requests: *const gcx_sm_request,
@@ -653,10 +667,12 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The SMs of a and b together, in *result; those of a without those of b; those of both. *result
- may be a or b. An empty result is a resource of 0 SMs.
- Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
- GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families.*/
+    /** Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+ resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families*/
     pub fn gcx_resource_union(
         a: *const gcx_resource,
         b: *const gcx_resource,
@@ -678,21 +694,28 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
- gcx in this process. Beside contexts of other families it is known once gcx_device_map_sms has
- read which SMs the atoms hold.
- Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one of two families is
- the structured one, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.*/
+    /** Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
+
+ Errors:
+   GCX_ERROR_NOT_READY              there are live contexts of another family: call
+                                    gcx_device_map_sms() for both families first
+   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
+                                    mapped
+   GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource*/
     pub fn gcx_resource_get_live_overlap(
         resource: *const gcx_resource,
         sm_count: *mut u32,
     ) -> gcx_result;
 }
 extern "C" {
-    /** How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
- families it is known once gcx_device_map_sms has read which SMs the atoms hold.
- Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one is of a structured
- split, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource.*/
+    /** Counts the SMs that a and b have in common: 0 for two devices.
+
+ Errors:
+   GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+                                    both first
+   GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
+                                    which cannot be mapped
+   GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource*/
     pub fn gcx_resource_get_overlap(
         a: *const gcx_resource,
         b: *const gcx_resource,
@@ -700,9 +723,11 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The same as gcx_stream_get_max_cluster_size of a stream with these SMs. On a device with clusters
- the first call makes a context of them, with the cost of one, and keeps it (below).
- Errors: those of gcx_context_create; GCX_ERROR_INVALID_RESOURCE_CONFIGURATION it has 0 SMs.*/
+    /** Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
+ with clusters the first call creates a context of them, at its usual cost, and caches it.
+
+ Errors: those of gcx_context_create, and
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs*/
     pub fn gcx_resource_get_max_cluster_size(
         resource: *const gcx_resource,
         blocks: *mut u32,
@@ -716,13 +741,19 @@ pub struct gcx_context_s {
 /** ------------------------------------------------------------------------------------------
  Contexts
 
- A context is a green context: SMs, and [13.1+] a workqueue configuration. gcx makes one green
- context for each set of resources, once, and keeps it: making one takes the driver 1 to 3 ms,
- waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
- it is destroyed. A context for resources that had one before takes microseconds, waits
- for nothing and loses nothing. So two handles for equal resources stand for one green context,
- and synchronizing or recording one covers the work of both, unless GCX_CONTEXT_PRIVATE. The first
- context on a device retains its primary context, which gcx keeps.
+ A context is a green context: SMs and, [13.1+], a workqueue configuration. Creating one takes the
+ driver 1 to 3 ms and waits for all kernels that run on the device; destroying it leaks 4 MiB of
+ device memory. So gcx creates one green context for each set of resources and caches it: a
+ context for resources that had one before takes microseconds and waits for nothing.
+
+ Two handles for equal resources therefore share one green context, and synchronizing or recording
+ one covers the work of both. GCX_CONTEXT_PRIVATE prevents that. The first context on a device
+ retains its primary context permanently.
+
+ If the application or a library resets the device's primary context (cuDevicePrimaryCtxReset,
+ cudaDeviceReset), its green contexts die. gcx notices when it next uses the device. From then on
+ live handles of contexts, streams and events fail with GCX_ERROR_CONTEXT_IS_DESTROYED, their
+ destroy functions succeed, and new contexts are created as at first. Resources stay valid.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_context = *mut gcx_context_s;
 #[repr(C)]
@@ -770,18 +801,18 @@ fn bindgen_test_layout_gcx_context_params() {
     );
 }
 extern "C" {
-    /** A context over resource_count resources: one or several SM resources of one device and family,
- disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
- params may be NULL. The new handle is the caller's, to be given to gcx_context_destroy.
+    /** Creates a context over one or several disjoint SM resources of one device and family and,
+ [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE. params may be NULL.
+
  Errors:
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, or one is given twice, or
-       they are of two devices or families, or hold no SMs
-   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
-   GCX_ERROR_INVALID_VALUE                   resource_count is 0; unknown flags
-   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] the GCX_RESOURCE_WORKQUEUE is gone: no green
-       context has it any more
-   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't
-       run up to the last: CUDA allows no such descriptor there*/
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
+                                             families, or have 0 SMs
+   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
+   GCX_ERROR_INVALID_VALUE                   resource_count is 0
+   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
+   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
+                                             that do not run up to the last: CUDA allows no
+                                             such set*/
     pub fn gcx_context_create(
         resources: *const gcx_resource,
         resource_count: u32,
@@ -790,11 +821,13 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
- The green context is kept for the next that asks for the same resources, within
- gcx_cache_set_limit.
- Errors: GCX_ERROR_CONTEXT_ALREADY_IN_USE the handle is current in the calling thread by
- gcx_context_push, or its green context is current and this is its last handle: pop it first.*/
+    /** Destroys the handle. Streams of the context stay usable and keep it alive, and work in flight
+ finishes. The green context is cached within gcx_cache_set_limit().
+
+ Errors:
+   GCX_ERROR_CONTEXT_ALREADY_IN_USE  the handle is current in the calling thread by
+                                     gcx_context_push(), or its green context is current and this
+                                     is the last handle: pop it first*/
     pub fn gcx_context_destroy(context: gcx_context) -> gcx_result;
 }
 #[repr(C)]
@@ -803,10 +836,10 @@ pub struct gcx_context_info {
     pub struct_size: u32,
     pub device: i32,
     pub sm_count: u32,
-    /// live gcx streams of the green context, those of other handles too
+    /// live gcx streams of the green context, also of its other handles
     pub stream_count: u32,
-    /** the same for two handles exactly if they share a green context; never
-used twice in a process. gcx's own, not cuGreenCtxGetId's*/
+    /** equal for two handles exactly if they share a green context; never
+reused in a process. It is not cuGreenCtxGetId's*/
     pub id: u64,
 }
 #[test]
@@ -850,13 +883,13 @@ fn bindgen_test_layout_gcx_context_info() {
     );
 }
 extern "C" {
-    /// Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
+    /// Returns the properties of a context.
     pub fn gcx_context_get_info(
         context: gcx_context,
         info: *mut gcx_context_info,
     ) -> gcx_result;
 }
-/// A green context that is in use. Grows at the end of reserved, never in size.
+/// Describes a green context that is in use.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_live_context {
@@ -931,11 +964,12 @@ fn bindgen_test_layout_gcx_live_context() {
     );
 }
 extern "C" {
-    /** The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
- has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
- contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
- the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
- device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.*/
+    /** Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are current
+ in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the order of their
+ creation. Cached contexts are not listed. contexts may be NULL if capacity is 0.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_context_list(
         device: i32,
         contexts: *mut gcx_live_context,
@@ -944,11 +978,14 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
- workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
- same workqueue give equal resources. It can be used as long as one of them exists, alive or kept.
- Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
- driver before 13.1.*/
+    /** Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+ configuration; or its workqueue, to share it with another context. Contexts with the same
+ workqueue return equal resources. A workqueue can be used as long as one of its contexts exists,
+ live or cached.
+
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_TYPE  type is unknown
+   GCX_ERROR_NOT_SUPPORTED          a workqueue type on a driver before 13.1*/
     pub fn gcx_context_get_resource(
         context: gcx_context,
         type_: gcx_resource_type,
@@ -956,44 +993,48 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The native handles, for any CUDA code; NULL on failure, with the reason in
- gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
- handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.*/
+    /** Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+ failure, with the reason in gcx_last_error_message(). They are valid as long as the handle or a
+ stream of it is alive. Never destroy them.*/
     pub fn gcx_context_native(context: gcx_context) -> *mut CUctx_st;
 }
 extern "C" {
     pub fn gcx_context_native_green(context: gcx_context) -> *mut CUgreenCtx_st;
 }
 extern "C" {
-    /** A further handle for the context that gcx made behind a native one, the caller's to destroy.
- Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts.*/
+    /** Creates a further handle for a context of gcx from its native context.
+
+ Errors:
+   GCX_ERROR_NOT_FOUND  native is not a context of gcx*/
     pub fn gcx_context_from_native(
         native: *mut CUctx_st,
         context: *mut gcx_context,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
- off again. push holds the context until pop, or until the thread ends, which takes off all that
- it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
- GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or its end has taken it off, or
- another context is on top, since other code pushed or set one: take that off first.*/
+    /** Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
+ A pushed context stays alive until it is popped or the thread ends, which pops all that the
+ thread pushed. *context, if not NULL, receives the handle that was pushed.
+
+ Errors of gcx_context_pop:
+   GCX_ERROR_INVALID_CONTEXT  this thread pushed nothing, or another context is on top because
+                              other code pushed or set one: pop that first*/
     pub fn gcx_context_push(context: gcx_context) -> gcx_result;
 }
 extern "C" {
     pub fn gcx_context_pop(context: *mut gcx_context) -> gcx_result;
 }
 extern "C" {
-    /** The handle that the calling thread pushed last, if its context is current; else NULL, with
- success. It stays with its owner.*/
+    /** Returns the handle that the calling thread pushed last, if its context is current, else NULL with
+ GCX_SUCCESS. It stays with its owner.*/
     pub fn gcx_context_get_current(context: *mut gcx_context) -> gcx_result;
 }
 extern "C" {
     /** Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
- that work appear here with the driver's code.*/
+ that work are returned with the driver's code.*/
     pub fn gcx_context_synchronize(context: gcx_context) -> gcx_result;
 }
-/// CU_STREAM_NON_BLOCKING: no order with the default stream
+/// CU_STREAM_NON_BLOCKING: not ordered with the default stream
 pub const GCX_STREAM_NON_BLOCKING: gcx_stream_sync = gcx_stream_sync(0);
 /// CU_STREAM_DEFAULT: green contexts have no such streams
 pub const GCX_STREAM_BLOCKING: gcx_stream_sync = gcx_stream_sync(1);
@@ -1052,11 +1093,13 @@ impl Default for gcx_stream_params {
     }
 }
 extern "C" {
-    /** A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
- given up before, if there is one of this priority whose work has finished, or a new one. params
- NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. The handle is
- the caller's. Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
- GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset.*/
+    /** Creates a stream of the context, used by this handle alone. params NULL is
+ GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. Reuses an idle stream
+ that was destroyed earlier, if one has this priority.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE         sync is not GCX_STREAM_NON_BLOCKING
+   GCX_ERROR_CONTEXT_IS_DESTROYED  the device was reset*/
     pub fn gcx_stream_create(
         context: gcx_context,
         params: *const gcx_stream_params,
@@ -1064,32 +1107,35 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
- waiting. It must outlive the handle; destroying the handle leaves it alone.
- Errors: GCX_ERROR_INVALID_VALUE it is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), the
- names of CUDA's default streams, which are other streams in each context; what the driver says
- of a stream that isn't one, as far as it notices.*/
+    /** Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and to
+ wait for it. The stream must outlive the handle; destroying the handle does not destroy it.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  native is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2): the
+                            default streams, which are different streams in each context
+   others                   the driver's, as far as it notices that native is not a stream*/
     pub fn gcx_stream_from_native(
         native: *mut CUstream_st,
         stream: *mut gcx_stream,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
- such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
- library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
- stream of its pinned memory is gone. A stream whose attributes were changed
- (cuStreamSetAttribute), before or after, is given to nobody and destroyed when that is noticed,
- by the next who wants a stream or the place of one. One that captures a graph captures on, and is
- kept at least until that has ended; if 32 such are kept already, its capture ends with it. One
- that somebody destroyed with CUDA's own function, which nobody should, is gone already: then the
- handle goes.*/
+    /** Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
+ such streams of about 0.02 MiB for reuse until it is destroyed (gcx_cache_set_limit). So what a
+ library keeps by stream stays valid: PyTorch ends the process if the stream of its pinned memory
+ is gone.
+
+ Special cases:
+   - A stream whose attributes were changed (cuStreamSetAttribute) is not reused.
+   - A stream that captures a graph continues and is kept until the capture ends. If 32 such
+     streams are kept already, the capture ends.
+   - If other code destroyed the CUstream, which is not allowed, only the handle is destroyed.*/
     pub fn gcx_stream_destroy(stream: gcx_stream) -> gcx_result;
 }
 extern "C" {
-    /** The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
- gcx_last_error_message(). Valid until the handle is destroyed: don't submit to it afterwards, it
- may be someone else's then. Never destroy it.*/
+    /** Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
+ gcx_last_error_message(). It is valid until the handle is destroyed; after that it can belong to
+ another handle, so submit nothing to it. Never destroy it.*/
     pub fn gcx_stream_native(stream: gcx_stream) -> *mut CUstream_st;
 }
 #[repr(C)]
@@ -1100,7 +1146,7 @@ pub struct gcx_stream_info {
     pub priority: i32,
     /// SMs that its kernels can run on
     pub sm_count: u32,
-    /// gcx_context_info.id; 0 if the context isn't gcx's
+    /// gcx_context_info.id; 0 if gcx did not create the context
     pub context_id: u64,
 }
 #[test]
@@ -1144,19 +1190,20 @@ fn bindgen_test_layout_gcx_stream_info() {
     );
 }
 extern "C" {
-    /// Fills *info.
+    /// Returns the properties of a stream.
     pub fn gcx_stream_get_info(
         stream: gcx_stream,
         info: *mut gcx_stream_info,
     ) -> gcx_result;
 }
 extern "C" {
-    /** The resource of the stream's context: gcx_context_get_resource, by the stream. If its context
- isn't gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
- [13.1+] a resource of GCX_SM_FAMILY_FOREIGN.
- Errors: those of gcx_context_get_resource, and of a context that isn't gcx's
-   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info has
-       its count
+    /** Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
+ that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
+ resource of GCX_SM_FAMILY_FOREIGN.
+
+ Errors: those of gcx_context_get_resource, and for a context that gcx did not create
+   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
+                            has its SM count
    GCX_ERROR_NOT_FOUND      a workqueue*/
     pub fn gcx_stream_get_resource(
         stream: gcx_stream,
@@ -1165,26 +1212,26 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
- portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
- of blocks of 1024 threads without shared memory. 1 on a device without clusters, before compute
- capability 9.0. It follows from how the SMs were split off, not from their number.*/
+    /** Returns the most blocks that a thread block cluster can have in the stream, including sizes above
+ the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+ without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
+ size depends on how the SMs were split, not on their number.*/
     pub fn gcx_stream_get_max_cluster_size(
         stream: gcx_stream,
         blocks: *mut u32,
     ) -> gcx_result;
 }
-/// A kernel's launch, as far as it decides how much of it fits.
+/// The properties of a launch that decide how many of its blocks fit.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_kernel_fit_params {
     pub struct_size: u32,
-    /// threads of a block, 1 to 1024
+    /// threads in a block, 1 to 1024
     pub block_threads: u32,
     /// of a block
     pub dynamic_shared_bytes: u32,
-    /** blocks of a cluster, also of one that the kernel was compiled
-with; 0: it is launched without clusters*/
+    /** blocks in a cluster, also if the kernel was compiled with it;
+0: no clusters*/
     pub cluster_blocks: u32,
 }
 #[test]
@@ -1230,16 +1277,16 @@ pub struct gcx_kernel_fit {
     pub struct_size: u32,
     /// SMs that the stream's kernels can run on
     pub sm_count: u32,
-    /// blocks of the kernel that an SM holds at once; 0: it can't run
+    /// blocks that run on one SM at once; 0: the kernel cannot run
     pub blocks_per_sm: u32,
-    /** the largest grid that runs all at once, and so the largest
-cooperative one*/
+    /** the largest grid whose blocks all run at once, and so the largest
+cooperative grid*/
     pub max_blocks: u32,
-    /** clusters that run at once, without clusters 0: of cluster_blocks
-each. max_blocks is cluster_blocks times as many*/
+    /** clusters of cluster_blocks that run at once; 0 without clusters.
+max_blocks is this times cluster_blocks*/
     pub max_clusters: u32,
-    /** the most blocks that a cluster of this kernel can have; 1 on a
-device without clusters; 0: it can't run*/
+    /** the most blocks in a cluster of this kernel; 1 on a device
+without clusters; 0: the kernel cannot run*/
     pub max_cluster_blocks: u32,
 }
 #[test]
@@ -1290,18 +1337,19 @@ fn bindgen_test_layout_gcx_kernel_fit() {
     );
 }
 extern "C" {
-    /** How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
- size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
- hangs, since the blocks which wait leave no room for those which they wait for; and
- CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT tells the whole device's SMs inside a partition too.
- function is a CUfunction, or a CUkernel cast to one, as CUDA's own occupancy functions take it.
- A stream of a lease answers for the SMs that the lease has at that call; one that
- captures a graph for those that the graph will run on; one of someone else's for those of its
- context.
- What a cluster may have follows from the kernel's own attributes too, first of all
- CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
- Errors: GCX_ERROR_INVALID_VALUE block_threads is not 1 to 1024, or function is NULL;
- GCX_ERROR_INVALID_HANDLE function is none, as far as the driver notices.*/
+    /** Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+ kernels that size their grid by the SM count. A kernel with its own grid barrier hangs if its
+ grid is larger, and CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT reports the whole device in a
+ partition too.
+
+ function is a CUfunction, or a CUkernel cast to one, as in CUDA's occupancy functions. The SMs
+ are those of a lease at the time of the call, those that a graph will run on for a stream that
+ captures it, and those of its context for a stream of other code. Clusters of more than 8 blocks
+ need CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE   block_threads is not 1 to 1024, or function is NULL
+   GCX_ERROR_INVALID_HANDLE  function is not a function, as far as the driver notices*/
     pub fn gcx_stream_get_kernel_fit(
         stream: gcx_stream,
         function: *mut CUfunc_st,
@@ -1310,18 +1358,20 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
- here with the driver's code.*/
+    /** Waits until the stream's work has finished. Blocks the calling thread. Errors of that work are
+ returned with the driver's code.*/
     pub fn gcx_stream_synchronize(stream: gcx_stream) -> gcx_result;
 }
 extern "C" {
-    /** GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+    /** Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
  message. Never waits.*/
     pub fn gcx_stream_query(stream: gcx_stream) -> gcx_result;
 }
 extern "C" {
-    /** An event on a device; retains the primary context as contexts do. The handle is the caller's.
- Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags.*/
+    /** Creates an event on a device. Retains the primary context, as contexts do.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_event_create(
         device: i32,
         flags: u32,
@@ -1329,53 +1379,59 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
- It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
- a reset of it is for its owner to notice.
- Errors: what the driver says of an event that isn't one, as far as it notices.*/
+    /** Creates a handle for an event that other code created, to record it, wait for it and read times.
+ The event must outlive the handle; destroying the handle does not destroy it. gcx does not know
+ its device and does not notice a reset of it.
+
+ Errors: the driver's, as far as it notices that native is not an event.*/
     pub fn gcx_event_from_native(
         native: *mut CUevent_st,
         event: *mut gcx_event,
     ) -> gcx_result;
 }
 extern "C" {
-    /// Gives the handle up, and destroys the event unless someone else made it. Never waits.
+    /// Destroys the handle, and the event unless other code created it. Never waits.
     pub fn gcx_event_destroy(event: gcx_event) -> gcx_result;
 }
 extern "C" {
-    /// The CUevent; NULL on failure. Valid until the handle is destroyed.
+    /// Returns the CUevent, or NULL on failure. Valid until the handle is destroyed.
     pub fn gcx_event_native(event: gcx_event) -> *mut CUevent_st;
 }
 extern "C" {
-    /** Captures in the event the work submitted so far to the stream, or to all streams of the context.
- Recording again forgets what was captured before.
- Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works across devices.*/
+    /** Record in the event the work submitted so far to the stream, or to all streams of the context.
+ Replaces what was recorded before. Never blocks.
+
+ Errors:
+   GCX_ERROR_INVALID_HANDLE  the event is of another device (waiting works across devices)*/
     pub fn gcx_stream_record(stream: gcx_stream, event: gcx_event) -> gcx_result;
 }
 extern "C" {
     pub fn gcx_context_record(context: gcx_context, event: gcx_event) -> gcx_result;
 }
 extern "C" {
-    /** Holds all later work of the stream, or of all streams of the context, until the event's work has
- finished. An event never recorded holds nothing.*/
+    /** Make all later work of the stream, or of all streams of the context, wait on the device until the
+ event's work has finished. An event that was never recorded makes nothing wait. Never blocks.*/
     pub fn gcx_stream_wait(stream: gcx_stream, event: gcx_event) -> gcx_result;
 }
 extern "C" {
     pub fn gcx_context_wait(context: gcx_context, event: gcx_event) -> gcx_result;
 }
 extern "C" {
-    /// Waits in the calling thread for the event's work.
+    /// Waits until the event's work has finished. Blocks the calling thread.
     pub fn gcx_event_synchronize(event: gcx_event) -> gcx_result;
 }
 extern "C" {
-    /** GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
- message.*/
+    /** Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets
+ no message. Never waits.*/
     pub fn gcx_event_query(event: gcx_event) -> gcx_result;
 }
 extern "C" {
-    /** Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
- Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded, or they are of two
- devices; GCX_ERROR_NOT_READY one has not finished. The message says which.*/
+    /** Returns the milliseconds between the completion of two events' work. Both need GCX_EVENT_TIMING.
+
+ Errors:
+   GCX_ERROR_INVALID_HANDLE  one has no timing or was never recorded, or they are of different
+                             devices; the message says which
+   GCX_ERROR_NOT_READY       the work of one has not finished; the message says which*/
     pub fn gcx_event_get_elapsed(
         start: gcx_event,
         end: gcx_event,
@@ -1388,18 +1444,18 @@ pub struct gcx_cancel_s {
     _unused: [u8; 0],
 }
 /** ------------------------------------------------------------------------------------------
- Giving up
+ Cancellation
 
- What takes long can be given up from another thread: waits for SMs, and contexts that are made
- ahead of time.
+ A gcx_cancel lets another thread abort a blocking gcx_lease_acquire, gcx_reservation_acquire or
+ gcx_cache_prepare.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_cancel = *mut gcx_cancel_s;
 extern "C" {
-    /** One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
- all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
- gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
- or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
- other request. The handle is the caller's; destroying it cancels no wait.*/
+    /** Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+ it is signalled, all calls that wait with it, and all later ones, fail with
+ GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+ either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
+ nothing.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
 }
 extern "C" {
@@ -1409,19 +1465,19 @@ extern "C" {
     pub fn gcx_cancel_destroy(cancel: gcx_cancel) -> gcx_result;
 }
 extern "C" {
-    /** Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
- Those beyond are destroyed, the longest unused first, with those of their streams that were given
- up, but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
- memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest
- permanently, so that a limit which is too small costs more memory than it saves.
+    /** Sets how many green contexts without handle or stream gcx caches on each device. The default is
+ 64; 0 caches none. Contexts beyond the limit are destroyed with their idle streams, least
+ recently used first, but not while one of their streams captures a graph. The driver returns
+ little of their memory (about 1 MiB of 5, or nothing before the next context is created) and
+ leaks the rest, so a limit that is too small costs more memory than it saves.
 
- Contexts that gcx_cache_prepare or gcx_lease_prepare made or found count towards the limit, but
- only this function and gcx_cache_trim destroy them. A limit below their number destroys the
- others first; no more contexts than the limit stay prepared, those in use and used last.*/
+ Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
+ function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
+ first; then the prepared contexts that are in use or were used most recently stay.*/
     pub fn gcx_cache_set_limit(kept_contexts: u32) -> gcx_result;
 }
-/** Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
- also to give the call up. It must not throw.*/
+/** Reports progress. Called in the thread of the call that reports, without any lock of gcx: it may
+ call gcx, for example gcx_cancel_signal. It must not throw.*/
 pub type gcx_progress_callback = ::core::option::Option<
     unsafe extern "C" fn(done: u32, count: u32, user_data: *mut ::core::ffi::c_void),
 >;
@@ -1431,7 +1487,7 @@ pub struct gcx_prepare_params {
     pub struct_size: u32,
     /// GCX_PREPARE_
     pub flags: u32,
-    /// gives the rest up; may be NULL
+    /// aborts the call from another thread; may be NULL
     pub cancel: gcx_cancel,
     /// called after each resource; may be NULL
     pub progress: gcx_progress_callback,
@@ -1487,44 +1543,45 @@ impl Default for gcx_prepare_params {
     }
 }
 extern "C" {
-    /** Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
- gcx_context_create and gcx_lease_acquire over the same SMs take microseconds. In the calling
- thread: making one takes milliseconds and waits for every kernel that runs on the device, so call
- it before the work starts, or from a thread that has nothing else to do. Of sets whose context is
- there already none is made, and it counts as used now. params may be NULL. The layouts of leases
- that live are made by gcx_lease_prepare.
- The contexts are prepared from then on: other contexts never push them out of the cache, see
- gcx_cache_set_limit. A reset of the device destroys them as all others.
- After a failure what was made stays prepared.
- Errors: those of gcx_context_create;
-   GCX_ERROR_NOT_PERMITTED  given up by gcx_cancel_signal, which is looked at before each one
-   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; a device would have more prepared contexts
-       than its limit, those in use among them: nothing was made
-   GCX_ERROR_INVALID_RESOURCE_TYPE  one isn't an SM resource; with GCX_PREPARE_FOR_LEASES one is
- of a structured split, which has no leases*/
+    /** Creates and caches the context of each SM resource, so that a later gcx_context_create() or
+ gcx_lease_acquire() over the same SMs takes microseconds. Runs in the calling thread; each new
+ context takes milliseconds and waits for all kernels that run on the device. So call it before
+ the work starts, or from a background thread. Contexts that exist already count as used now.
+ params may be NULL. For layouts of live leases use gcx_lease_prepare().
+
+ Prepared contexts are never evicted by other contexts (gcx_cache_set_limit). A reset of the
+ device destroys them. After a failure the contexts that were created stay prepared.
+
+ Errors: those of gcx_context_create, and
+   GCX_ERROR_NOT_PERMITTED          the cancellation object was signalled; it is checked before
+                                    each resource
+   GCX_ERROR_INVALID_VALUE          count is 0, or a device would have more prepared contexts than
+                                    its limit, including those in use; nothing was created
+   GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource, or, with GCX_PREPARE_FOR_LEASES, is
+                                    a structured group, which leases cannot have*/
     pub fn gcx_cache_prepare(
         resources: *const gcx_resource,
         count: u32,
         params: *const gcx_prepare_params,
     ) -> gcx_result;
 }
-/// What a trim came to.
+/// The result of gcx_cache_trim.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_cache_trimmed {
     pub struct_size: u32,
     /// destroyed
     pub contexts: u32,
-    /// that were given up, destroyed: with their contexts, and beside
+    /// idle streams destroyed, with their contexts or alone
     pub streams: u32,
-    /// beyond the number, but a stream that was given up captures in them
+    /// beyond the number, kept because a stream captures in them
     pub contexts_left: u32,
-    /// given up, but at work or capturing still
+    /// without a handle, kept because they work or capture
     pub streams_left: u32,
     /// 0
     pub reserved: u32,
-    /** device memory that is free now and was not before, all devices
-together; what others did meanwhile is in it; at least 0*/
+    /** by which free device memory grew, all devices together, including changes by
+other code during the call; at least 0*/
     pub bytes: u64,
 }
 #[test]
@@ -1578,13 +1635,13 @@ fn bindgen_test_layout_gcx_cache_trimmed() {
     );
 }
 extern "C" {
-    /** Destroys the kept contexts beyond that number, all devices together, now: the longest unused
- first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
- stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
- allocator does (gcx_stream_destroy).
- *trimmed, if not NULL, says what was done, and what could not be.
- Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
- the message has the numbers.*/
+    /** Destroys the cached contexts beyond a number, all devices together, least recently used first,
+ prepared or not, and the idle streams without handles of all contexts. The limit does not change.
+ Never call it while a library can still name a stream whose handle was destroyed, as PyTorch's
+ allocator does (gcx_stream_destroy). *trimmed, if not NULL, receives the result.
+
+ Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
+ message has the numbers.*/
     pub fn gcx_cache_trim(
         kept_contexts: u32,
         trimmed: *mut gcx_cache_trimmed,
@@ -1594,27 +1651,27 @@ extern "C" {
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_cache_stats {
     pub struct_size: u32,
-    /// of each device
+    /// for each device
     pub limit: u32,
     /// green contexts with a handle or stream
     pub in_use: u32,
-    /// without
+    /// green contexts without
     pub kept: u32,
-    /// contexts given from kept ones or from ones in use
+    /// requests met by a context that existed
     pub hits: u64,
-    /// green contexts made
+    /// green contexts created
     pub misses: u64,
     /// destroyed by the limit and by gcx_cache_trim
     pub evicted: u64,
-    /// dead by a reset of the device
+    /// destroyed by a reset of the device
     pub lost: u64,
-    /// made ahead of time, of those made
+    /// of those created, by a prepare function
     pub prepared: u64,
-    /// nanoseconds in the driver making them, all together
+    /// nanoseconds in the driver creating them, in total
     pub making_ns: u64,
-    /// of the one that took longest
+    /// nanoseconds for the slowest one
     pub longest_making_ns: u64,
-    /// streams that were given up, of all contexts
+    /// streams without handle that are kept for reuse
     pub kept_streams: u32,
     /// 0
     pub reserved: u32,
@@ -1702,7 +1759,7 @@ fn bindgen_test_layout_gcx_cache_stats() {
     );
 }
 extern "C" {
-    /// Fills *stats, since the driver was opened.
+    /// Returns the statistics of the cache since the driver was opened.
     pub fn gcx_cache_get_stats(stats: *mut gcx_cache_stats) -> gcx_result;
 }
 #[repr(C)]
@@ -1713,43 +1770,37 @@ pub struct gcx_lease_s {
 /** ------------------------------------------------------------------------------------------
  Leases
 
- A split says which SMs there are; a lease says whose they are. No two leases of a process have an
- SM in common unless both are shared, whoever made them, and they grow, shrink and change hands
- while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
- with GCX_SPLIT_EXCLUDE_LEASED keeps clear of leases, gcx_context_list shows both.
+ A lease gives one part of a program exclusive use of some SMs. Two leases of a process have no SM
+ in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work;
+ work in flight is not interrupted. SMs that no lease has are free. Contexts of
+ gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them apart.
 
- Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
- be had: what is free, and in a change also what its leases have. If min_sm_count allows less, a
- lease gets all that is free. Placement promises this:
-   - It is deterministic.
-   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. Exempt is the
-     family's remainder atom, which goes where a split has it. [13.1+] Where the driver would
-     make no context of a set with the remainder atom (gcx_context_create), the leases of the
-     change move, or do without that atom.
-   - A layout that was prepared (gcx_lease_prepare) comes back to the same SMs, whose contexts are
-     cached. A lease may move then, and its work waits on the device as after any change.
- A shared lease prefers the SMs that most leases share. Its exclusive SMs stay unless it is to
- have fewer SMs than those.
+ Placement. A lease consists of atoms of one family; its count is rounded as gcx_sm_split()
+ rounds.
+   - Placement is deterministic.
+   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. The remainder
+     atom is exempt: it goes where a split puts it. [13.1+] Where the driver would refuse a set
+     with the remainder atom (gcx_context_create), the leases of the resize move, or leave that
+     atom out.
+   - A layout that was prepared (gcx_lease_prepare) returns to the same SMs, whose contexts are
+     cached. A lease can move then; its work waits on the device as after any resize.
+   - A shared lease prefers the SMs that most leases share, and keeps its exclusive SMs unless it
+     shrinks below their number.
 
- Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
-   who came later is given what is free: neither another request nor a lease that grows. So none
-   starves, however large. Each reservation has a queue of its own, and so have the leases outside
- of reservations: a request that waits in a reservation keeps only the reservation's free SMs from
- leases outside. A request that was cancelled or has timed out is out of its queue at that moment.
+ Order of requests. Waiting requests are served in order of arrival. While one waits, no later
+   request and no growing lease gets free SMs, so no request starves. Each reservation has a queue
+   of its own for its SMs. A request that was cancelled or timed out leaves the queue at once.
 
- Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
-   function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
-   behind all work of the CUstream before. A CUstream that was taken before a change still is a
-   live stream of the SMs which the lease had then, until its work is done: so take it anew for
-   each step, and submit nothing to it while another thread changes the lease. A stream that
-   captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
+ Streams. gcx_stream_native() and every function that takes a stream of a lease use a CUstream on
+   the SMs that the lease has at that call, ordered behind the stream's earlier work. A CUstream
+   that was obtained before a resize stays valid, on the SMs of that time. So obtain it again for
+   each step, and submit nothing to it while another thread resizes the lease. A stream that
+   captures a graph moves when the capture ends.
 
- SMs that change hands. Their new holder's work waits on the device for the work that the former
-   holders' streams were given before the change and that runs on them, so that leases are
-   disjoint in time too. No host thread waits. A stream is told to wait when it is next used, if
-   there is anything to wait for: one that is not used occupies none of the device's queues.
-   Functions of gcx that submit to a lease's stream in another thread come before or after a
-   change, never in between. A change takes as many driver calls whatever waits.
+ Changes of ownership. Work of a new owner waits on the device until the former owner's work on
+   those SMs, submitted before the change, has finished. No host thread waits. A stream is made to
+   wait when it is next used, so an unused stream occupies no hardware queue. A call that submits
+   to a lease's stream takes effect before a resize or after it, never during one.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
 #[repr(C)]
@@ -1760,16 +1811,16 @@ pub struct gcx_lease_params {
     pub flags: u32,
     /// GCX_SM_FAMILY_NONE: coscheduled; not the structured family
     pub family: gcx_sm_family,
-    /** SMs: so many will do if those asked for can't be had; 0: no less
-than asked for, and of GCX_REST one atom*/
+    /** smallest acceptable SM count; 0: the requested count, or one atom
+with GCX_REST*/
     pub min_sm_count: u32,
-    /// with GCX_LEASE_SHARED: so many of the SMs are its alone
+    /// with GCX_LEASE_SHARED: SMs that it has exclusively
     pub exclusive_sm_count: u32,
-    /// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    /// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
     pub timeout_ms: u32,
-    /// gives the wait up from another thread; may be NULL
+    /// aborts the wait from another thread; may be NULL
     pub cancel: gcx_cancel,
-    /// for messages and lists, copied; NULL: none
+    /// for messages and lists, copied; may be NULL
     pub name: *const ::std::os::raw::c_char,
 }
 #[test]
@@ -1839,24 +1890,33 @@ impl Default for gcx_lease_params {
     }
 }
 extern "C" {
-    /** Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
- is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
- cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
- its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
- with other such contexts, when possible. On older drivers leases share the process's queues;
- GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
- gcx_lease_release.
- Errors: those of gcx_context_create;
-   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
-       did; the message says who
-   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
-       this process has acquired leases, and the message has the paths of both
+    /** Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
+ be NULL.
+
+ The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
+ lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
+ take about 1 us. If other leases have the SMs, blocks for at most params->timeout_ms. Requests
+ are served in order of arrival.
+
+ [13.1+] The contexts of a lease have balanced workqueues
+ (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
+ older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
+
+ Errors: those of gcx_context_create, and
+   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
+                                             after timeout_ms; the message names them
+   GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
+                                             gcx in this process has leases, and the message has
+                                             the paths of both
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
- requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
- families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
- GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
-       that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
+                                             requested
+   GCX_ERROR_NOT_READY                       there are leases of another family: call
+                                             gcx_device_map_sms() for both families first
+   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
+   GCX_ERROR_INVALID_DEVICE                  there is no such device
+   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
+                                             too long; min_sm_count or exclusive_sm_count is
+                                             greater than sm_count*/
     pub fn gcx_lease_acquire(
         device: i32,
         sm_count: u32,
@@ -1865,20 +1925,20 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Releases the lease. Its SMs are free when this returns, whatever other threads do with the lease:
- their calls finish, or fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its
- work finishes, and the work of the SMs' next holder waits for that. Its streams end with it: they
- answer GCX_ERROR_CONTEXT_IS_DESTROYED to everything but gcx_stream_destroy. Never waits for work;
- waits for a change of the lease that another thread is making.*/
+    /** Releases the lease. Its SMs are free when this returns. Its work finishes, and the work of the
+ next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
+ fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
+ GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
+ waits for a resize that another thread is making.*/
     pub fn gcx_lease_release(lease: gcx_lease) -> gcx_result;
 }
-/// What a lease is to have.
+/// The SM count that a lease is to have.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_lease_size {
     pub lease: gcx_lease,
-    /** SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the
-operation and all other leases leave, shared as evenly as atoms allow*/
+    /** SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave,
+shared as evenly as atoms allow*/
     pub sm_count: u32,
     /// 0
     pub reserved: u32,
@@ -1923,18 +1983,20 @@ impl Default for gcx_lease_size {
     }
 }
 extern "C" {
-    /** Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
- by what another gives.
- Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
- what was before in its stream. Takes microseconds where contexts of the new sets are kept (see
- gcx_lease_prepare), and else the time to make them, which holds up no other lease.
- Errors: those of gcx_context_create;
-   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
-       or others wait for them; the message says who
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
- free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
- sm_count is 0, a lease is there twice, unknown flags*/
+    /** Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
+ grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+ later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
+ are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
+
+ Errors: those of gcx_context_create, and
+   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
+                                             or other requests wait for them; the message names
+                                             them
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
+                                             exceed the device or the reservation; or a size is
+                                             less than the lease's exclusive_sm_count
+   GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
+                                             twice*/
     pub fn gcx_lease_resize(
         sizes: *const gcx_lease_size,
         count: u32,
@@ -1942,22 +2004,23 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
- nothing. Until one of the leases is released, each change of the same leases that comes to the
- same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a device,
- the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is to be
- changed in microseconds later, one call for each layout, between which the caller reports its
- progress and may stop. Before there are leases it is gcx_cache_prepare with
- GCX_PREPARE_FOR_LEASES. The contexts are prepared from then on, as after gcx_cache_prepare.
- Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limit is too small, as at
- gcx_cache_prepare.*/
+    /** Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
+ nothing. Until one of the leases is released, every resize of the same leases to the same SM
+ counts returns to these sets, if no other lease has their SMs (of a device, the last 1,024
+ layouts). Call it from a background thread, once for each layout. The contexts count as prepared
+ (gcx_cache_prepare). Before there are leases, use gcx_cache_prepare() with
+ GCX_PREPARE_FOR_LEASES.
+
+ Errors: those of gcx_lease_resize, and
+   GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
-    /** Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
- if another thread releases one of them. flags as above.
- Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
- together, see gcx_context_create.*/
+    /** Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
+ operation. flags are those of a resize.
+
+ Errors: those of gcx_lease_resize, and
+   GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create*/
     pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
 }
 #[repr(C)]
@@ -1970,11 +2033,11 @@ pub struct gcx_lease_info {
     pub flags: u32,
     /// SMs that it has now
     pub sm_count: u32,
-    /// of these, those that nobody else can have meanwhile
+    /// of these, SMs that no other lease can have
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
     pub reserved: u32,
-    /// never used twice in a process
+    /// never reused in a process
     pub id: u64,
     /// how often its SMs have changed
     pub changes: u64,
@@ -2062,17 +2125,17 @@ impl Default for gcx_lease_info {
     }
 }
 extern "C" {
-    /// Fills *info.
+    /// Returns the properties of a lease.
     pub fn gcx_lease_get_info(lease: gcx_lease, info: *mut gcx_lease_info) -> gcx_result;
 }
 extern "C" {
-    /// The SMs that the lease has now, as a resource.
+    /// Returns the SMs that the lease has now, as a resource.
     pub fn gcx_lease_get_resource(
         lease: gcx_lease,
         resource: *mut gcx_resource,
     ) -> gcx_result;
 }
-/// A lease of the process. Grows at the end of reserved, never in size.
+/// Describes a lease of this process.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_live_lease {
@@ -2081,16 +2144,16 @@ pub struct gcx_live_lease {
     pub family: gcx_sm_family,
     /// GCX_LEASE_
     pub flags: u32,
-    /// of one that waits: those it asked for
+    /// of a waiting request: the requested count
     pub sm_count: u32,
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
-    /// 1: it has nothing yet, and waits in gcx_lease_acquire
+    /// 1: a request that waits in gcx_lease_acquire
     pub waits: u32,
     /// 0
     pub reserved: [u32; 7usize],
     pub name: [::std::os::raw::c_char; 64usize],
-    /// its SMs; of one that waits 0 SMs
+    /// its SMs; 0 SMs for a waiting request
     pub resource: gcx_resource,
 }
 #[test]
@@ -2175,10 +2238,11 @@ impl Default for gcx_live_lease {
     }
 }
 extern "C" {
-    /** The leases of a device, or of all (-1): those that hold SMs in the order in which they were
- acquired, then those that wait, the first first. capacity is the room in leases, which may be
- NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE
- capacity is too small: *count then holds what is needed.*/
+    /** Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
+ then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_lease_list(
         device: i32,
         leases: *mut gcx_live_lease,
@@ -2187,8 +2251,8 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** A stream of the lease, that follows it (above). params as of gcx_stream_create. The handle is the
- caller's, to be given to gcx_stream_destroy.*/
+    /** Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
+ gcx_stream_create. Destroy it with gcx_stream_destroy().*/
     pub fn gcx_lease_stream_create(
         lease: gcx_lease,
         params: *const gcx_stream_params,
@@ -2196,50 +2260,53 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Waits until the work of the lease's streams has finished, those that were destroyed among them,
- on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
- holders only where work of these streams is behind it. Blocks the calling thread. Errors of that
- work appear here with the driver's code. A stream that captures a graph is not waited for.*/
+    /** Waits until all work of the lease's streams has finished, including destroyed streams and work
+ submitted before the last resize. Does not wait for other work on its SMs, nor for a stream that
+ captures a graph. Blocks the calling thread. Errors of that work are returned with the driver's
+ code.*/
     pub fn gcx_lease_synchronize(lease: gcx_lease) -> gcx_result;
 }
 extern "C" {
-    /// GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+    /** Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+ GCX_ERROR_NOT_READY if not; the latter sets no message.*/
     pub fn gcx_lease_query(lease: gcx_lease) -> gcx_result;
 }
 extern "C" {
-    /** From now on this process's leases are published, those that there are and those to come, up to
- 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
- already it changes the name. Opens the driver. Errors:
-   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
- GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
- or GCX_RESERVATION_DIR is not an absolute path*/
+    /** Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+ is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+ the driver.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+                               GCX_RESERVATION_DIR is missing, full or read-only
+   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
     pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
 extern "C" {
-    /// No longer. Success also where nothing is published. Opens no driver.
+    /// Stops publishing. Succeeds if nothing is published. Opens no driver.
     pub fn gcx_publish_stop() -> gcx_result;
 }
-/// A process that publishes. Grows at the end of reserved, never in size.
+/// Describes a process that publishes.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_published_process {
-    /// a random number, which tells it from all others
+    /// a random number that identifies the process
     pub process: u64,
     /// milliseconds since 1970 when it began to publish
     pub since_ms: u64,
-    /// as the process itself sees it; other containers may not
+    /// as the process itself sees it; differs in other containers
     pub pid: i32,
-    /// 1: on the simulated driver, no GPU is involved
+    /// 1: it uses the simulated driver
     pub simulated: i32,
     pub driver_version: i32,
     pub device_count: u32,
     pub lease_count: u32,
-    /// leases beyond the 512, which aren't in gcx_published_lease_list
+    /// leases beyond 512, missing in gcx_published_lease_list
     pub unlisted_count: u32,
     /// 0
     pub reserved: [u32; 8usize],
-    /// any bytes: escape them where they are shown
+    /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
@@ -2317,17 +2384,18 @@ impl Default for gcx_published_process {
     }
 }
 extern "C" {
-    /** The processes that publish, this one among them if it does. capacity is the room in processes,
- which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
- small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
- as of gcx_publish_start, but if the user's own folder is missing the list is empty.*/
+    /** Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+ capacity is 0. If the user's own folder is missing, the list is empty.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start*/
     pub fn gcx_published_process_list(
         processes: *mut gcx_published_process,
         capacity: u32,
         count: *mut u32,
     ) -> gcx_result;
 }
-/// A lease of a process that publishes. Grows at the end of reserved, never in size.
+/// Describes a lease of a process that publishes.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_published_lease {
@@ -2339,19 +2407,19 @@ pub struct gcx_published_lease {
     pub changes: u64,
     pub pid: i32,
     pub simulated: i32,
-    /// the ordinal in that process; device_uuid tells the same one in others
+    /// the ordinal in that process; device_uuid identifies the device
     pub device: i32,
     pub family: gcx_sm_family,
     /// GCX_LEASE_
     pub flags: u32,
-    /// 1: it has nothing yet, and waits in gcx_lease_acquire
+    /// 1: a request that waits in gcx_lease_acquire
     pub waits: u32,
-    /// of one that waits: those it asked for, or GCX_REST
+    /// of a waiting request: the requested count, or GCX_REST
     pub sm_count: u32,
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
     pub device_sm_count: u32,
-    /// of the family, on that device
+    /// of the family on that device
     pub atom_count: u32,
     /// SMs of each atom but the last
     pub atom_sm_count: u32,
@@ -2359,12 +2427,12 @@ pub struct gcx_published_lease {
     pub last_atom_sm_count: u32,
     /// 0
     pub reserved: [u32; 11usize],
-    /// atom n is its alone: bit n % 64 of word n / 64
+    /// it has atom n exclusively: bit n % 64 of word n / 64
     pub exclusive_atoms: [u64; 8usize],
-    /// the same of those that others may have too
+    /// the same for atoms that other leases may have too
     pub shared_atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
-    /// any bytes: escape them where they are shown
+    /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
     /// as above
     pub process_name: [::std::os::raw::c_char; 64usize],
@@ -2515,12 +2583,12 @@ impl Default for gcx_published_lease {
     }
 }
 extern "C" {
-    /** The leases of the processes that publish: of each process those that hold SMs in the order in
- which they were acquired, then those that wait, the first first. Two exclusive leases of one
- process never have an atom in common. Across processes there are no such promises: leases are a
- process's own, and reservations (below) are what processes agree on. capacity is the room in
- leases, which may be NULL if that is 0. Opens no driver. Errors: those of
- gcx_published_process_list.*/
+    /** Lists the leases of the processes that publish: of each process first those that have SMs, in
+ order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+ one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+ NULL if capacity is 0.
+
+ Errors: those of gcx_published_process_list.*/
     pub fn gcx_published_lease_list(
         leases: *mut gcx_published_lease,
         capacity: u32,
@@ -2533,52 +2601,49 @@ pub struct gcx_reservation_s {
     _unused: [u8; 0],
 }
 /** ------------------------------------------------------------------------------------------
- Reservations: SMs that no other process has
+ Reservations
 
- A lease is a process's own; a reservation is agreed on by the processes of a host. No two live
- reservations of a device have an SM in common, as long as all take theirs in the same folder.
- Programs that take none are not bound by it. There is no daemon, and nobody needs to be root.
+ A reservation is a set of SMs that no other process of the host has, by agreement: no two live
+ reservations of a device have an SM in common if all processes use the same folder. Programs that
+ make no reservation are not bound by it. There is no daemon, and root is not needed.
 
- What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
- two processes run side by side (measured on an H200). Without MPS, processes take
- turns on the whole device, and partitions between them change nothing: a reservation is given all
- the same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
+ Isolation. Under MPS, the same atoms in two processes are the same SMs, and partitions of two
+   processes run at the same time (measured on an H200). Without MPS, processes take turns on the
+   whole device and partitions isolate nothing between them: the reservation succeeds, the log has
+   a warning, and gcx_mps_get_info() and the lists report it.
 
- How long it lasts. A reservation is a file that its processes keep locked; the kernel drops a
- lock however its process ends, SIGKILL included. A reservation ends when its last process has
- destroyed it or has ended; that it closes descriptors which it knows nothing of ends none, where
- files can be mapped. A forked child has no part in it, and what exec starts neither, unless it
- joins or GCX_RESERVATION_INHERIT is set. Work that still runs when a reservation is destroyed
- goes on, on SMs that somebody else may have by then: so destroy contexts first, or wait for them.
+ Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
+   has released it or ended, however that ended, SIGKILL included. Closing descriptors of unknown
+   origin does not end it where files can be mapped. A forked child and a program started by exec
+   have no part in it unless they join or GCX_RESERVATION_INHERIT is set. Work that still runs at
+   the release continues, on SMs that another process can have by then: destroy contexts first.
 
- Who is first. As with leases: those who wait are served in the order in which they came, per
-   device, and nobody who came later is given what is free. Who was killed while waiting is
-   skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
+ Order of requests. As for leases, for each device. A process that is killed while it waits is
+   skipped. A process that is stopped (SIGSTOP) while it is first in the queue delays the others.
 
- Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
- reservations of two families on one device overlap is known where gcx_device_map_sms has read
- both in the taking process, without MPS; else a reservation of another family has the whole
- device. The same is true of one whose process has another version of the driver, sees other
- atoms, or has less than 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon
- alone knows which SMs such a process has. Devices are told apart by UUID (of MIG devices their
- own), never by ordinal; simulated ones are never taken for real ones.
+ Placement. As for leases. Whether reservations of two families overlap is known if
+   gcx_device_map_sms() has read both families in the acquiring process, without MPS; otherwise a
+   reservation of another family counts as the whole device. The same holds for one whose process
+   has another driver version, sees other atoms, or has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE below
+   100 where that matters. Devices are identified by UUID, MIG devices by their own; simulated
+   devices are distinct from real ones.
 
- Where. In gcx_reservation_params.folder, or if that is NULL in GCX_RESERVATION_DIR of the
- environment, or if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is
- the effective user: neither login sessions nor sudo's environment change the folder. A folder
- that was named is either the user's own of mode 700, or a group's: setgid, no rights for others
- (mode 2770, or 3770 to keep members from removing each other's files), and only its members can
- open it. It is never made, must be on a local disk or in memory, and reservations in two folders
- know nothing of each other. Containers agree if they share the folder; process numbers and host
- names may differ. Members of a group can keep SMs from each other, and without the sticky bit of
- mode 3770 also remove each other's files, after which others are given those SMs.
+ Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
+ if
+   that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective user.
+   A named folder must exist, on a local disk or in memory. It must be the user's own with mode
+   700, or a group's: setgid, without rights for others (mode 2770, or 3770 to keep members from
+   removing each other's files), and only members can open it. Members can withhold SMs from each
+   other, and with mode 2770 remove each other's files, after which others are given those SMs.
+   Reservations in different folders do not exclude each other. Containers agree if they share the
+   folder.
 
- Inside gcx exec. The SMs of a gcx exec are a reservation, and what its programs request is a part
- of that reservation: within it, disjoint from other parts, of its family, in its folder, and with
- a queue of its own. For all others the reservation has its SMs, whatever parts of it there are.
+ Inside gcx exec. The SMs of a gcx exec are a reservation. A reservation that its programs request
+   is a part of it: within it, disjoint from its other parts, of its family and in its folder,
+   with a queue of its own.
 
- What lies there and can't be believed, but is kept locked by a live process, is an error that
- names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
+ A file in the folder that is invalid but locked by a live process is an error that names the
+ file. Files that no process keeps locked are removed.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_reservation = *mut gcx_reservation_s;
 #[repr(C)]
@@ -2590,17 +2655,17 @@ pub struct gcx_reservation_params {
     /** GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
 the structured family*/
     pub family: gcx_sm_family,
-    /** SMs: so many will do if those asked for can't be had; 0: no less than
-asked for, and of GCX_REST one atom*/
+    /** smallest acceptable SM count; 0: the requested count, or one atom
+with GCX_REST*/
     pub min_sm_count: u32,
-    /// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    /// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
     pub timeout_ms: u32,
     /// 0
     pub reserved: u32,
-    /// gives the wait up from another thread; may be NULL
+    /// aborts the wait from another thread; may be NULL
     pub cancel: gcx_cancel,
-    /** for messages and lists, copied; NULL: none. Shorter than
-GCX_MAX_LEASE_NAME*/
+    /** for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may
+be NULL*/
     pub name: *const ::std::os::raw::c_char,
     /// an absolute path; NULL: see above
     pub folder: *const ::std::os::raw::c_char,
@@ -2675,26 +2740,29 @@ impl Default for gcx_reservation_params {
     }
 }
 extern "C" {
-    /** Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
- folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
- all waiting; but if other processes have the folder locked, which takes them less than a
- millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
-   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
-       did; the message says who. Or others changed the folder all that time
-   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
-       user's, or too many may enter it
-   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
-       file there can't be believed; a process stopped in the middle of a change;
-       /dev/shm/gcx-UID was removed, and a process still has a reservation in it
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
-       inside gcx exec, the partition has not, or is of another family
-   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
-       the driver divides the partition into no atoms of the device
+    /** Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
+ Creates no context. Waits by polling every 20 ms or less; starts no thread. If other processes
+ have the folder locked, which takes them less than a millisecond, waits up to 500 ms for the lock
+ even if timeout_ms is shorter.
+
+ Errors:
+   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
+                               timeout_ms, and the message names them; or they changed the folder
+                               all that time
+   GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
+                               user or is open to others
+   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
+                               process was stopped in the middle of a change; /dev/shm/gcx-UID was
+                               removed while a process has a reservation in it
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
+                               fewer SMs or is of another family
+   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
+                               divides the partition into other atoms than the device
    GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
-   GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
- name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_DEVICE    there is no such device
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
+                               too long; the path is not absolute; min_sm_count is greater than
+                               sm_count*/
     pub fn gcx_reservation_acquire(
         device: i32,
         sm_count: u32,
@@ -2703,10 +2771,12 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Writes what another process joins the reservation by: text, to be given to it in its environment
- or on its command line. It is the path of the reservation's file, so that it works where that
- path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
- is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small.*/
+    /** Writes the token with which another process joins the reservation: text for its environment or
+ command line. It is the path of the reservation's file. capacity is the room in token, in bytes;
+ GCX_MAX_RESERVATION_TOKEN is always enough.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  capacity is too small*/
     pub fn gcx_reservation_get_token(
         reservation: gcx_reservation,
         token: *mut ::std::os::raw::c_char,
@@ -2714,24 +2784,25 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Joins a reservation that another process, or this one, has: it lasts until all who joined have
- given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
- given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
- or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
- processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
- GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire*/
+    /** Joins a reservation of another process, or of this one. The reservation lasts until all that
+ joined it have released it. Opens no driver, and works in a forked child.
+
+ Errors:
+   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+   GCX_ERROR_INVALID_VALUE     token is not a token
+   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
     pub fn gcx_reservation_join(
         token: *const ::std::os::raw::c_char,
         reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
- still there, its SMs can be had by others at once. A forked child has none of its parent's
- handles.*/
+    /** Releases the reservation. If no other process joined it and no lease in it is left, other
+ processes can have its SMs at once. A forked child has none of its parent's handles.*/
     pub fn gcx_reservation_release(reservation: gcx_reservation) -> gcx_result;
 }
-/// the driver doesn't tell
+/// the driver does not report it
 pub const GCX_MPS_UNKNOWN: gcx_mps_state = gcx_mps_state(0);
 pub const GCX_MPS_OFF: gcx_mps_state = gcx_mps_state(1);
 pub const GCX_MPS_ON: gcx_mps_state = gcx_mps_state(2);
@@ -2744,7 +2815,7 @@ pub struct gcx_mps_state(pub ::std::os::raw::c_uint);
 pub struct gcx_reservation_info {
     pub struct_size: u32,
     pub family: gcx_sm_family,
-    /// GCX_RESERVATION_; of one that was joined 0
+    /// GCX_RESERVATION_; 0 for a joined one
     pub flags: u32,
     /// SMs that it has
     pub sm_count: u32,
@@ -2754,21 +2825,21 @@ pub struct gcx_reservation_info {
     pub joined: i32,
     /// 1: of the simulated driver
     pub simulated: i32,
-    /** 1: somebody removed the reservation's file, or moved its folder: others
-may be given its SMs*/
+    /** 1: its file was removed or its folder moved: other processes may be
+given its SMs*/
     pub lost: i32,
-    /// as the process saw it that took the reservation
+    /// as the process that acquired it saw it
     pub mps: gcx_mps_state,
     /// the same, as in gcx_mps_info
     pub mps_thread_percentage: f32,
-    /// a random number, which tells it from all others
+    /// a random number that identifies the reservation
     pub id: u64,
-    /// milliseconds since 1970 when it was taken
+    /// milliseconds since 1970 when it was acquired
     pub since_ms: u64,
-    /// of the family: it has atom n: bit n % 64 of word n / 64
+    /// it has atom n of the family: bit n % 64 of word n / 64
     pub atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
-    /// any bytes: escape them where they are shown
+    /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
@@ -2873,29 +2944,34 @@ impl Default for gcx_reservation_info {
     }
 }
 extern "C" {
-    /// Fills *info. Opens no driver.
+    /// Returns the properties of a reservation. Opens no driver.
     pub fn gcx_reservation_get_info(
         reservation: gcx_reservation,
         info: *mut gcx_reservation_info,
     ) -> gcx_result;
 }
 extern "C" {
-    /** The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
- the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
- GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
- reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.*/
+    /** Returns the reservation's SMs as a resource of this process. Opens the driver.
+
+ Errors:
+   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
+                        acquired the reservation, or is limited by
+                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not*/
     pub fn gcx_reservation_get_resource(
         reservation: gcx_reservation,
         resource: *mut gcx_resource,
     ) -> gcx_result;
 }
 extern "C" {
-    /** gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
- leases of a reservation change only together with leases of the same reservation. params->family
- is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
- gcx_reservation_release too. A lease that was acquired without a reservation may have the same
- SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
- gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family.*/
+    /** Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
+ resizes stay within the reservation too, and include only leases of the same reservation.
+ params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
+ after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
+ one, but not those of another lease.
+
+ Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
+   GCX_ERROR_INVALID_VALUE  another family*/
     pub fn gcx_reservation_acquire_lease(
         reservation: gcx_reservation,
         sm_count: u32,
@@ -2903,41 +2979,40 @@ extern "C" {
         lease: *mut gcx_lease,
     ) -> gcx_result;
 }
-/** A reservation of any process, or one that waits for it. Grows at the end of reserved, never in
- size.*/
+/// Describes a reservation of any process, or a request that waits for one.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq)]
 pub struct gcx_live_reservation {
-    /// a random number, which tells it from all others
+    /// a random number that identifies the reservation
     pub id: u64,
-    /// milliseconds since 1970 when it was taken, or the wait began
+    /// milliseconds since 1970 when it was acquired or the wait began
     pub since_ms: u64,
-    /// of one that waits: when it gives up; 0: never
+    /// of a waiting request: when it times out; 0: never
     pub until_ms: u64,
-    /** the process that took it while that keeps it, then another one that does; 0:
-none of those is visible here, as in another container*/
+    /** the process that acquired it, or, once that has ended, another one that
+keeps it; 0: none is visible here, as in another container*/
     pub pid: i32,
-    /// the number of the user whose file it is
+    /// id of the user who owns the file
     pub user: u32,
     /// 1: of the simulated driver
     pub simulated: i32,
-    /// 1: it has nothing yet, and waits in gcx_reservation_acquire
+    /// 1: a request that waits in gcx_reservation_acquire
     pub waits: u32,
     pub family: gcx_sm_family,
-    /// of one that waits: those it asked for, or GCX_REST
+    /// of a waiting request: the requested count, or GCX_REST
     pub sm_count: u32,
     pub device_sm_count: u32,
-    /// of the family, on that device
+    /// of the family on that device
     pub atom_count: u32,
     /// SMs of each atom but the last
     pub atom_sm_count: u32,
     /// SMs of the last atom
     pub last_atom_sm_count: u32,
-    /// as the process saw it that took the reservation
+    /// as the process that acquired it saw it
     pub mps: gcx_mps_state,
     /// the same, as in gcx_mps_info
     pub mps_thread_percentage: f32,
-    /** the id of the reservation that it is a part of, which may have
+    /** id of the reservation that it is a part of, which may have
 ended; 0: of the device*/
     pub parent: u64,
     /// 0
@@ -2945,7 +3020,7 @@ ended; 0: of the device*/
     /// it has atom n: bit n % 64 of word n / 64
     pub atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
-    /// any bytes: escape them where they are shown
+    /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
     /// of that process; as above
     pub process_name: [::std::os::raw::c_char; 64usize],
@@ -3091,13 +3166,14 @@ impl Default for gcx_live_reservation {
     }
 }
 extern "C" {
-    /** The reservations of a folder, by device, of each those that have SMs in the order in which they
- were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
- capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
- no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
- removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
- then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
- gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.*/
+    /** Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
+ then the waiting requests in the order of their queue. folder may be NULL, as in
+ gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
+ GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
+ removed where this process may. If the user's own folder is missing, the list is empty.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
     pub fn gcx_reservation_list(
         folder: *const ::std::os::raw::c_char,
         reservations: *mut gcx_live_reservation,
@@ -3109,11 +3185,11 @@ extern "C" {
 #[derive(Debug, Copy, Clone, PartialEq)]
 pub struct gcx_mps_info {
     pub struct_size: u32,
-    /// what the driver says of contexts of this process on the device
+    /// of contexts of this process on the device
     pub state: gcx_mps_state,
-    /** CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits
-this process under MPS: more than 0, at most 100; 0: it isn't set,
-or holds something else. The daemon's own default is not seen*/
+    /** CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
+and at most 100; 0: not set, or another value. The daemon's own
+default is not visible*/
     pub thread_percentage: f32,
     pub reserved: u32,
 }
@@ -3160,12 +3236,14 @@ impl Default for gcx_mps_info {
     }
 }
 extern "C" {
-    /** Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
- measured yet whether it tells the truth. Makes no context.
- Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    /** Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+ accuracy was not measured. Creates no context.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_mps_get_info(device: i32, info: *mut gcx_mps_info) -> gcx_result;
 }
-/// CUDA's own number, 8: the variable isn't set
+/// CUDA's default, 8: the variable is not set
 pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
 /// CUDA_DEVICE_MAX_CONNECTIONS
 pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
@@ -3177,17 +3255,17 @@ pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_queue_info {
     pub struct_size: u32,
-    /** that CUDA has or, if it hasn't started, would have; 0: unknown, the
-variable holds something else than 1 to GCX_MAX_CONNECTIONS*/
+    /** that CUDA has, or would have if it started now; 0: unknown, because the
+variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
     pub connections: u32,
     pub source: gcx_queue_source,
-    /// 1: CUDA has started in the process, and the number stays
+    /// 1: CUDA has started in the process, and the number is final
     pub started: i32,
-    /** 0: CUDA had started before gcx looked, and the process had set the variable
-anew, before that or after: connections is what it holds now*/
+    /** 0: CUDA started before gcx looked, and the process changed the variable at
+some time: connections is its present value*/
     pub certain: i32,
-    /** 1: there is one connection, with which all partitions wait as soon as one
-stream does. Making a context then logs a GCX_LOG_WARNING, once*/
+    /** 1: there is one connection: all partitions wait as soon as one stream waits.
+Creating a context then logs a GCX_LOG_WARNING, once*/
     pub too_few: i32,
 }
 #[test]
@@ -3245,54 +3323,53 @@ impl Default for gcx_queue_info {
     }
 }
 extern "C" {
-    /** Fills *info. Opens no driver: before one is open it looks at the one that would be opened and at
- libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there.*/
+    /** Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+ that are loaded. CUDA has started if cuInit was called there.*/
     pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
 }
 extern "C" {
-    /** Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
- CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To be
- called at the beginning of a program, before other threads run, since nothing may read the
- environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
- also once CUDA has started with as many or more.
- CUDA reads the variable in cuInit, and not later (measured on 13.0).
- Errors: GCX_ERROR_NOT_PERMITTED CUDA has started with fewer, or certain is 0: it is too late;
- GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS.*/
+    /** Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+ CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+ reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+ before other threads can read the environment. Child processes inherit the number. Opens no
+ driver. Succeeds after CUDA has started if there are enough connections.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS*/
     pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
 }
 /** ------------------------------------------------------------------------------------------
  Graphs
 
- A CUDA graph keeps the SMs it was captured on, whatever stream launches it. A gcx_graph takes
- one that was captured once, by whoever and wherever, and launches it on the SMs of any stream:
- it makes one executable for each set of SMs, at the first launch there or ahead of time, and
- keeps it. Nothing is captured again.
+ A CUDA graph stays on the SMs that it was captured on, whichever stream launches it. A gcx_graph
+ takes a captured graph and launches it on the SMs of any stream. It instantiates one executable
+ for each set of SMs, at the first launch there or ahead of time, and caches it. Nothing is
+ captured again.
 
- What moves. Kernels of libraries (cudart, cuBLAS, cuLibrary) and of modules (Triton), with their
+ Nodes. Movable are kernels of libraries (cudart, cuBLAS, cuLibrary) and modules (Triton) with
+ their
    arguments and attributes (clusters, cooperative, priority, programmatic launch), copies,
-   memsets, host functions, events, external semaphores, empty nodes and child graphs. What was
-   moved is read back and compared: a driver that does it otherwise is an error, never a wrong
-   graph. Nodes that allocate or free memory and conditional nodes can't be moved, since CUDA
-   copies no graph that has them, nor can batched memory operations and nodes that device code
-   updates.
+   memsets, host functions, events, external semaphores, empty nodes and child graphs. Not movable
+   are nodes that allocate or free memory and conditional nodes, since CUDA clones no graph that
+   has them; batched memory operations; and nodes that device code updates. Every moved node is
+   read back and compared. A node's number is its index in gcx_graph_get_nodes(): the order of
+   cuGraphGetNodes, with the nodes of a child graph directly behind the node that contains it.
 
- Nodes have numbers, their place in gcx_graph_get_nodes: the order of cuGraphGetNodes, each child
-   graph's nodes right behind the node that stands for it.
+ Parts. A graph that forks over several partitions has several parts, which can have different
+ SMs:
+   one part for each context that its kernels were captured in, numbered in order of appearance
+   (gcx_graph_set_part changes that). CUDA does not report the context of copies and memsets: they
+   belong to the part of the nearest kernel before them, or else after them.
 
- Parts. A graph that forks over several partitions has several parts, each of which can have SMs
-   of its own: one for each context that its kernels were captured in, numbered as they first
-   appear, unless gcx_graph_set_part says otherwise. Copies and memsets, whose context CUDA does
-   not tell, are of the part of the kernel nearest before them, or else after them.
+ Grids. A kernel whose blocks wait for each other needs all its blocks on the SMs at once: at most
+   blocks_per_sm of gcx_graph_node times the partition's SMs. A larger cooperative launch is
+   refused when the executable is instantiated. A larger kernel with its own barrier is not, and
+   hangs.
 
- Grids. A kernel whose blocks wait for each other needs all of them on the SMs at once: at most
-   blocks_per_sm of gcx_graph_node, times the partition's SMs. A cooperative launch that is larger
-   is refused when the executable is made. One with a barrier of its own, which CUDA knows nothing
-   of, is not, and hangs.
-
- Threads. One graph is launched from any number of threads. Launches of one executable run one
-   after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
-   same memory. A graph may be changed while it is launched: each launch runs the graph as it was
-   before a change or after it.
+ Threads. Launches of one executable run one after the other, as CUDA orders them. Launches on
+   different sets of SMs run concurrently, on the same memory. A launch concurrent with a change
+   of the graph runs the graph as it was before the change or after it.
  ----------------------------------------------------------------------------------------*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3311,8 +3388,9 @@ pub struct gcx_graph_params {
     pub struct_size: u32,
     /// GCX_GRAPH_
     pub flags: u32,
-    /** that are kept, the last used; 0: 16. Each holds its contexts, and
-some device memory: 0.12 MiB with 3 nodes on an H200*/
+    /** cached executables, least recently used evicted first; 0: 16. Each
+keeps its contexts and some device memory: 0.12 MiB with 3 nodes on
+an H200*/
     pub max_executables: u32,
 }
 #[test]
@@ -3346,15 +3424,19 @@ fn bindgen_test_layout_gcx_graph_params() {
     );
 }
 extern "C" {
-    /** Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
- destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
- node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
- gcx that kernels were captured in must still exist; they stay as long as the graph does.
- Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
- GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
- GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
- is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
- captured in was destroyed; GCX_ERROR_INVALID_VALUE unknown flags.*/
+    /** Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
+ destroy or change the captured graph at once. params may be NULL. The green contexts of gcx that
+ kernels were captured in must exist; the graph keeps them.
+
+ Errors:
+   GCX_ERROR_NOT_SUPPORTED                   a node cannot be moved; the message has its kind and
+                                             number
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  kernels of two devices, or of more than
+                                             GCX_MAX_GRAPH_PARTS contexts
+   GCX_ERROR_INVALID_CONTEXT                 the graph has no kernels, and no context is current
+                                             to tell its device
+   GCX_ERROR_CONTEXT_IS_DESTROYED            a context that kernels were captured in was
+                                             destroyed*/
     pub fn gcx_graph_create(
         captured: *mut CUgraph_st,
         params: *const gcx_graph_params,
@@ -3362,28 +3444,31 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /// Gives the graph and its executables up. Work in flight finishes. Never waits for it.
+    /// Destroys the graph and its executables. Never waits; work in flight finishes.
     pub fn gcx_graph_destroy(graph: gcx_graph) -> gcx_result;
 }
 extern "C" {
-    /** Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
- stream: a change of the lease waits for calls of this that are under way, so that the work is of
- the SMs before or after it, and is waited for as all work of the stream is. In a stream of the
- primary context, made by someone else, the graph runs as it was captured; in one of another
- context, where that is.
- The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
- what cuGraphLaunch does.
- Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
- GCX_ERROR_CONTEXT_IS_DESTROYED the graph was captured in a context that someone else made and has
- destroyed, and is to run there; GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a
- graph: add the captured graph to that as a child node instead.*/
+    /** Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
+ a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
+ or after it. In a stream of the primary context that other code created, the graph runs as it was
+ captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
+ ones cost as much as cuGraphLaunch.
+
+ Errors: those of gcx_graph_prepare, and
+   GCX_ERROR_INVALID_DEVICE              the stream is of another device
+   GCX_ERROR_CONTEXT_IS_DESTROYED        the graph is to run as it was captured, in a context that
+                                         other code has destroyed
+   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
+                                         that one as a child node instead*/
     pub fn gcx_graph_launch(graph: gcx_graph, stream: gcx_stream) -> gcx_result;
 }
 extern "C" {
-    /** The same of a graph with several parts: part i runs on the SMs of streams[i], for
- streams[0 .. count - 1], and count is the number of parts. It is launched in streams[0]; it
- runs behind what all the streams were given before, and what they are given afterwards runs
- behind it. Parts with no order between them run side by side.*/
+    /** Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
+ count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
+ the streams, and their later work waits for it. Parts without order between them run
+ concurrently.
+
+ Errors: those of gcx_graph_launch.*/
     pub fn gcx_graph_launch_parts(
         graph: gcx_graph,
         streams: *const gcx_stream,
@@ -3391,16 +3476,20 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
- none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
- of launches in streams of leases. For a thread of the caller's. Costs what
- cuGraphInstantiate does and a little more, 1.3 to 2 us a node, and holds up no launches of
- executables that there are. A no-op if it is kept already. It keeps its contexts, as streams do.
- Errors: those of gcx_context_create; GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE a cooperative grid is
- larger than the SMs hold; the message has the kernel's name, its grid and the largest;
- GCX_ERROR_INVALID_VALUE count is neither 1 nor the number of parts; unknown flags;
- GCX_ERROR_INVALID_DEVICE a resource of another device; GCX_ERROR_NOT_SUPPORTED the driver did
- not move a node as it was told, the message says which.*/
+    /** Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+ contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or
+ GCX_PREPARE_FOR_LEASES for launches in streams of leases. Call it from a background thread: it
+ costs slightly more than cuGraphInstantiate, 1.3 to 2 us for each node, and delays no launch.
+ Does nothing if the executable is cached.
+
+ Errors: those of gcx_context_create, and
+   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE  a cooperative grid does not fit the SMs; the message
+                                           has the kernel's name, its grid and the largest
+                                           possible
+   GCX_ERROR_INVALID_VALUE                 count is neither 1 nor the number of parts
+   GCX_ERROR_INVALID_DEVICE                a resource is of another device
+   GCX_ERROR_NOT_SUPPORTED                 the driver did not move a node as requested; the
+                                           message says which*/
     pub fn gcx_graph_prepare(
         graph: gcx_graph,
         resources: *const gcx_resource,
@@ -3409,11 +3498,13 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
- graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
- count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
- Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
- GCX_MAX_GRAPH_PARTS; part is the next, and count is 0.*/
+    /** Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number. A child graph's
+ node stands for all its nodes. Destroys the executables that were instantiated for several sets
+ of SMs. A part without nodes stays and runs nothing. If count is 0, nothing changes.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  there is no such node; part is greater than the number of parts or is
+                            GCX_MAX_GRAPH_PARTS; part is the next one and count is 0*/
     pub fn gcx_graph_set_part(
         graph: gcx_graph,
         nodes: *const u32,
@@ -3421,7 +3512,7 @@ extern "C" {
         part: u32,
     ) -> gcx_result;
 }
-/// What a kernel is launched with.
+/// The launch parameters of a kernel node.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_kernel_params {
@@ -3432,10 +3523,10 @@ pub struct gcx_kernel_params {
     pub grid: [u32; 3usize],
     /// threads
     pub block: [u32; 3usize],
-    /** each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those
-that it has. Copied*/
+    /** at their offsets (cuFuncGetParamInfo), as in a C struct; copied;
+NULL: the present ones*/
     pub arguments: *const ::core::ffi::c_void,
-    /// at least to the end of the last
+    /// at least to the end of the last argument
     pub argument_bytes: u64,
 }
 #[test]
@@ -3493,12 +3584,13 @@ impl Default for gcx_kernel_params {
     }
 }
 extern "C" {
-    /** Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
- from then on have them, work in flight has the former. Takes about a microsecond for each
- executable where the driver changes executables, which it doesn't in child graphs; else the
- executables are made anew.
- Errors: GCX_ERROR_INVALID_VALUE no such node, or not a kernel's; arguments that are too short;
- what the driver says of the parameters; those of gcx_graph_prepare.*/
+    /** Changes the parameters of a kernel node in the graph and all its executables, or in none. Later
+ launches have them. Takes about 1 us for each executable, where the driver can update
+ executables; it cannot in child graphs, where the executables are instantiated again.
+
+ Errors: those of gcx_graph_prepare, the driver's about the parameters, and
+   GCX_ERROR_INVALID_VALUE  there is no such node; it is not a kernel's; the arguments are too
+                            short*/
     pub fn gcx_graph_set_kernel(
         graph: gcx_graph,
         node: u32,
@@ -3506,12 +3598,13 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Takes over all parameters of another captured graph with the same nodes and order, as of the same
- code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone cost
- a microsecond each and executable; whatever else differs has the executables made anew.
- captured stays the caller's.
- Errors: those of gcx_graph_create; GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE the nodes or their order
- differ, the message says where.*/
+    /** Takes over the parameters of another captured graph with the same nodes in the same order, in all
+ executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us for
+ each kernel and executable; otherwise the executables are instantiated again. The caller keeps
+ captured.
+
+ Errors: those of gcx_graph_create, and
+   GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where*/
     pub fn gcx_graph_update(graph: gcx_graph, captured: *mut CUgraph_st) -> gcx_result;
 }
 #[repr(C)]
@@ -3521,19 +3614,19 @@ pub struct gcx_graph_info {
     pub device: i32,
     /// GCX_GRAPH_
     pub flags: u32,
-    /// those of child graphs too
+    /// including those of child graphs
     pub node_count: u32,
     /// of these, kernels
     pub kernel_count: u32,
     pub part_count: u32,
-    /// that are kept now
+    /// cached now
     pub executables: u32,
     pub max_executables: u32,
     /// since it was created
     pub launches: u64,
-    /// executables made since then
+    /// executables instantiated since then
     pub made: u64,
-    /// of these, given up for max_executables
+    /// of these, destroyed because of max_executables
     pub evicted: u64,
 }
 #[test]
@@ -3607,7 +3700,7 @@ fn bindgen_test_layout_gcx_graph_info() {
     );
 }
 extern "C" {
-    /// Fills *info.
+    /// Returns the properties of a graph.
     pub fn gcx_graph_get_info(graph: gcx_graph, info: *mut gcx_graph_info) -> gcx_result;
 }
 pub const GCX_GRAPH_NODE_KERNEL: gcx_graph_node_kind = gcx_graph_node_kind(0);
@@ -3625,12 +3718,12 @@ pub const GCX_GRAPH_NODE_SEMAPHORE_WAIT: gcx_graph_node_kind = gcx_graph_node_ki
 /// Kinds of nodes, CUgraphNodeType.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_graph_node_kind(pub ::std::os::raw::c_uint);
-/// A node. Grows at the end of reserved, never in size.
+/// Describes a node.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_graph_node {
     pub kind: gcx_graph_node_kind,
-    /// number of the node whose child graph it is in; GCX_NO_NODE: none
+    /// number of the node whose child graph contains it; GCX_NO_NODE: none
     pub parent: u32,
     pub part: u32,
     /// 1: a cooperative launch
@@ -3643,8 +3736,8 @@ pub struct gcx_graph_node {
     pub cluster: [u32; 3usize],
     /// dynamic shared memory of a block
     pub shared_bytes: u32,
-    /** that an SM holds at once, without others'. The largest grid whose
-blocks may wait for each other is this times the partition's SMs*/
+    /** blocks that run on one SM at once. The largest grid whose blocks may
+wait for each other is this times the partition's SMs*/
     pub blocks_per_sm: u32,
     /// 0
     pub reserved: [u32; 9usize],
@@ -3731,8 +3824,7 @@ impl Default for gcx_graph_node {
     }
 }
 extern "C" {
-    /** The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that is
- 0. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.*/
+    /// Lists the nodes. nodes may be NULL if capacity is 0.
     pub fn gcx_graph_get_nodes(
         graph: gcx_graph,
         nodes: *mut gcx_graph_node,
@@ -3741,13 +3833,14 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
- room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
- than promised were seen, a few times: other work may have held them. More SMs than promised are
- reported as seen, and a warning logged: see gcx_device_get_shared_sms.
- Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph; GCX_ERROR_NOT_READY other
- threads changed the stream's lease all the time.*/
+    /** Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
+ enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
+ other work can occupy them. More SMs than promised are returned as seen, with a warning in the
+ log: see gcx_device_get_shared_sms.
+
+ Errors:
+   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
+   GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time*/
     pub fn gcx_stream_probe_sms(
         stream: gcx_stream,
         sm_ids: *mut u32,
@@ -3756,29 +3849,28 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
- not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
- context (above). Once a process and family, also if several threads ask at once; later calls
- return at once. For
- gcx_resource_get_sm_ids and for overlaps across families.
- Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
- GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual.*/
+    /** Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps across
+ families. Creates a few temporary contexts, each at the cost of a first context: 4 for an H100's
+ coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
+ return at once.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
+   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual*/
     pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
 }
 extern "C" {
     /** Finds the SMs that all partitions of this process share because a module with dynamic parallelism
- is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
- every green context of the process also run there, those made before included (compute
- capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
- capabilities have none.
+ is loaded, ascending. From then on kernels of every green context of the process also run there,
+ those created before included (compute capability 9.x; measured on an H200: 2 SMs of the
+ remainder atom, 124 and 125). Other compute capabilities have none.
 
- Returns what gcx_stream_probe_sms has recognised in two disjoint partitions; if that is nothing,
- makes contexts of two atoms, with the cost of a first one each, keeps them and probes both. Once
- found, the SMs stay known, and later calls return at once. While none are found *count is 0:
- modules load lazily, so call this after a kernel of the module was launched. Thread-safe.
+ Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
+ nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+ probes both. Once found, the SMs stay known, and later calls return at once. While none are found
+ *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
 
  Errors:
-   GCX_ERROR_INVALID_VALUE  capacity is too small: *count then holds what is needed
    GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual*/
     pub fn gcx_device_get_shared_sms(
         device: i32,
@@ -3787,7 +3879,7 @@ extern "C" {
         count: *mut u32,
     ) -> gcx_result;
 }
-/// What gcx_verify saw of one stream. Grows at the end of reserved, never in size.
+/// What gcx_verify saw of one stream.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_verified_stream {
@@ -3795,9 +3887,9 @@ pub struct gcx_verified_stream {
     pub sm_count: u32,
     /// SMs that its kernels ran on
     pub seen_count: u32,
-    /// 1: none of the problems is of this stream
+    /// 1: no problem concerns this stream
     pub ok: u32,
-    /// 1: it follows a shared lease, whose SMs other shared leases may have
+    /// 1: it belongs to a shared lease, whose SMs others may have too
     pub shared_lease: u32,
     /// 0
     pub reserved: [u32; 4usize],
@@ -3864,9 +3956,9 @@ pub struct gcx_verification {
     pub overlap_count: u32,
     /// those SMs, as in gcx_verified_stream.seen
     pub overlap: [u64; 16usize],
-    /// SMs of gcx_device_get_shared_sms that were seen beside others
+    /// SMs of gcx_device_get_shared_sms() that were seen
     pub shared_by_all: [u64; 16usize],
-    /// in words, a line for each; the last says how many didn't fit
+    /// one line for each; the last says how many did not fit
     pub problems: [::std::os::raw::c_char; 4096usize],
 }
 #[test]
@@ -3941,15 +4033,17 @@ impl Default for gcx_verification {
     }
 }
 extern "C" {
-    /** Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
- probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
- results[0 .. count - 1] receives what was seen of each, in their order; it may be NULL. It is a
- problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share SMs,
- unless both follow shared leases, and if all partitions share SMs because a module with dynamic
- parallelism is loaded. The problems call the streams A, B, and so on. A problem is no error: the
- result is GCX_SUCCESS, and verification->ok is 0. Simulated drivers prove nothing about a GPU.
- Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
- gcx_stream_probe_sms.*/
+    /** Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+ gcx_stream_probe_sms() does, and compares. results[0 .. count - 1] receives what was seen of each
+ stream. results may be NULL.
+
+ Problems are: a stream ran on more or fewer SMs than promised; two streams share SMs, unless both
+ belong to shared leases; all partitions share SMs because a module with dynamic parallelism is
+ loaded. Their texts call the streams A, B and so on. A problem is not an error: the result is
+ GCX_SUCCESS and verification->ok is 0. A simulated driver proves nothing about a GPU.
+
+ Errors: those of gcx_stream_probe_sms, and
+   GCX_ERROR_INVALID_VALUE  count is 0, or the streams are of different devices*/
     pub fn gcx_verify(
         streams: *const gcx_stream,
         count: u32,
@@ -3958,11 +4052,13 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
- above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
- GCX_ERROR_NOT_SUPPORTED it is of a structured split, which can't be mapped: probe a stream of it;
- GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource; GCX_ERROR_INVALID_VALUE capacity is too
- small: *count then holds what is needed.*/
+    /** Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
+
+ Errors:
+   GCX_ERROR_NOT_READY              the family is not mapped
+   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
+                                    it
+   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
     pub fn gcx_resource_get_sm_ids(
         resource: *const gcx_resource,
         sm_ids: *mut u32,
@@ -3971,8 +4067,12 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
- Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.*/
+    /** Returns one atom of the resource as a resource. index is 0 to atom_count - 1 of
+ gcx_resource_get_info().
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE          there is no such atom
+   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
     pub fn gcx_resource_get_atom(
         resource: *const gcx_resource,
         index: u32,
@@ -3980,28 +4080,28 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Chooses the driver library, before anything opened another. driver is
-   NULL or ""     the one that is open; else the environment's GCX_DRIVER, if that is set, read as
+    /** Opens a driver library, unless it is open already. driver is
+   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
                   below; else libcuda.so.1
-   "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
-                  "sim:FILE" with what `gcx info --record` wrote
+   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+                  with a recording of `gcx info --record`
    anything else  a path or name for dlopen
- and opens it, unless it is open already. Calling it is optional: the first function that needs
- the driver opens it as with NULL. Nothing falls back in silence: without a driver each call says
- so, and the next tries again.
- Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open, for the rest of the process; those of
- opening (top).*/
+ Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+ no silent fallback: without a driver each call fails, and the next one tries again.
+
+ Errors:
+   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process*/
     pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_driver_info {
     pub struct_size: u32,
-    /// of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+    /// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
     pub version: i32,
     /// CUDA_VERSION of the cuda.h that gcx was built with
     pub header_version: i32,
-    /// 1: no GPU is involved
+    /// 1: the simulated driver
     pub simulated: i32,
     /// what was opened
     pub library: [::std::os::raw::c_char; 256usize],
@@ -4056,34 +4156,32 @@ impl Default for gcx_driver_info {
     }
 }
 extern "C" {
-    /// Fills *info. Errors: those of opening.
+    /// Returns the properties of the driver.
     pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
 }
-/// 12.4: everything that isn't named here
+/// 12.4: everything that is not listed here
 pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
-/** 12.5: the driver makes a stream from a green context. gcx
-makes streams on every driver; before 12.5 by making
-the context current for a moment*/
+/** 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
+ for the call.*/
 pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
 /// 13.0: cuGreenCtxGetId
 pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
-/** 13.0: the driver tells minimum and alignment of an SM
-resource. Before, gcx derives them*/
+/** 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+ them.*/
 pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
 /// 13.1: coscheduled counts in gcx_sm_request, backfill
 pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
 /// 13.1: workqueue resources
 pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
-/** 13.1: the driver tells a stream's resources. gcx tells
-those of its own streams on every driver*/
+/** 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+ driver.*/
 pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
 /// 13.4: locality domains in gcx_sm_request
 pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
 pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
 #[repr(transparent)]
-/** What a driver can do. Where it makes no streams of green contexts, has no ids for them or tells
- no details of resources, gcx has a way of its own or does without. What needs another one that
- is lacking answers GCX_ERROR_NOT_SUPPORTED.*/
+/** What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
+ except where gcx has a substitute.*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_capability(pub ::std::os::raw::c_uint);
 #[repr(C)]
@@ -4094,7 +4192,7 @@ pub struct gcx_capability_info {
     pub available: i32,
     /// of the driver: 13010 is CUDA 13.1
     pub required_version: i32,
-    /// "structured split"; lives as long as the library
+    /// such as "structured split"; lives as long as the library
     pub name: *const ::std::os::raw::c_char,
 }
 #[test]
@@ -4144,76 +4242,84 @@ impl Default for gcx_capability_info {
     }
 }
 extern "C" {
-    /** Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
- that is too old for green contexts is one of the latter.*/
+    /** Reports whether the open driver has a capability.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  there is no such capability*/
     pub fn gcx_capability_get_info(
         capability: gcx_capability,
         info: *mut gcx_capability_info,
     ) -> gcx_result;
 }
 extern "C" {
-    /** The path of the simulated driver that "sim:" opens, for programs that start others on it. The
- string belongs to the thread and is valid until its next call of this. NULL if it isn't
- installed; gcx_last_error_message() then says where it was looked for. Opens no driver.*/
+    /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+ NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+ belongs to the thread and is valid until its next call of this. Opens no driver.*/
     pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
 }
 extern "C" {
-    /** Puts a library before libcuda in this process that answers as above, for every library that
- opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
- before the first call of gcx that opens the driver, before cudart's first call, from Python
- before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as it is.
- Launches and copies don't pass through that library; the attribute above and cuGetProcAddress do.
- Doing it twice does it once. To find libcuda's path it may start a child process for a moment.
- Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
- libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
- GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
- GCX_ERROR_OPERATING_SYSTEM no file can be made.*/
+    /** Loads a library in front of libcuda that reports partition counts as described above, for every
+ library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+ libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+ cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+ copies do not pass through that library. A second call does nothing. To find libcuda's path it
+ may start a short-lived child process.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+                                        names, is not installed
+   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created*/
     pub fn gcx_driver_report_partition_counts() -> gcx_result;
 }
 extern "C" {
-    /** *reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
- Opens no driver.*/
+    /** Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+ to
+ 0. Opens no driver.*/
     pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
 }
 extern "C" {
-    /** The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
- patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
- can't fail.*/
+    /** Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+ minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+ driver and cannot fail.*/
     pub fn gcx_version() -> u32;
 }
 extern "C" {
-    /** "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
- this version has no name for. The string lives as long as the library. Opens no driver.*/
+    /** Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+ a number that this version does not know. The string lives as long as the library. Opens no
+ driver.*/
     pub fn gcx_result_name(result: gcx_result) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
-    /// What the result means in general, in one sentence. Lifetime as above.
+    /** Returns the general meaning of a result in one sentence. The string lives as long as the library.
+ Opens no driver.*/
     pub fn gcx_result_string(result: gcx_result) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
-    /** What went wrong in the last gcx function that failed in the calling thread: what was wrong,
- the values, what would work. Empty if none failed. The string belongs to the thread and is valid
- until its next gcx function fails; success leaves it alone. Opens no driver.*/
+    /** Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+ the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+ until its next gcx function fails; success does not change it. Opens no driver.*/
     pub fn gcx_last_error_message() -> *const ::std::os::raw::c_char;
 }
 pub const GCX_LOG_NONE: gcx_log_level = gcx_log_level(0);
-/// something was lost or left behind
+/// something was lost or leaked
 pub const GCX_LOG_ERROR: gcx_log_level = gcx_log_level(1);
-/// it works, but likely not as meant
+/// it works, but likely not as intended
 pub const GCX_LOG_WARNING: gcx_log_level = gcx_log_level(2);
-/// which driver was opened, contexts made and given back
+/// which driver was opened, contexts created and destroyed
 pub const GCX_LOG_INFO: gcx_log_level = gcx_log_level(3);
 /// every failed call and its message
 pub const GCX_LOG_DEBUG: gcx_log_level = gcx_log_level(4);
 #[repr(transparent)]
 /** ------------------------------------------------------------------------------------------
- Diagnostics
+ Log
  ----------------------------------------------------------------------------------------*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_log_level(pub ::std::os::raw::c_uint);
-/** message is valid during the call only. It is called at the end of the function that has something
- to say, in its thread, so from several threads at once. gcx holds no lock then, so that it may
- take the application's, also those under which other threads call gcx. It must not call gcx.*/
+/** Receives one message, which is valid during the call only. Called at the end of the function that
+ logs, in its thread, so possibly in several threads at once, without any lock of gcx. It may take
+ the application's locks. It must not call gcx.*/
 pub type gcx_log_callback = ::core::option::Option<
     unsafe extern "C" fn(
         level: gcx_log_level,
@@ -4222,13 +4328,14 @@ pub type gcx_log_callback = ::core::option::Option<
     ),
 >;
 extern "C" {
-    /** Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
- printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
- standard error. When the call returns, the callback before is no longer running and won't be
- called again: it waits for that. So the one rule: call it with no lock held that the callback
- before takes. Other functions wait for no callback.
- Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level; GCX_ERROR_NOT_PERMITTED called
- from a log callback, whose end it would have to wait for.*/
+    /** Sends log messages up to level to callback. NULL goes back to the default: messages up to the
+ level that GCX_LOG in the environment names (error, warning, info or debug) are printed to
+ standard error, none if it is not set. When the call returns, the previous callback is not
+ running and will not be called again, so call it without a lock that the previous callback takes.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  level is unknown
+   GCX_ERROR_NOT_PERMITTED  called from a log callback*/
     pub fn gcx_log_set_callback(
         level: gcx_log_level,
         callback: gcx_log_callback,
