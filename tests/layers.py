@@ -38,8 +38,6 @@ FROM_ABOVE = {
 EXCEPTIONS = {
     "src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"],
 }
-    "src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"]
-}
 # Who may include these.
 PUBLIC = {"gcx.h": [*LAYERS], "gcx_sim.h": ["cli"]}
 CUDA = "src/driver/cuda_api.h"
