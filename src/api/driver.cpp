@@ -44,7 +44,7 @@ gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_inf
 const char* gcx_simulator_path(void) {
     static thread_local char path[PATH_MAX]; // the longest possible path
     const gcx_result result = run_api_function(
-        __func__, [&] { std::snprintf(path, sizeof path, "%s", simulator_path().c_str()); });
+        __func__, [&] { std::snprintf(path, sizeof path, "%s", find_simulator().c_str()); });
     return result == GCX_SUCCESS ? path : nullptr;
 }
 

@@ -20,7 +20,7 @@ constinit char own_path[2 * PATH_MAX] = "";
 // the working directory has changed.
 [[gnu::constructor]] void note_own_path() {
     Dl_info info;
-    if (dladdr(reinterpret_cast<const void*>(&simulator_path), &info) == 0 ||
+    if (dladdr(reinterpret_cast<const void*>(&find_simulator), &info) == 0 ||
         info.dli_fname == nullptr)
         return;
     char folder[PATH_MAX] = "";
@@ -59,7 +59,7 @@ std::string companion_path(const CompanionLibrary& companion) {
                 places[1].c_str(), companion.hint));
 }
 
-std::string simulator_path() {
+std::string find_simulator() {
     if (const char* chosen = std::getenv("GCX_SIM_LIBRARY"); chosen != nullptr && *chosen != '\0') {
         if (access(chosen, R_OK) != 0)
             fail(GCX_ERROR_FILE_NOT_FOUND,

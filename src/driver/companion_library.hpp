@@ -15,6 +15,6 @@ struct CompanionLibrary {
 std::string companion_path(const CompanionLibrary& companion);
 
 // Returns the path of the simulated driver: the one that GCX_SIM_LIBRARY names, or the companion.
-std::string simulator_path();
+std::string find_simulator();
 
 } // namespace gcx

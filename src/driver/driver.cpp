@@ -62,7 +62,7 @@ std::string library_of(const std::string& choice) {
         const std::string* const name = default_library.load();
         return name != nullptr ? *name : kDefaultLibrary;
     }
-    return names_simulation(choice) ? simulator_path() : choice;
+    return names_simulation(choice) ? find_simulator() : choice;
 }
 
 void set_default_library(const std::string& name) {
