@@ -12,7 +12,7 @@ namespace gcx {
 namespace {
 
 // Only close_library() destroys: other threads may use these while the process exits.
-constinit std::atomic<Library*> open_library{nullptr};
+constinit std::atomic<Library*> instance{nullptr};
 constinit std::mutex opening;
 constinit std::atomic<bool> closed{false};
 // Set while the library is being opened, since a child of a fork would find `opening` locked, and
@@ -27,7 +27,7 @@ void note_fork() {
     log::forget_other_threads();
     if (used.load())
         forked.store(true, std::memory_order_relaxed);
-    if (Library* const parents = open_library.load(); parents != nullptr)
+    if (Library* const parents = instance.load(); parents != nullptr)
         parents->leases.publisher().forget();
 }
 
@@ -44,7 +44,7 @@ Library& open_locked(const char* choice) {
     used.store(true);
     try {
         auto* fresh = new Library(is_default(choice) ? default_choice() : choice);
-        open_library.store(fresh, std::memory_order_release);
+        instance.store(fresh, std::memory_order_release);
         publish_if_requested(*fresh);
         return *fresh;
     } catch (...) {
@@ -56,7 +56,7 @@ Library& open_locked(const char* choice) {
 // Runs at dlclose and when the process exits.
 [[gnu::destructor]] void close_library() {
     closed.store(true);
-    Library* const old = open_library.exchange(nullptr);
+    Library* const old = instance.exchange(nullptr);
     if (old != nullptr)
         old->leases.publisher().remove_file();
     // While handles are alive, other code may be using them. After a fork, or once the driver has
@@ -142,16 +142,16 @@ gcx_resource seal(const SmResource& resource) {
 
 Library& library() {
     refuse_after_fork();
-    if (Library* current = open_library.load(std::memory_order_acquire); current != nullptr)
+    if (Library* current = instance.load(std::memory_order_acquire); current != nullptr)
         return *current;
     const std::lock_guard lock(opening);
-    if (Library* current = open_library.load(std::memory_order_acquire); current != nullptr)
+    if (Library* current = instance.load(std::memory_order_acquire); current != nullptr)
         return *current;
     return open_locked(nullptr);
 }
 
 bool library_answers() {
-    return open_library.load(std::memory_order_acquire) != nullptr &&
+    return instance.load(std::memory_order_acquire) != nullptr &&
            !forked.load(std::memory_order_relaxed);
 }
 
@@ -165,7 +165,7 @@ Library* library_to_destroy_in() {
 void open_library(const char* choice) {
     refuse_after_fork();
     const std::lock_guard lock(opening);
-    const Library* const current = open_library.load();
+    const Library* const current = instance.load();
     if (current == nullptr) {
         open_locked(choice);
         return;
