@@ -1,4 +1,4 @@
-// Every driver call of preparing, trimming and asking what fits made to fail in turn.
+// Makes each driver call of preparing, trimming and asking for a kernel's fit fail in turn.
 
 #include "faults.hpp"
 #include "work.hpp"
@@ -51,7 +51,7 @@ void stream_and_kernel(State& state) {
     CHECK_EQ(NATIVE(cuLibraryGetKernel)(&state.kernel, state.library, "fit_kernel"), CUDA_SUCCESS);
 }
 
-void give_up_all(State& state) {
+void destroy_all(State& state) {
     if (state.stream != nullptr)
         CHECK_OK(gcx_stream_destroy(state.stream));
     if (state.context != nullptr)
@@ -67,7 +67,7 @@ gcx_result prepare(const State& state, uint32_t flags) {
     sim::fail(nullptr, 0, CUDA_SUCCESS);
     const gcx_cache_stats stats = cache_stats();
     CHECK(result != GCX_SUCCESS || stats.kept == 3);
-    CHECK_EQ(stats.kept, sim::counts().green_contexts); // what was made is kept, and no other
+    CHECK_EQ(stats.kept, sim::counts().green_contexts); // every context that was created is cached
     CHECK_EQ(stats.in_use, 0U);
     return result;
 }
@@ -100,8 +100,8 @@ const Named kOperations[] = {
          params.block_threads = 256;
          params.cluster_blocks = 4;
          gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
-         return gcx_stream_get_kernel_fit(state.stream, foreign<CUfunction>(state.kernel), &params,
-                                          &fit);
+         return gcx_stream_get_kernel_fit(state.stream, handle_cast<CUfunction>(state.kernel),
+                                          &params, &fit);
      }},
 };
 
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
         State state;
         faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
                                   [&] { return operation.run(state); },
-                                  [&] { give_up_all(state); }},
+                                  [&] { destroy_all(state); }},
                                  "h100@" + driver);
     }
     return support::summary(("ahead-faults-" + driver).c_str());

@@ -1,4 +1,4 @@
-// Which contexts are shared, which are listed, and whose workqueues they have.
+// Tests which contexts are shared, which are listed, and which workqueues they have.
 
 #include "support.hpp"
 
@@ -48,7 +48,7 @@ void private_contexts_are_not_shared() {
     const gcx_context again = make_context({resource});
     CHECK_EQ(id_of(again), id_of(shared));
     CHECK_EQ(sim::counts().green_contexts, 3U);
-    // Somebody captures in the shared one: nothing to the private one.
+    // A capture in the shared context does not concern the private one.
     gcx_stream capturing = nullptr;
     CHECK_OK(gcx_stream_create(shared, nullptr, &capturing));
     CUstream native = gcx_stream_native(capturing);
@@ -59,7 +59,7 @@ void private_contexts_are_not_shared() {
     CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_destroy(capturing));
-    // Private as long as a stream of it is alive, even without a handle.
+    // A context stays private while a stream of it is alive, even without a handle.
     const uint64_t id = id_of(mine);
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
@@ -68,7 +68,7 @@ void private_contexts_are_not_shared() {
     CHECK(id_of(next) != id);
     CHECK_OK(gcx_context_destroy(next));
     CHECK_OK(gcx_stream_destroy(stream));
-    // Then it is kept, and the next one's: shared again, if that is what is asked for.
+    // Then it is cached, and shared again if the next caller requests a shared one.
     CHECK_OK(gcx_context_destroy(other));
     for (const gcx_context context : {shared, again})
         CHECK_OK(gcx_context_destroy(context));
@@ -80,7 +80,7 @@ void private_contexts_are_not_shared() {
     const gcx_context third = make_context({resource}, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(third) != id_of(first));
     CHECK_EQ(cache_stats().misses, misses);
-    // By its native handle it can be had, by those who were given that.
+    // A caller that has its native handle can use it.
     CHECK_OK(gcx_context_from_native(gcx_context_native(third), &next));
     CHECK_EQ(id_of(next), id_of(third));
     for (const gcx_context context : {first, second, third, next})
@@ -115,12 +115,12 @@ void contexts_in_use_are_listed() {
     for (const gcx_live_context& one : live)
         for (const uint32_t word : one.reserved)
             CHECK_EQ(word, 0U);
-    // Too little room.
+    // The list is too short.
     gcx_live_context one{};
     CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(count, 2U);
     CHECK_EQ(one.id, 0U);
-    // By its stream alone, and by a thread that has it current.
+    // A stream or a thread that has it current keeps a context alive.
     CHECK_OK(gcx_context_destroy(mine));
     live = list();
     CHECK(live.size() == 2 && live[1].handle_count == 0 && live[1].stream_count == 1);
@@ -182,12 +182,12 @@ void overlaps_with_live_contexts() {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
         CHECK_EQ(live_overlap(fine), overlap(fine, made.groups[0]));
-        // Together, each SM once.
+        // The union counts each SM once.
         const Partition other(fine);
         CHECK_EQ(live_overlap(whole_device()), 34U - overlap(fine, made.groups[0]));
         CHECK_EQ(live_overlap(fine), 10U);
     }
-    CHECK_EQ(live_overlap(whole_device()), 0U); // kept ones hold nothing
+    CHECK_EQ(live_overlap(whole_device()), 0U); // cached contexts use no SMs
     const Partition all(whole_device());
     CHECK_EQ(live_overlap(fine), 10U);
 }
@@ -218,7 +218,7 @@ void equal_workqueues_are_equal() {
     CHECK(same(queue, queue_of(second)));
     const gcx_context third = make_context({made.groups[1], queue_of(second)});
     CHECK_EQ(id_of(second), id_of(third));
-    // Another queue is another one; those who share the device's have one and the same.
+    // A different queue gives a different context; those that share the device's queue share one.
     const gcx_context balanced = make_context({made.groups[2], balanced_queue()});
     CHECK(!same(queue, queue_of(balanced)));
     const gcx_context plain = make_context({made.groups[1]});
@@ -238,7 +238,7 @@ std::vector<char> native_queue_of(gcx_context context) {
     return {bytes, bytes + sizeof native};
 }
 
-// A queue is that of the context which it came from, also beside others.
+// A queue belongs to the context it came from, also in a context that has other resources.
 void workqueue_is_shared_by_contexts() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
@@ -250,14 +250,14 @@ void workqueue_is_shared_by_contexts() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-// CUDA's rule of 13.1.
+// CUDA 13.1 requires it.
 void remainder_atom_needs_the_last_atoms() {
     const gcx_resource whole = whole_device();
     gcx_resource first{};
-    gcx_resource odd{};
+    gcx_resource remainder{};
     CHECK_OK(gcx_resource_get_atom(&whole, 0, &first));
-    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
-    const gcx_resource both[] = {first, odd};
+    CHECK_OK(gcx_resource_get_atom(&whole, 15, &remainder));
+    const gcx_resource both[] = {first, remainder};
     gcx_context context = nullptr;
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
     CHECK(message_has("odd atom") && context == nullptr);
@@ -269,7 +269,7 @@ void workqueue_ends_with_its_last_context() {
     const gcx_resource queue = queue_of(first);
     const gcx_context second = make_context({made.groups[1], queue});
     CHECK_OK(gcx_context_destroy(first));
-    CHECK_OK(gcx_cache_set_limit(0)); // the first is gone, and the second has it still
+    CHECK_OK(gcx_cache_set_limit(0)); // the first is gone, and the second still has it
     const gcx_context third = make_context({made.groups[2], queue});
     CHECK(same(queue, queue_of(third)));
     CHECK_OK(gcx_context_destroy(third));

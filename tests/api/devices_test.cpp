@@ -1,5 +1,5 @@
-// Several devices in one process: each has partitions, leases and graphs of its own, events order
-// work across them, and what mixes them is refused with the state as it was.
+// Tests several devices in one process. Each has its own partitions, leases and graphs; events
+// order work across devices; calls that mix devices are refused and change nothing.
 
 #include "graph_kernels.hpp"
 #include "work.hpp"
@@ -70,7 +70,7 @@ void devices_have_their_own_contexts() {
         CHECK(count == 1 && live[0].device == device);
         CHECK_OK(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE));
     }
-    // Whichever is current, others' objects are told apart by themselves.
+    // A native handle identifies its device, whichever device is current.
     CHECK_OK(gcx_context_push(first.context));
     gcx_stream plain = nullptr;
     CHECK_OK(gcx_stream_from_native(gcx_stream_native(second.stream), &plain));
@@ -82,7 +82,7 @@ void devices_have_their_own_contexts() {
     gcx_context_info context = GCX_CONTEXT_INFO_INIT;
     CHECK_OK(gcx_context_get_info(same, &context));
     CHECK_EQ(context.device, 1);
-    // The stack of the thread holds contexts of both.
+    // A thread's stack can have contexts of both devices.
     CHECK_OK(gcx_context_push(second.context));
     CUdevice device = -1;
     CHECK_EQ(NATIVE(cuCtxGetDevice)(&device), CUDA_SUCCESS);
@@ -97,7 +97,7 @@ void devices_have_their_own_contexts() {
     CHECK_OK(gcx_context_destroy(same));
 }
 
-// One call makes contexts of both ahead of time.
+// One call prepares contexts of both devices.
 void prepare_covers_two_devices() {
     const gcx_resource both[] = {split(whole_device(0), {24}).groups[0],
                                  split(whole_device(1), {24}).groups[0]};
@@ -113,7 +113,7 @@ void prepare_covers_two_devices() {
 void events_order_work_across() {
     const Side first(0), second(1);
     gcx_event event = make_event(0, GCX_EVENT_TIMING);
-    // Waiting works in both kinds of waiting, recording only where the event belongs.
+    // Streams of both devices can wait for the event; only those of its own device can record it.
     for (const bool by_stream : {true, false}) {
         first.spin(5'000'000);
         const uint64_t launched = clock_ns();
@@ -128,8 +128,8 @@ void events_order_work_across() {
     }
     CHECK_REFUSED(gcx_stream_record(second.part.stream, event), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_context_record(second.part.context, event), GCX_ERROR_INVALID_HANDLE);
-    CHECK_OK(gcx_event_query(event)); // as it was
-    // By the programming guide no time lies between events of two devices.
+    CHECK_OK(gcx_event_query(event)); // the refused calls changed nothing
+    // By the programming guide, no elapsed time exists between events of two devices.
     gcx_event other = make_event(1, GCX_EVENT_TIMING);
     CHECK_OK(gcx_stream_record(second.part.stream, other));
     CHECK_OK(gcx_event_synchronize(other));
@@ -137,16 +137,16 @@ void events_order_work_across() {
     CHECK_REFUSED(gcx_event_get_elapsed(event, other, &milliseconds), GCX_ERROR_INVALID_HANDLE);
     CHECK(message_has("device 0") && message_has("device 1"));
     CHECK_EQ(milliseconds, 7.0F);
-    // Of one that gcx doesn't know the device of, the driver says so.
-    gcx_event foreign = nullptr;
-    CHECK_OK(gcx_event_from_native(gcx_event_native(other), &foreign));
-    CHECK_REFUSED(gcx_event_get_elapsed(event, foreign, &milliseconds), GCX_ERROR_INVALID_HANDLE);
-    CHECK_OK(gcx_event_destroy(foreign));
+    // For an event of unknown device, the driver refuses.
+    gcx_event external = nullptr;
+    CHECK_OK(gcx_event_from_native(gcx_event_native(other), &external));
+    CHECK_REFUSED(gcx_event_get_elapsed(event, external, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(gcx_event_destroy(external));
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_event_destroy(other));
 }
 
-// Memory of one, written on it and read in a partition of the other, in order by an event.
+// A partition of one device reads memory of the other that was written there, ordered by an event.
 void peer_memory_is_usable() {
     constexpr std::size_t kWords = 1024;
     const Side here(0), there(1);
@@ -178,7 +178,7 @@ void peer_memory_is_usable() {
     CHECK_OK(gcx_event_destroy(written));
 }
 
-// All SMs of both at once; a change of one device's leases is none of the other's.
+// Leases take all SMs of both devices; a change on one device does not affect the other.
 void lease_belongs_to_one_device() {
     gcx_lease lease[kDevices] = {acquire(0, GCX_REST), acquire(1, GCX_REST)};
     for (int32_t device = 0; device < kDevices; device++) {
@@ -204,7 +204,7 @@ void lease_belongs_to_one_device() {
     CHECK_EQ(info_of(lease[0]).sm_count, sms(whole_device(0)));
     CHECK_EQ(info_of(lease[1]).sm_count, 24U);
 
-    // Who waits for SMs of one gets them when that one has some.
+    // A request for one device's SMs is served when that device has some.
     std::atomic<bool> got = false;
     std::thread waiter([&] {
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -217,7 +217,7 @@ void lease_belongs_to_one_device() {
     });
     while (leases_of(0) != 2)
         std::this_thread::yield();
-    CHECK_OK(gcx_lease_release(acquire(1, 48))); // past it
+    CHECK_OK(gcx_lease_release(acquire(1, 48))); // passes the queue of the other device
     CHECK(!got);
     for (int i = 0; i < kDevices; i++)
         CHECK_OK(gcx_stream_destroy(stream[i]));
@@ -253,22 +253,22 @@ void graph_belongs_to_one_device() {
         CHECK_REFUSED(gcx_graph_launch_parts(graph[i], &other, 1), GCX_ERROR_INVALID_DEVICE);
         const gcx_resource there = whole_device(1 - i);
         CHECK_REFUSED(gcx_graph_prepare(graph[i], &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
-        // A context of the other device that is current changes nothing.
+        // A current context of the other device changes nothing.
         CHECK_OK(gcx_context_push(side[1 - i].part.context));
         CHECK_OK(gcx_graph_launch(graph[i], side[i].part.stream));
         CHECK_OK(gcx_context_pop(nullptr));
     }
-    // A graph of the same nodes, captured on the other device, is no update.
-    CUgraph theirs = captured_on(side[1]);
-    CHECK(gcx_graph_update(graph[0], theirs) != GCX_SUCCESS);
+    // A graph of the same nodes that was captured on the other device is no update.
+    CUgraph other = captured_on(side[1]);
+    CHECK(gcx_graph_update(graph[0], other) != GCX_SUCCESS);
     CHECK_OK(gcx_graph_launch(graph[0], side[0].part.stream));
     CHECK_OK(gcx_stream_synchronize(side[0].part.stream));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(theirs), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
     for (int i = 0; i < kDevices; i++)
         CHECK_OK(gcx_graph_destroy(graph[i]));
 }
 
-// A capture that forks to the other device: kernels of both, which no one partition can run.
+// A capture that forks to the other device has kernels of both, which no single partition can run.
 void graph_over_two_devices_is_refused() {
     const Side first(0), second(1);
     gcx_event fork = make_event(0);
@@ -291,7 +291,7 @@ void graph_over_two_devices_is_refused() {
     CHECK_OK(gcx_event_destroy(join));
 }
 
-// While one captures, the other is used: nothing of it takes part.
+// While one device captures, the other can be used, and its work is not captured.
 void capture_on_one_device_leaves_the_other() {
     const Side first(0), second(1);
     gcx_graph graph = graph_of(capture(first.native(), [&] {
@@ -304,7 +304,7 @@ void capture_on_one_device_leaves_the_other() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// 12.4 lets a device be reset while green contexts are alive on it.
+// 12.4 allows a reset while green contexts of the device are alive.
 void reset_affects_one_device() {
     const Partition first(split(whole_device(0), {24}).groups[0]);
     gcx_lease lease[kDevices] = {acquire(0, 48), acquire(1, 48)};
@@ -344,7 +344,7 @@ void threads_use_two_devices() {
                 CHECK_OK(gcx_context_push(there.context));
                 CHECK_EQ(here.probe().size(), count);
                 CHECK_OK(gcx_context_pop(nullptr));
-                gcx_lease lease = acquire(device, 8); // 8 of each thread: never too few
+                gcx_lease lease = acquire(device, 8); // 8 for each thread always fit
                 const gcx_lease_size size{.lease = lease, .sm_count = 16};
                 CHECK_OK(gcx_lease_resize(&size, 1, 0));
                 CHECK_EQ(info_of(lease).device, device);
@@ -357,7 +357,7 @@ void threads_use_two_devices() {
         thread.join();
 }
 
-// GPUs of two kinds: what is promised of one is not taken for the other.
+// With GPUs of two kinds, each device has its own limits.
 void devices_of_two_kinds_differ() {
     CHECK_EQ(sms(whole_device(0)), 132U);
     CHECK_EQ(sms(whole_device(1)), 108U);

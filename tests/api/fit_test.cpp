@@ -1,4 +1,4 @@
-// How much of a kernel fits a stream's SMs at once.
+// Tests how many blocks of a kernel fit a stream's SMs at once.
 
 #include "support.hpp"
 
@@ -14,7 +14,7 @@ constexpr char kPtx[] = R"(
 { ret; }
 )";
 
-// A kernel of the application's, in both forms that CUDA has.
+// Has a kernel of the application in both forms of CUDA.
 class Kernel {
   public:
     Kernel() {
@@ -27,7 +27,7 @@ class Kernel {
             CUDA_SUCCESS);
         CUkernel found = nullptr;
         CHECK_EQ(NATIVE(cuLibraryGetKernel)(&found, library_, "fit_kernel"), CUDA_SUCCESS);
-        kernel = foreign<CUfunction>(found);
+        kernel = handle_cast<CUfunction>(found);
         CUcontext popped = nullptr;
         CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
     }
@@ -102,7 +102,7 @@ void max_blocks_is_the_largest_launch() {
     CHECK(current == nullptr);
 }
 
-// Too much for an SM: nothing fits, which is an answer.
+// A kernel that needs more than an SM has fits nowhere; that is an answer, not an error.
 void impossible_launch_has_no_fit() {
     const Kernel kernel;
     const Partition part(split(whole_device(), {24}).groups[0]);
@@ -120,14 +120,14 @@ void clusters() {
     uint32_t blocks = 0;
     CHECK_OK(gcx_stream_get_max_cluster_size(fine.stream, &blocks));
     CHECK_EQ(blocks, 2U);
-    // As recorded of an H200: see facts of the driver in docs/measurements.md.
+    // The numbers are those of an H200: see "facts of the driver" in docs/measurements.md.
     for (const auto& [cluster, deferred] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
         const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, deferred);
         CHECK_EQ(found.max_blocks, deferred * cluster);
         CHECK_EQ(found.max_cluster_blocks, 8U);
     }
-    // None fits: too large for the partition, for what the kernel allows, for any GPU.
+    // No cluster fits: too large for the partition, for the kernel's attribute, for any GPU.
     for (const uint32_t cluster : {4U, 8U, 16U, 0xffffffffU}) {
         const auto found = fit(fine.stream, kernel.function, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, 0U);
@@ -148,7 +148,7 @@ void device_without_clusters_reports_one() {
     CHECK_EQ(fit(part.stream, kernel.function, params_of(1024, 0, 2)).max_blocks, 0U);
 }
 
-// Those of leases, of other libraries, and those that capture.
+// Tests streams of leases, of other libraries, and streams that capture.
 void any_stream() {
     const Kernel kernel;
     gcx_lease lease = nullptr;
@@ -159,7 +159,7 @@ void any_stream() {
     const gcx_lease_size size = {lease, 64, 0};
     CHECK_OK(gcx_lease_resize(&size, 1, 0));
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 128U);
-    // A capture stays where it began, and goes on.
+    // The capture stays in its context, and continues.
     CUstream native = gcx_stream_native(stream);
     CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     const gcx_lease_size less = {lease, 16, 0};
@@ -171,7 +171,7 @@ void any_stream() {
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 32U);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_lease_release(lease));
-    // One of the primary context.
+    // The native stream belongs to the primary context.
     CUstream plain = nullptr;
     CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernel.primary), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuStreamCreate)(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -192,8 +192,8 @@ void invalid_launches_are_refused() {
     found.struct_size = sizeof found;
     const gcx_kernel_fit before = found;
     const auto refused = [&](gcx_stream stream, CUfunction function,
-                             const gcx_kernel_fit_params* asked, gcx_result expected) {
-        CHECK_REFUSED(gcx_stream_get_kernel_fit(stream, function, asked, &found), expected);
+                             const gcx_kernel_fit_params* requested, gcx_result expected) {
+        CHECK_REFUSED(gcx_stream_get_kernel_fit(stream, function, requested, &found), expected);
         CHECK_EQ(std::memcmp(&found, &before, sizeof found), 0);
     };
     refused(part.stream, nullptr, &params, GCX_ERROR_INVALID_VALUE);

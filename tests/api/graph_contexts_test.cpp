@@ -1,5 +1,5 @@
-// The contexts that a graph was captured in: those of gcx stay while the graph lives; one of others
-// that was destroyed is an error, and never used.
+// Tests the contexts in which a graph was captured: those of gcx live as long as the graph; a
+// destroyed external one is an error, and is never used.
 
 #include "graph_kernels.hpp"
 
@@ -17,7 +17,7 @@ CUgraph capture_one(const GraphKernels& kernels, CUstream stream, uint32_t place
     });
 }
 
-// Makes a graph of what was captured, and destroys that.
+// Makes a graph of the capture, and destroys the capture.
 gcx_graph make(CUgraph captured) {
     gcx_graph graph = nullptr;
     CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
@@ -92,7 +92,7 @@ void captured_context_is_not_evicted_for_others() {
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
-// Each of two parts, and after an update those of the new capture alone.
+// The graph keeps the contexts of both parts, and after an update only those of the new capture.
 void update_keeps_the_contexts_of_the_new_capture() {
     const GraphKernels kernels;
     gcx_stream plain = nullptr;
@@ -134,7 +134,7 @@ void update_keeps_the_contexts_of_the_new_capture() {
     partitions.clear();
     CHECK_EQ(trim_all(), 1U); // the third
     check(graph, 0, 1);
-    // The capture's own context is gone: the driver may give its address to another one.
+    // The capture's own context is gone, so the driver may reuse its address.
     CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
     check(graph, 0, 1);
@@ -163,7 +163,7 @@ void create_after_the_context_is_gone_is_refused() {
     CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
 }
 
-// A green context that other code made.
+// Has a green context that other code created.
 class External {
   public:
     explicit External(uint32_t sm_count) {
@@ -208,7 +208,7 @@ void destroyed_external_context_is_an_error() {
     const Partition partition(split(whole_device(), {40}).groups[0]);
     CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("has been destroyed"));
-    // Elsewhere it runs, and changes are not held up by the executable that cannot.
+    // The graph runs in other contexts; the executable that cannot run does not block changes.
     CHECK_OK(gcx_graph_launch(graph, partition.stream));
     CHECK_EQ(kernels.count_sms(0), 40U);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
@@ -221,7 +221,7 @@ void destroyed_external_context_is_an_error() {
 }
 
 void reset_under_a_captured_context_is_an_error() {
-    // What it made goes with the device.
+    // The reset destroyed what this created.
     static const GraphKernels& kernels = *new GraphKernels;
     gcx_stream plain = nullptr;
     CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));

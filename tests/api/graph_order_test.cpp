@@ -1,5 +1,5 @@
-// Random launches of graphs on leases that change, by one thread and by many: each runs on the SMs
-// that its lease has, no two leases' work is on one SM at one time, and nothing is left behind.
+// Launches graphs at random on leases that change, in one thread and in many. Each runs on its
+// lease's SMs, no two leases' work is on one SM at one time, and nothing leaks.
 
 #include "graph_kernels.hpp"
 
@@ -25,14 +25,14 @@ class Dice {
     std::mt19937 engine_;
 };
 
-// The time that a graph's kernels take for a wave of blocks tells whose they are.
-uint32_t time_of(unsigned holder) {
-    return 10'000 + 37 * holder;
+// Returns the time of a wave of blocks of this owner's kernels, which identifies the owner.
+uint32_t time_of(unsigned owner) {
+    return 10'000 + 37 * owner;
 }
-unsigned holder_of(const gcx_sim_run& run) {
-    for (unsigned holder = 0; holder < 8; holder++) {
-        if ((run.end_ns - run.begin_ns) % time_of(holder) == 0)
-            return holder;
+unsigned owner_of(const gcx_sim_run& run) {
+    for (unsigned owner = 0; owner < 8; owner++) {
+        if ((run.end_ns - run.begin_ns) % time_of(owner) == 0)
+            return owner;
     }
     return 8;
 }
@@ -44,29 +44,30 @@ struct Owner {
     gcx_graph graph = nullptr;
 };
 
-Owner make_holder(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
-    Owner holder;
-    holder.number = number;
+Owner make_owner(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
+    Owner owner;
+    owner.number = number;
     CUgraph captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::library, 0, time_of(number), false, 132);
         kernels.probe(kernels.plain, From::module, 1, time_of(number), false, 132);
     });
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
-    params.max_executables = 2 + number % 3; // so that some go while they are used
-    CHECK_OK(gcx_graph_create(captured, &params, &holder.graph));
+    params.max_executables =
+        2 + number % 3; // small enough that executables are evicted while in use
+    CHECK_OK(gcx_graph_create(captured, &params, &owner.graph));
     CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &holder.lease));
-    holder.streams.resize(2);
-    for (gcx_stream& stream : holder.streams)
-        CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &stream));
-    return holder;
+    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &owner.lease));
+    owner.streams.resize(2);
+    for (gcx_stream& stream : owner.streams)
+        CHECK_OK(gcx_lease_stream_create(owner.lease, nullptr, &stream));
+    return owner;
 }
 
-void give_up(const Owner& holder) {
-    CHECK_OK(gcx_graph_destroy(holder.graph));
-    for (gcx_stream stream : holder.streams)
+void release(const Owner& owner) {
+    CHECK_OK(gcx_graph_destroy(owner.graph));
+    for (gcx_stream stream : owner.streams)
         CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_OK(gcx_lease_release(holder.lease));
+    CHECK_OK(gcx_lease_release(owner.lease));
 }
 
 struct Set {
@@ -86,7 +87,7 @@ Set set_of(const gcx_sim_run& run) {
     return set;
 }
 
-// Of different holders: never on one SM at one time.
+// Checks that work of different owners is never on one SM at one time.
 void check_runs(std::size_t expected) {
     const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
     std::vector<gcx_sim_run> runs(get(nullptr, 0));
@@ -99,8 +100,8 @@ void check_runs(std::size_t expected) {
     for (const gcx_sim_run& run : runs) {
         std::erase_if(open, [&](const auto& other) { return other.end_ns <= run.begin_ns; });
         for (const gcx_sim_run& other : open) {
-            CHECK(holder_of(run) == holder_of(other) || !set_of(run).meets(set_of(other)));
-            CHECK(other.stream != run.stream); // in a stream one comes after the other
+            CHECK(owner_of(run) == owner_of(other) || !set_of(run).meets(set_of(other)));
+            CHECK(other.stream != run.stream); // in one stream, work runs in order
         }
         open.push_back(run);
     }
@@ -110,11 +111,11 @@ void note_runs(std::size_t most) {
     sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
 }
 
-void resize_some(Dice& dice, const std::vector<Owner>& holders) {
+void resize_some(Dice& dice, const std::vector<Owner>& owners) {
     std::vector<gcx_lease_size> sizes;
-    for (const Owner& holder : holders) {
+    for (const Owner& owner : owners) {
         if (dice.below(2) == 0)
-            sizes.push_back({holder.lease, 8 + dice.below(48), 0});
+            sizes.push_back({owner.lease, 8 + dice.below(48), 0});
     }
     if (!sizes.empty())
         gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), dice.below(2));
@@ -123,64 +124,64 @@ void resize_some(Dice& dice, const std::vector<Owner>& holders) {
 void one_thread(unsigned seed) {
     Dice dice(seed);
     const GraphKernels kernels;
-    std::vector<Owner> holders;
+    std::vector<Owner> owners;
     for (unsigned i = 0; i < 3; i++)
-        holders.push_back(make_holder(kernels, i, 24));
+        owners.push_back(make_owner(kernels, i, 24));
     note_runs(100'000);
     std::size_t launches = 0;
     for (int i = 0; i < 300; i++) {
-        const Owner& holder = holders[dice.below(3)];
-        gcx_stream stream = holder.streams[dice.below(2)];
+        const Owner& owner = owners[dice.below(3)];
+        gcx_stream stream = owner.streams[dice.below(2)];
         const uint32_t what = dice.below(12);
         if (what < 2) {
-            resize_some(dice, holders);
+            resize_some(dice, owners);
         } else if (what == 2) {
             gcx_resource sms{};
-            CHECK_OK(gcx_lease_get_resource(holder.lease, &sms));
-            CHECK_OK(gcx_graph_prepare(holder.graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
+            CHECK_OK(gcx_lease_get_resource(owner.lease, &sms));
+            CHECK_OK(gcx_graph_prepare(owner.graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
         } else if (what == 3) {
             kernels.take_sms(0);
-            CHECK_OK(gcx_graph_launch(holder.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, stream));
             launches++;
-            // Where its stream is, which the lease covers, or all of which it has.
+            // A graph runs on the SMs of its stream, which are some or all of the lease's.
             gcx_stream_info info = GCX_STREAM_INFO_INIT;
             CHECK_OK(gcx_stream_get_info(stream, &info));
             CHECK_EQ(kernels.count_sms(0), info.sm_count);
         } else {
-            CHECK_OK(gcx_graph_launch(holder.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, stream));
             launches++;
         }
     }
     check_runs(2 * launches);
     note_runs(0);
-    for (const Owner& holder : holders) {
-        CHECK_EQ(info_of(holder.graph).executables <= info_of(holder.graph).max_executables, true);
-        give_up(holder);
+    for (const Owner& owner : owners) {
+        CHECK_EQ(info_of(owner.graph).executables <= info_of(owner.graph).max_executables, true);
+        release(owner);
     }
 }
 
-// Each thread launches on its own lease, while another changes them all.
+// Each thread launches on its own lease, while another changes all leases.
 void many_threads() {
     const GraphKernels kernels;
-    std::vector<Owner> holders;
+    std::vector<Owner> owners;
     for (unsigned i = 0; i < 4; i++)
-        holders.push_back(make_holder(kernels, i, 24));
+        owners.push_back(make_owner(kernels, i, 24));
     note_runs(100'000);
     std::atomic<bool> over{false};
     std::atomic<std::size_t> launches{0};
     std::thread changes([&] {
         Dice dice(kSeed);
         while (!over) {
-            resize_some(dice, holders);
+            resize_some(dice, owners);
             std::this_thread::yield();
         }
     });
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 8; i++) {
         threads.emplace_back([&, i] {
-            const Owner& holder = holders[i % 4];
+            const Owner& owner = owners[i % 4];
             for (int round = 0; round < (check::slow ? 40 : 150); round++) {
-                CHECK_OK(gcx_graph_launch(holder.graph, holder.streams[i / 4]));
+                CHECK_OK(gcx_graph_launch(owner.graph, owner.streams[i / 4]));
                 launches++;
             }
         });
@@ -191,14 +192,14 @@ void many_threads() {
     changes.join();
     check_runs(2 * launches);
     note_runs(0);
-    for (const Owner& holder : holders)
-        give_up(holder);
+    for (const Owner& owner : owners)
+        release(owner);
 }
 
-// One graph, launched, changed, prepared and destroyed at once.
+// Threads launch, change, prepare and destroy one graph concurrently.
 void one_graph_by_many() {
     const GraphKernels kernels;
-    Owner holder = make_holder(kernels, 1, 32);
+    Owner owner = make_owner(kernels, 1, 32);
     const Split parts = split(whole_device(), {24, 40});
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 6; i++) {
@@ -213,16 +214,16 @@ void one_graph_by_many() {
                 gcx_result result = GCX_SUCCESS;
                 switch (dice.below(6)) {
                 case 0:
-                    result = gcx_graph_set_kernel(holder.graph, dice.below(2), &params);
+                    result = gcx_graph_set_kernel(owner.graph, dice.below(2), &params);
                     break;
                 case 1:
-                    result = gcx_graph_prepare(holder.graph, &parts.groups[i % 2], 1, 0);
+                    result = gcx_graph_prepare(owner.graph, &parts.groups[i % 2], 1, 0);
                     break;
                 case 2:
-                    result = gcx_graph_launch(holder.graph, holder.streams[0]);
+                    result = gcx_graph_launch(owner.graph, owner.streams[0]);
                     break;
                 default:
-                    result = gcx_graph_launch(holder.graph, mine.stream);
+                    result = gcx_graph_launch(owner.graph, mine.stream);
                 }
                 CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE);
             }
@@ -231,7 +232,7 @@ void one_graph_by_many() {
     }
     for (std::thread& thread : threads)
         thread.join();
-    give_up(holder);
+    release(owner);
 }
 
 void leaves_nothing(const std::string& driver, const std::function<void()>& body) {

@@ -1,5 +1,5 @@
-// One graph, changed by some threads while others launch it: each launch sees the graph as it was
-// before a change or after it.
+// Changes one graph in some threads while others launch it: each launch sees the graph before or
+// after a change.
 
 #include "graph_kernels.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kNodes = 60;
 
-// Calls the body in a thread of its own until it is over.
+// Calls the body in a thread until it is destroyed.
 class Repeated {
   public:
     explicit Repeated(std::function<void(unsigned)> body)
@@ -46,7 +46,7 @@ bool done_or_refused(gcx_result result) {
     return result == GCX_SUCCESS || result == GCX_ERROR_INVALID_VALUE;
 }
 
-// The number of parts grows between a call's look at it and the making of its executable.
+// The number of parts grows between a call's check of it and the creation of its executable.
 void parts_added_during_launches_are_seen_or_refused() {
     const GraphKernels kernels;
     std::vector<std::unique_ptr<Partition>> partitions;
@@ -57,7 +57,7 @@ void parts_added_during_launches_are_seen_or_refused() {
     for (const gcx_resource& resource : resources)
         streams.push_back(partitions.emplace_back(std::make_unique<Partition>(resource))->stream);
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
-    params.max_executables = 1; // so that the calls make executables all the time
+    params.max_executables = 1; // so that each call creates an executable
     for (int round = 0; round < (check::slow ? 10 : 40); round++) {
         CUgraph captured = capture_many(kernels, 1000);
         gcx_graph graph = nullptr;

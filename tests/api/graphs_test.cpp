@@ -1,4 +1,5 @@
-// Graphs: captured once, launched on any SMs. What moves, what is told, what is refused.
+// Tests graphs that are captured once and launched on any SMs: what moves, what is reported, what
+// is refused.
 
 #include "graph_kernels.hpp"
 
@@ -10,7 +11,7 @@ using From = GraphKernels::From;
 
 namespace {
 
-// A graph of two kernels, one of a library and one of a module, and a memset between them.
+// Captures a kernel of a library, a memset, and a kernel of a module.
 CUgraph capture_mixed(const GraphKernels& kernels, CUstream stream) {
     return capture(stream, [&] {
         kernels.probe(stream, From::library, 0);
@@ -25,7 +26,7 @@ gcx_graph make(CUgraph captured, const gcx_graph_params* params = nullptr) {
     return graph;
 }
 
-// Two partitions of a device, 24 and 108 SMs.
+// Has two partitions of a device, of 24 and 108 SMs.
 struct Two {
     Split parts = split(whole_device(), {24, 108});
     Partition small{parts.groups[0]};
@@ -54,7 +55,7 @@ void graph_runs_where_it_is_launched() {
     CHECK_EQ(info.node_count, 3U);
     CHECK_EQ(info.kernel_count, 2U);
     CHECK_EQ(info.part_count, 1U);
-    CHECK_EQ(info.max_executables, 16U); // as the header says
+    CHECK_EQ(info.max_executables, 16U); // the default of the header
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -67,7 +68,7 @@ SmIds sms_of_run(const gcx_sim_run& run) {
     return found;
 }
 
-// What ran while the body did.
+// Returns the kernels that ran during the body.
 template <class Body>
 std::vector<gcx_sim_run> runs_of(Body&& body) {
     const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
@@ -80,7 +81,7 @@ std::vector<gcx_sim_run> runs_of(Body&& body) {
     return runs;
 }
 
-// Each kind of node that moves, in a row.
+// Captures each kind of node that can move, in a row.
 void every_kind_of_node_moves() {
     const GraphKernels kernels;
     const Two two;
@@ -106,7 +107,7 @@ void every_kind_of_node_moves() {
                  CUDA_SUCCESS);
         kernels.probe(kernels.plain, From::module, 1);
     });
-    // The last node's, behind it.
+    // The last node of the copy runs behind it.
     std::size_t count = 0;
     CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nullptr, &count), CUDA_SUCCESS);
     std::vector<CUgraphNode> natives(count);
@@ -165,7 +166,7 @@ void graph_follows_a_lease() {
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
     CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    // Made ahead, for both layouts.
+    // Prepares both layouts.
     for (const uint32_t count : {64U, 32U}) {
         const gcx_lease_size size = {lease, count, 0};
         CHECK_OK(gcx_lease_resize(&size, 1, 0));
@@ -189,7 +190,7 @@ void graph_follows_a_lease() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// A graph captured over two partitions, as PyTorch forks.
+// Captures a graph over two partitions, as PyTorch forks.
 CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
     CUevent fork = nullptr;
     CUevent join = nullptr;
@@ -232,7 +233,7 @@ void parts_run_on_their_own_sms() {
         CHECK_OK(gcx_graph_launch_parts(graph, crossed, 2));
         CHECK(kernels.take_sms(0) == large);
         CHECK(kernels.take_sms(1) == small);
-        // All parts in one place, where it doesn't matter how that is said.
+        // All parts run in one place, whichever way that is requested.
         const gcx_stream same[] = {two.small.stream, two.small.stream};
         CHECK_OK(gcx_graph_launch_parts(graph, same, 2));
         CHECK(kernels.take_sms(0) == small);
@@ -249,7 +250,7 @@ void parts_run_on_their_own_sms() {
     }
 }
 
-// Behind what both streams had, and before what they are given next.
+// A launch runs after earlier work of both streams, and before later work.
 void parts_keep_the_order_of_all_streams() {
     const GraphKernels kernels;
     const Two two;
@@ -280,8 +281,7 @@ void parts_keep_the_order_of_all_streams() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// However often it is launched, over streams that have work: the events that order them are used
-// again.
+// Launching over streams that have work reuses the events that order them.
 void launches_reuse_events() {
     const GraphKernels kernels;
     const Two two;
@@ -341,7 +341,7 @@ void set_part_assigns_nodes() {
     CHECK_EQ(info_of(graph).executables, 0U);
     CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
     CHECK(kernels.take_sms(1) == two.small.probe());
-    // Where it was captured is no matter of parts.
+    // The partition of the capture does not decide the parts.
     gcx_stream plain = nullptr;
     CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
@@ -358,7 +358,7 @@ struct ProbeArguments {
     uint32_t nanoseconds;
 };
 
-// A kernel writes elsewhere, in all executables, which are told in place.
+// set_kernel() changes a kernel's arguments in all executables, in place.
 void set_kernel_changes_all_executables() {
     const GraphKernels kernels;
     const Two two;
@@ -386,7 +386,7 @@ void set_kernel_changes_all_executables() {
             kernels.take_sms(1);
         }
     }
-    // Also where it goes next.
+    // Executables created later have the change, too.
     const Split third = split(whole_device(), {64});
     const Partition other(third.groups[0]);
     CHECK_OK(gcx_graph_launch(graph, other.stream));
@@ -396,11 +396,11 @@ void set_kernel_changes_all_executables() {
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 3, &params), GCX_ERROR_INVALID_VALUE);
     params.argument_bytes = sizeof elsewhere - 1;
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
-    params.arguments = nullptr; // those that it has
+    params.arguments = nullptr; // keeps the arguments it has
     params.grid[0] = 0;
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
     params.grid[0] = 256;
-    params.block[0] = 4096; // none that the driver takes
+    params.block[0] = 4096; // more than the driver accepts
     const uint64_t launches = info_of(graph).launches;
     CHECK(gcx_graph_set_kernel(graph, 0, &params) != GCX_SUCCESS);
     CHECK_EQ(nodes_of(graph)[0].block[0], 128U);
@@ -421,7 +421,7 @@ void update_takes_over_another_capture() {
     };
     CUgraph first = captured_for(0, 1);
     CUgraph moved = captured_for(2, 1);   // a kernel's argument
-    CUgraph cleared = captured_for(2, 3); // and the memset's
+    CUgraph cleared = captured_for(2, 3); // the memset's
     CUgraph other = capture(kernels.plain, [&] { kernels.probe(kernels.plain, From::library, 0); });
     CUgraph turned = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::library, 0);
@@ -452,16 +452,16 @@ void update_takes_over_another_capture() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// The same nodes in another order are another graph: two in a row, or side by side.
+// The same nodes in another order, in a row or as a fork, are a different graph.
 void update_with_another_order_is_refused() {
     const GraphKernels kernels;
-    CUstream beside = nullptr;
+    CUstream second = nullptr;
     CUcontext popped = nullptr;
     CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&beside, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
     CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
-    CUgraph forked = capture_fork(kernels, kernels.plain, beside, From::library);
+    CUgraph forked = capture_fork(kernels, kernels.plain, second, From::library);
     gcx_graph graph = make(in_a_row);
     CHECK_OK(gcx_graph_update(graph, in_a_row));
     CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
@@ -469,10 +469,10 @@ void update_with_another_order_is_refused() {
     for (CUgraph captured : {in_a_row, forked})
         CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(NATIVE(cuStreamDestroy)(beside), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamDestroy)(second), CUDA_SUCCESS);
 }
 
-// Clusters are told as they were launched; of one block, they are none.
+// A node reports the cluster of its launch; a cluster of one block is none.
 void nodes_report_clusters() {
     const GraphKernels kernels;
     const std::vector<uint32_t> none = {0, 0, 0};
@@ -510,7 +510,7 @@ void nodes_report_clusters() {
     }
 }
 
-// Whichever is used last stays, also if the graph is another one meanwhile.
+// The executable used last stays, even if the graph was updated in between.
 void updates_refused_by_the_driver_rebuild() {
     const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, 32, 40});
@@ -532,11 +532,11 @@ void updates_refused_by_the_driver_rebuild() {
         CHECK_OK(gcx_graph_launch(graph, part->stream));
     CHECK_OK(gcx_graph_update(graph, second));
     CHECK_EQ(info_of(graph).made, 4U);
-    CHECK_OK(gcx_graph_launch(graph, c.stream)); // b goes
+    CHECK_OK(gcx_graph_launch(graph, c.stream)); // evicts b
     CHECK_OK(gcx_graph_launch(graph, a.stream));
     CHECK_EQ(info_of(graph).made, 5U);
     CHECK_OK(gcx_graph_update(graph, first));
-    CHECK_OK(gcx_graph_launch(graph, b.stream)); // c goes
+    CHECK_OK(gcx_graph_launch(graph, b.stream)); // evicts c
     CHECK_OK(gcx_graph_launch(graph, a.stream));
     CHECK_EQ(info_of(graph).made, 8U);
     CHECK_EQ(info_of(graph).evicted, 2U);
@@ -545,7 +545,8 @@ void updates_refused_by_the_driver_rebuild() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// A failure of the moment is no matter: it is destroyed at the second attempt, and nothing is said.
+// A failure is retried: the executable is destroyed at the second attempt, and no message is
+// logged.
 void an_executable_is_destroyed_at_the_second_attempt() {
     static std::atomic<int> errors{0};
     const GraphKernels kernels;
@@ -580,7 +581,7 @@ void least_recently_used_executable_is_evicted() {
     const Partition a(parts.groups[0]);
     const Partition b(parts.groups[1]);
     const Partition c(parts.groups[2]);
-    for (const Partition* part : {&a, &b, &a, &c, &a}) // b goes
+    for (const Partition* part : {&a, &b, &a, &c, &a}) // evicts b
         CHECK_OK(gcx_graph_launch(graph, part->stream));
     CHECK_EQ(info_of(graph).made, 3U);
     CHECK_EQ(info_of(graph).evicted, 1U);
@@ -603,7 +604,7 @@ void immovable_nodes_are_refused() {
     CHECK(message_has("memory allocation"));
     CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
 
-    // A cooperative grid that the large part holds, and the small one doesn't.
+    // A cooperative grid fits the large part, and not the small one.
     captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 0, 1'000, true, 24 * 32 + 1);
     });
@@ -621,7 +622,7 @@ void immovable_nodes_are_refused() {
                   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     CHECK_EQ(kernels.count_sms(0), 108U);
-    // Nor may it become too large for an executable that there is.
+    // A change may not make it too large for an existing executable.
     gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
     std::fill_n(params.grid, 3, 1U);
     std::fill_n(params.block, 3, 1U);
@@ -646,7 +647,7 @@ void external_streams_run_as_captured() {
     CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.small.probe());
-    // One of gcx's by its native handle is what it is.
+    // A stream of gcx that is passed by its native handle is recognised.
     gcx_stream native = nullptr;
     CHECK_OK(gcx_stream_from_native(gcx_stream_native(two.large.stream), &native));
     CHECK_OK(gcx_graph_launch(graph, native));
@@ -676,7 +677,7 @@ void invalid_arguments_are_refused() {
     CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
     CHECK_REFUSED(gcx_graph_launch(graph, nullptr), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(nullptr, two.small.stream), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch(foreign<gcx_graph>(two.small.stream), two.small.stream),
+    CHECK_REFUSED(gcx_graph_launch(handle_cast<gcx_graph>(two.small.stream), two.small.stream),
                   GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch_parts(graph, nullptr, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 0), GCX_ERROR_INVALID_VALUE);
@@ -697,11 +698,11 @@ void invalid_arguments_are_refused() {
     CHECK_EQ(count, 3U);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
-    // A stream that captures.
+    // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
     CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    // The capture is whole, also when another executable is made meanwhile.
+    // The capture stays intact, also when an executable is created during it.
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     kernels.probe(native, From::library, 0);
     CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &captured), CUDA_SUCCESS);
@@ -714,8 +715,8 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_INVALID_HANDLE);
 }
 
-// Few driver calls: a launch has the launch's own and two questions; to move a node it is told, and
-// asked what it has then.
+// A launch makes the driver's launch call and two queries; to move a node, gcx sets it and reads it
+// back.
 void launches_make_few_driver_calls() {
     const GraphKernels kernels;
     const Two two;
@@ -738,8 +739,8 @@ void launches_make_few_driver_calls() {
     }
 }
 
-// A node is asked whether it still has the attributes that somebody set. Of the domains' map, zero
-// is such a value and the default isn't zero.
+// gcx copies an attribute of a node only if it was set. For the domain map, zero is a set value
+// that differs from the default.
 void attributes_are_copied() {
     const GraphKernels kernels;
     const Two two;
@@ -772,7 +773,7 @@ void attributes_are_copied() {
 }
 
 void another_device_and_a_reset_are_refused() {
-    // What it made goes with the device.
+    // The reset destroyed what this created.
     static const GraphKernels& kernels = *new GraphKernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);

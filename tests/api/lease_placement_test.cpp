@@ -1,5 +1,5 @@
-// Which SMs the leases of a change get: those of layouts that were prepared once come back, so that
-// random changes among them make no context.
+// Tests which SMs the leases of a change get: the sets of prepared layouts come back, so random
+// changes among them create no context.
 
 #include "support.hpp"
 
@@ -52,10 +52,10 @@ void release(Leases& leases) {
     for (gcx_lease lease : leases)
         CHECK_OK(gcx_lease_release(lease));
     leases.clear();
-    CHECK_OK(gcx_cache_trim(0, nullptr)); // what was prepared for them counts towards the limit
+    CHECK_OK(gcx_cache_trim(0, nullptr)); // releases what was prepared for them from the limit
 }
 
-// The counts that the leases have, and that no two have an SM in common.
+// Returns the leases' counts, and checks that no two leases have an SM in common.
 Counts have(const Leases& leases) {
     Counts counts;
     for (std::size_t i = 0; i < leases.size(); i++) {
@@ -66,8 +66,8 @@ Counts have(const Leases& leases) {
     return counts;
 }
 
-// Changes at random between prepared layouts: as many contexts as before, each layout with the same
-// counts as ever, and the order of sizes does not matter.
+// Changes at random between prepared layouts: no context is created, each layout keeps its counts,
+// and the order of sizes does not matter.
 void walk(const Leases& leases, const std::vector<Counts>& layouts, std::mt19937& random,
           uint32_t steps) {
     const uint64_t misses = cache_stats().misses;
@@ -79,7 +79,7 @@ void walk(const Leases& leases, const std::vector<Counts>& layouts, std::mt19937
     });
     for (uint32_t step = 0; step < steps; step++) {
         const std::size_t which = random() % layouts.size();
-        // Of several that share the rest the first has more: there the order has a meaning.
+        // If several leases share the rest, the first gets more, so there the order matters.
         if (shuffled)
             std::shuffle(order.begin(), order.end(), random);
         Leases some;
@@ -133,7 +133,7 @@ const Case kCases[] = {
 Leases leases_of(const Case& the_case) {
     Leases leases;
     for (const uint32_t count : the_case.first) {
-        // Only the last can have the rest; the others get something to begin with.
+        // Only the last lease can have the rest; the others start with a few SMs.
         const bool last = leases.size() + 1 == the_case.first.size();
         leases.push_back(acquired(count == GCX_REST && !last ? 8 : count));
     }
@@ -168,7 +168,7 @@ void layouts_prepared_between_changes_make_no_context() {
             resize(leases, layout);
         }
         walk(leases, the_case.layouts, random, check::slow ? 300 : 3'000);
-        // Preparing again changes nothing: the sets stay the same.
+        // Preparing again keeps the sets.
         const uint64_t misses = cache_stats().misses;
         for (const Counts& layout : the_case.layouts)
             prepare(leases, layout);
@@ -204,7 +204,7 @@ void released_lease_drops_its_layouts() {
     release(leases);
 }
 
-// Many layouts: those of a policy that tries all of them.
+// Prepares many layouts, as a policy does that tries all of them.
 void one_hundred_layouts_make_no_context() {
     std::mt19937 random(kSeed);
     Leases leases = {acquired(8), acquired(8), acquired(GCX_REST)};
@@ -237,7 +237,8 @@ void prepared_layout_does_not_take_others_sms() {
     release(all);
 }
 
-// Without prepared layouts: who grows keeps its SMs, who shrinks gets no new ones.
+// Without prepared layouts, a lease that grows keeps its SMs, and one that shrinks gets no new
+// ones.
 void unprepared_change_keeps_sms() {
     std::mt19937 random(kSeed);
     Leases leases = {acquired(24), acquired(24), acquired(24)};

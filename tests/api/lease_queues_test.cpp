@@ -1,5 +1,5 @@
-// Requests that wait: cancelled and timed out ones get nothing and block nobody, each reservation
-// has a queue of its own, and what the messages of refused requests say.
+// Tests requests that wait: cancelled and timed out ones get nothing and block no other request,
+// each reservation has a separate queue, and refusals name their cause.
 
 #include "publish.hpp"
 #include "reservations.hpp"
@@ -24,7 +24,7 @@ struct Terms {
     const char* name = nullptr;
     uint32_t timeout_ms = 0;
     gcx_cancel cancel = nullptr;
-    uint32_t least = 0;
+    uint32_t min_sm_count = 0;
     uint32_t flags = 0;
     uint32_t exclusive = 0;
     gcx_reservation reservation = nullptr;
@@ -36,7 +36,7 @@ gcx_result acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) {
     params.name = terms.name;
     params.timeout_ms = terms.timeout_ms;
     params.cancel = terms.cancel;
-    params.min_sm_count = terms.least;
+    params.min_sm_count = terms.min_sm_count;
     params.flags = terms.flags;
     params.exclusive_sm_count = terms.exclusive;
     params.family = terms.family;
@@ -84,7 +84,8 @@ void until_waiting(uint32_t count) {
         std::this_thread::yield();
 }
 
-// The request is out of its queue when the signal returns: it gets no SMs that come free then.
+// The request has left its queue when the signal returns, so it gets no SMs that are released
+// later.
 void request_cancelled_before_release_is_not_granted() {
     for (int round = 0; round < (check::slow ? 50 : 500); round++) {
         const gcx_lease all = acquired(GCX_REST);
@@ -106,9 +107,9 @@ void request_cancelled_before_release_is_not_granted() {
     }
 }
 
-// Whoever waits behind a cancelled request is served before the signal returns.
+// A request behind a cancelled one is served before the signal returns.
 void request_behind_cancelled_one_is_granted() {
-    const gcx_lease held = acquired(100);
+    const gcx_lease busy = acquired(100);
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
@@ -121,18 +122,18 @@ void request_behind_cancelled_one_is_granted() {
         until_waiting(2);
         CHECK_OK(gcx_cancel_signal(cancel));
         CHECK_EQ(waiting(), 0U);
-        CHECK_OK(refusal(8)); // 24 or 20 are free beside the small one
+        CHECK_OK(refusal(8)); // 24 or 20 are free next to the small one
         large.join();
         small.join();
         CHECK_EQ(first, GCX_ERROR_NOT_PERMITTED);
         CHECK_OK(gcx_lease_release(second));
         CHECK_OK(gcx_cancel_destroy(cancel));
     }
-    CHECK_OK(gcx_lease_release(held));
+    CHECK_OK(gcx_lease_release(busy));
 }
 
-// Signal, release and acquire at random moments: a request is granted only if that was before the
-// signal returned, and a granted one is returned by its call.
+// Signals, releases and acquires at random moments: a request is granted only if that was before
+// the signal returned, and a granted lease is returned by its call.
 void cancel_racing_with_grant_is_either_before_or_after() {
     std::atomic<gcx_cancel> next{nullptr};
     std::atomic<uint32_t> done{0};
@@ -193,7 +194,7 @@ void cancel_racing_with_grant_is_either_before_or_after() {
 }
 
 void request_with_signalled_cancel_blocks_no_other() {
-    const gcx_lease held = acquired(120);
+    const gcx_lease first = acquired(120);
     gcx_cancel cancel = nullptr;
     CHECK_OK(gcx_cancel_create(&cancel));
     CHECK_OK(gcx_cancel_signal(cancel));
@@ -202,14 +203,14 @@ void request_with_signalled_cancel_blocks_no_other() {
     CHECK(message_has("the wait for 64 SMs was cancelled by gcx_cancel_signal"));
     CHECK_OK(refusal(8));
     CHECK_OK(gcx_cancel_destroy(cancel));
-    CHECK_OK(gcx_lease_release(held));
+    CHECK_OK(gcx_lease_release(first));
 }
 
-// A granted call returned success before its timeout, however late its thread woke.
+// A call that was granted before its timeout succeeds, however late its thread wakes.
 void request_past_its_timeout_is_not_granted() {
     using Clock = std::chrono::steady_clock;
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
-        const gcx_lease held = acquired(GCX_REST);
+        const gcx_lease first = acquired(GCX_REST);
         std::atomic<bool> over{false};
         gcx_result result = GCX_SUCCESS;
         std::thread other([&] {
@@ -220,10 +221,10 @@ void request_past_its_timeout_is_not_granted() {
             std::this_thread::yield();
         const auto end = Clock::now() + std::chrono::milliseconds(2);
         while (Clock::now() < end) {
-            // Sleeping would let the other thread go first.
+            // Sleeping would let the other thread run first.
         }
-        CHECK_OK(gcx_lease_release(held));
-        // All SMs can be had now, whether the other thread has woken or not.
+        CHECK_OK(gcx_lease_release(first));
+        // All SMs are available now, whether the other thread has woken or not.
         const gcx_lease all = acquired(GCX_REST);
         CHECK_EQ(info_of(all).sm_count, 132U);
         other.join();
@@ -244,7 +245,7 @@ void request_inside_a_reservation_does_not_block_others() {
     const gcx_lease outside = acquired(48, {.name = "outside"});
     CHECK_OK(resize({{outside, 108, 0}}));
     CHECK_OK(resize({{outside, 24, 0}}));
-    // In the reservation the order of arrival holds.
+    // Inside the reservation, requests are served in order of arrival.
     CHECK_OK(resize({{inside, 16, 0}}));
     other.join();
     CHECK_EQ(info_of(waited).sm_count, 8U);
@@ -270,7 +271,7 @@ void request_outside_does_not_block_a_reservation() {
     give_back(reservation);
 }
 
-// A lease outside may have SMs of a reservation, but not those that a request in it waits for.
+// A lease outside may use SMs of a reservation, except those that a request inside waits for.
 void request_inside_a_reservation_is_not_starved_by_others() {
     const gcx_reservation reservation = taken(24, {.name = "train"});
     const gcx_lease inside = acquired(16, {.name = "inside", .reservation = reservation});
@@ -307,35 +308,35 @@ void message_counts_what_the_request_could_have() {
     CHECK_REFUSED(refusal(8, {.reservation = reservation}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("the reservation \"train\" of device 0 has 24, of which 0 are free; "
                       "\"inside\" has 24; set a timeout"));
-    CHECK_REFUSED(refusal(64, {.least = 40, .reservation = reservation}),
+    CHECK_REFUSED(refusal(64, {.min_sm_count = 40, .reservation = reservation}),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("requested 64 SMs, at least 40 (min_sm_count): the reservation \"train\" of "
                       "device 0 has 24"));
     CHECK_OK(gcx_lease_release(inside));
     give_back(reservation);
 
-    // A shared request can have what others share, and not what they have exclusively.
+    // A shared request can use SMs that others share, and none that they have exclusively.
     const gcx_lease exclusive = acquired(64, {.name = "exclusive"});
     const gcx_lease shared = acquired(GCX_REST, {.name = "shared", .flags = GCX_LEASE_SHARED});
     CHECK_REFUSED(refusal(72, {.flags = GCX_LEASE_SHARED}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 68 are free"));
     CHECK_REFUSED(refusal(72), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 0 are free"));
-    CHECK_REFUSED(refusal(72, {.least = 16}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(refusal(72, {.min_sm_count = 16}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("requested 72 SMs, at least 16 (min_sm_count)") &&
           message_has("lower min_sm_count"));
     CHECK_OK(gcx_lease_release(exclusive));
     CHECK_OK(gcx_lease_release(shared));
 }
 
-// More SMs than any device has are an impossible count in every function.
+// A count beyond every device is an invalid count in every function.
 void count_beyond_the_device_is_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     for (const uint32_t count : {133U, GCX_MAX_SMS, GCX_MAX_SMS + 1, GCX_REST - 1}) {
         gcx_reservation none = nullptr;
         CHECK_REFUSED(refusal(count), expected);
-        CHECK_REFUSED(refusal(count, {.least = 133}), expected);
-        CHECK_REFUSED(refusal(GCX_REST, {.least = count}), expected);
+        CHECK_REFUSED(refusal(count, {.min_sm_count = 133}), expected);
+        CHECK_REFUSED(refusal(GCX_REST, {.min_sm_count = count}), expected);
         CHECK_REFUSED(refusal(count, {.flags = GCX_LEASE_SHARED}), expected);
         CHECK_REFUSED(refusal(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}), expected);
         CHECK_REFUSED(gcx_reservation_acquire(0, count, nullptr, &none), expected);
@@ -352,7 +353,7 @@ void count_beyond_the_device_is_an_invalid_configuration() {
     give_back(all);
 }
 
-// The arithmetic of a set of sizes that never fits, as a split's message has it.
+// For sizes that never fit, the message has the same arithmetic as a split's.
 void sizes_that_never_fit_are_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const gcx_lease decode = acquired(32, {.name = "decode"});
@@ -365,7 +366,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK(message_has("no SMs are left"));
     const std::vector<gcx_lease_size> sizes = {{decode, 66, 0}, {prefill, 66, 0}};
     CHECK_REFUSED(gcx_lease_prepare(sizes.data(), 2), expected);
-    // What fits if others give SMs up is only taken at the moment.
+    // Sizes that would fit if other leases released SMs are refused as already acquired.
     CHECK_REFUSED(resize({{decode, 64, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, 68, 0}}));
     CHECK_OK(gcx_lease_release(decode));
@@ -383,7 +384,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     give_back(reservation);
 }
 
-// SMs that were handed to a shared lease can be given up again.
+// SMs that were handed to a shared lease can be released again.
 void shared_lease_with_handed_over_sms_shrinks() {
     for (const uint32_t floor : {0U, 8U}) {
         const Terms terms = {.name = "shared", .flags = GCX_LEASE_SHARED, .exclusive = floor};

@@ -1,13 +1,14 @@
-// Random operations on leases, streams, events, graphs and the cache in four threads, checked
-// against what gcx.h promises. Each thread has a device of its own, where what happens is known
-// exactly although other threads call functions on the same leases, and one device is everybody's.
+// Runs random operations on leases, streams, events, graphs and the cache in four threads, and
+// checks them against the contract of gcx.h. Each thread has a private device, where it knows the
+// state exactly although other threads call functions on its leases. All threads share device 0.
 //
-//   api-lease_storm MODE      storm: four threads; signals: the same while signals interrupt them;
-//                             history: one thread, each step of which depends on its number alone
-//   GCX_LEASE_STORM=SECONDS[:SEED]   how long, and the first seed; 2 seconds and a random one else
-//   GCX_LEASE_STORM_STEPS=3,17,40    history: these steps of that one seed alone. A history that
-//                                    fails is cut down to the steps that it needs, and printed so
-//   GCX_LEASE_STORM_OPERATIONS=a,b   only the operations whose names begin so
+//   api-lease_storm MODE      storm: four threads
+//                             signals: the same, while signals interrupt the threads
+//                             history: one thread; each step depends on its number only
+//   GCX_LEASE_STORM=SECONDS[:SEED]   length and first seed; 2 seconds and a random seed by default
+//   GCX_LEASE_STORM_STEPS=3,17,40    history: only these steps of one seed. A failing history is
+//                                    reduced to the steps that it needs, which are printed
+//   GCX_LEASE_STORM_OPERATIONS=a,b   only the operations with these prefixes
 #include "storm_driver.hpp"
 #include "support.hpp"
 
@@ -79,7 +80,7 @@ Options options_of(int count, char** arguments) {
     return options;
 }
 
-// The same on every machine for one seed, whatever was drawn before.
+// Yields the same numbers on every machine for one seed.
 class Random {
   public:
     explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
@@ -106,41 +107,40 @@ storm_driver::Thread& driver_thread() {
     return *driver_thread_function();
 }
 
-// What the simulated kernels of one launch are known by: the length of a kernel is its tag and a
-// multiple of kTagUnit.
-// Of one lease and change. lease_cost_test.cpp has the bound of a change that was made before; here
+// A simulated kernel is identified by its length, which is its tag plus a multiple of kTagUnit.
+// kMostCalls is per lease and change. lease_cost_test.cpp has the bound for repeated changes; here
 // events are created, and several streams have unfinished work.
 constexpr uint64_t kMostCalls = 40;
-// Of a stream that comes to a context for the first time: it asks whether one of the up to 32
-// streams that the context keeps is idle.
+// Applies to a stream that enters a context for the first time: gcx queries up to 32 streams that
+// the context caches.
 constexpr uint64_t kMostToFollow = 128;
 constexpr uint32_t kTags = 1U << 20;
 constexpr uint64_t kTagUnit = kTags;
 
 struct Launch {
     int32_t device = 0;
-    uint64_t owner = 0; // the lease's serial number; 0: no lease's
+    uint64_t owner = 0; // the lease's serial number; 0: no lease
     bool shared = false;
 };
 
-// A lease and what goes with it. Handles are never used twice, so that whoever keeps a bundle can
-// go on calling with them after somebody else has released the lease.
+// A lease and its objects. Handles are never reused, so a thread that has a bundle can call with
+// them after another thread has released the lease.
 struct Bundle {
     int32_t device = 0;
     gcx_lease lease = nullptr;
     uint64_t serial = 0;
     bool shared = false;
     uint32_t exclusive = 0;
-    std::mutex submit; // held by whoever submits work natively, and by whoever changes the lease
+    std::mutex submit; // locked to submit work natively and to change the lease
     std::array<std::atomic<gcx_stream>, 3> streams{};
     std::array<uint32_t, 3> last{}; // the last native launch's tag
     std::array<bool, 3> used{};
-    bool graph_launched = false; // whose end is not followed
-    bool left = false;   // work in streams that were destroyed, which the lease may wait for
-    bool ended = false;  // its parts are destroyed: it gets no new ones
-    bool gained = false; // it may have to wait for others' work
+    bool graph_launched = false; // its end is not tracked
+    bool left = false;   // has unfinished work of destroyed streams, which the lease may wait for
+    bool ended = false;  // its parts are destroyed, and no new ones are added
+    bool gained = false; // may have to wait for other leases' work
     std::atomic<gcx_graph> graph{nullptr};
-    // Of a thread's own device: what the model knows.
+    // The model's state, for a thread's private device.
     gcx_resource set{};
 };
 using BundlePointer = std::shared_ptr<Bundle>;
@@ -154,17 +154,17 @@ struct Worker {
     Storm& storm;
     const unsigned number;
     Random random;
-    int32_t device = 0; // its own
+    int32_t device = 0; // used by this thread only
     std::vector<BundlePointer> own;
     gcx_cancel cancel = nullptr;
     std::vector<std::pair<uint32_t, uint32_t>> order; // tags: the first ends before the second
     CUstream plain = nullptr;
-    bool many = false;     // so many streams were at work that each costs calls
+    bool many = false;     // so many streams had work that each costs calls
     bool injected = false; // the last call had a failing driver call
     uint64_t calls = 0;    // driver calls of the last call
     uint64_t contexts_made = 0;
     uint64_t evictions = 0;
-    // For who watches.
+    // Read by watch().
     std::atomic<const char*> operation{"nothing"};
     std::atomic<const char*> function{"nothing"};
     std::atomic<int64_t> since{0};
@@ -179,7 +179,7 @@ struct Worker {
     bool complain(const char* format, ...) __attribute__((format(printf, 2, 3)));
 };
 
-// What a handle that somebody else may have destroyed answers.
+// A handle that another thread may have destroyed gives these errors.
 #define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED
 
 int64_t milliseconds_now() {
@@ -200,7 +200,7 @@ class Storm {
     bool alone = false;  // a history
     bool faulty = false; // driver calls fail, until the end
     bool was_faulty = false;
-    bool resets = false; // its threads reset their own devices
+    bool resets = false; // threads reset their private devices
     std::vector<std::unique_ptr<Worker>> workers;
 
     std::vector<CUcontext> primary;
@@ -210,10 +210,10 @@ class Storm {
     std::atomic<uint32_t> next_tag{1};
     std::atomic<uint64_t> next_serial{1};
 
-    // What all threads use.
+    // All threads use these.
     std::mutex mutex;
     std::array<BundlePointer, 8> common;
-    std::array<BundlePointer, 8> published; // leases of threads' own devices, two each
+    std::array<BundlePointer, 8> published; // leases of threads' private devices, two each
     std::array<gcx_graph, 3> graphs{};      // with parts
     std::array<gcx_event, 4> events{};
     std::array<gcx_cancel, 3> cancels{};
@@ -291,7 +291,7 @@ gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allo
     return result;
 }
 
-// Gives a handle up, however often its driver calls fail.
+// Destroys a handle, and retries as long as driver calls fail.
 template <class Handle>
 void destroy(Worker& worker, const char* name, gcx_result (*function)(Handle), Handle handle,
              bool may_be_stale = false) {
@@ -358,7 +358,8 @@ CUresult spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanosecond
                                   1, 0, stream, arguments, nullptr);
 }
 
-// Mostly shorter than what is done meanwhile, at times much longer, rarely a persistent kernel.
+// Most kernels are shorter than the host's work between them, some are much longer, a few are
+// persistent.
 uint64_t some_length(Random& random) {
     const uint32_t choice = random.below(40);
     if (choice == 0)
@@ -381,7 +382,7 @@ uint32_t tag_of(const gcx_sim_run& run) {
     return static_cast<uint32_t>((run.end_ns - run.begin_ns) % kTagUnit);
 }
 
-// Launches a kernel in a stream of a lease. Returns its tag, 0 if the stream has ended.
+// Launches a kernel in a stream of a lease. Returns its tag, or 0 if the stream has ended.
 uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t length) {
     const std::lock_guard lock(bundle.submit);
     gcx_stream stream = bundle.streams[index];
@@ -418,8 +419,8 @@ struct Bits {
     }
 };
 
-// No two leases' kernels on one SM at one time, unless both are shared; and work in the order that
-// streams and events give it.
+// Checks that no two leases' kernels were on one SM at one time, unless both are shared, and that
+// work ran in the order of streams and events.
 void check_runs(Storm& storm) {
     struct Open {
         uint64_t end;
@@ -448,8 +449,8 @@ void check_runs(Storm& storm) {
         auto& here = open[its.device];
         std::erase_if(here, [&](const Open& other) { return other.end <= run.begin_ns; });
         for (const Open& other : here) {
-            const Launch& theirs = storm.launches[other.tag];
-            if (theirs.owner == its.owner || (theirs.shared && its.shared) ||
+            const Launch& earlier = storm.launches[other.tag];
+            if (earlier.owner == its.owner || (earlier.shared && its.shared) ||
                 !other.sms.meets(now.sms) || complaints++ >= 3)
                 continue;
             worker.complain("kernel %u of lease %llu runs from %llu to %llu on SMs of device %d "
@@ -457,7 +458,7 @@ void check_runs(Storm& storm) {
                             tag, static_cast<unsigned long long>(its.owner),
                             static_cast<unsigned long long>(run.begin_ns),
                             static_cast<unsigned long long>(run.end_ns), its.device, other.tag,
-                            static_cast<unsigned long long>(theirs.owner),
+                            static_cast<unsigned long long>(earlier.owner),
                             static_cast<unsigned long long>(other.begin),
                             static_cast<unsigned long long>(other.end),
                             run.launch != 0 ? " (a graph)" : "");
@@ -483,10 +484,10 @@ void check_runs(Storm& storm) {
 }
 
 // --------------------------------------------------------------------------------------------
-// Leases of anybody
+// Leases of any device
 // --------------------------------------------------------------------------------------------
 
-// A captured graph of kernels with these tags, one after the other.
+// Captures kernels with these tags, one after the other.
 CUgraph captured_graph(Worker& worker, int32_t device, const std::vector<uint64_t>& lengths) {
     CUgraph graph = nullptr;
     CUstream stream = worker.plain;
@@ -530,7 +531,7 @@ BundlePointer bundle_of(Worker& worker, int32_t device, gcx_lease lease,
     return bundle;
 }
 
-// Its streams and its graph, before or after the lease itself.
+// Destroys the lease's streams and graph, before or after the lease itself.
 void destroy_parts(Worker& worker, Bundle& bundle) {
     for (auto& stream : bundle.streams) {
         const std::lock_guard lock(bundle.submit);
@@ -562,7 +563,7 @@ struct SubmitLocks {
     std::vector<BundlePointer> bundles_;
 };
 
-// At no moment do two leases have an SM in common, unless both are shared.
+// Checks that no two leases have an SM in common, unless both are shared.
 void check_list(Worker& worker, int32_t device) {
     std::vector<gcx_live_lease> live(96);
     uint32_t count = 0;
@@ -603,7 +604,7 @@ uint32_t some_count(Random& random) {
 }
 
 // --------------------------------------------------------------------------------------------
-// A thread's own device, where nobody else acquires, changes or releases
+// A thread's private device: no other thread acquires, changes or releases there
 // --------------------------------------------------------------------------------------------
 
 gcx_resource free_of(Worker& worker) {
@@ -619,7 +620,8 @@ uint32_t count_of(const gcx_resource& resource) {
     return gcx_resource_get_info(&resource, &info) == GCX_SUCCESS ? info.sm_count : 0;
 }
 
-// The SMs that a split of the resource has for these counts; empty if there are none.
+// Returns the counts that a split of the resource has for these requests, or an empty list if it
+// fails.
 std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32_t>& counts) {
     std::vector<uint32_t> result(counts.size());
     const std::vector<gcx_sm_request> requests = requests_for(counts);
@@ -635,7 +637,7 @@ void read_set(Worker& worker, Bundle& bundle) {
         worker.complain("a lease of the thread's own answers nothing");
 }
 
-// All its leases have what the model says.
+// Checks that each lease has the SMs of the model.
 void check_own(Worker& worker) {
     for (const BundlePointer& bundle : worker.own) {
         gcx_resource now{};
@@ -739,7 +741,7 @@ Bundle* some_own(Worker& worker) {
                : worker.own[worker.random.below(static_cast<uint32_t>(worker.own.size()))].get();
 }
 
-// SMs are free when release returns, whatever others do with the lease.
+// SMs are free when release returns, whatever other threads do with the lease.
 void own_release(Worker& worker) {
     const BundlePointer bundle = take_own(worker);
     if (bundle == nullptr)
@@ -757,7 +759,7 @@ void own_release(Worker& worker) {
 }
 
 void note_calls(Worker& worker, std::size_t leases, const char* function) {
-    // A call that fails inside is repeated and undone.
+    // A call that failed inside also retried and undid work.
     if (worker.many || worker.injected || worker.evictions != 0)
         return;
     const uint64_t each = worker.calls / leases;
@@ -867,7 +869,7 @@ void own_hand_over(Worker& worker) {
                         count_of(both) - count_of(from->set), count_of(to->set));
     to->gained = true;
     check_own(worker);
-    // The handle has ended with it.
+    // The hand-over ended the handle.
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
     if (gcx_lease_get_info(from->lease, &info) != GCX_ERROR_INVALID_HANDLE)
         worker.complain("the lease that was handed over still answers");
@@ -885,7 +887,7 @@ void own_launch(Worker& worker) {
                         static_cast<unsigned long long>(worker.calls));
 }
 
-// Everybody's kernels' end, by the owner's serial number.
+// Returns the end of each owner's last kernel, by the owner's serial number.
 std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     std::map<uint64_t, uint64_t> found;
     for (const gcx_sim_run& run : runs_so_far()) {
@@ -896,7 +898,7 @@ std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     return found;
 }
 
-// The work of the lease's streams, and nobody else's.
+// A query covers only the work of the lease's streams.
 void own_query(Worker& worker) {
     Bundle* const bundle = some_own(worker);
     if (bundle == nullptr)
@@ -914,7 +916,7 @@ void own_query(Worker& worker) {
         }
         return done;
     };
-    // Both times: other threads record and wait in these streams too.
+    // The check runs before and after, because other threads record and wait in these streams.
     const bool done_before = unused || all_done();
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
@@ -926,7 +928,7 @@ void own_query(Worker& worker) {
         return;
     // Other threads record and wait in these streams too.
     if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
-        worker.complain("lease %llu, whose streams were never used, has unfinished work",
+        worker.complain("lease %llu, which has never used its streams, has unfinished work",
                         static_cast<unsigned long long>(bundle->serial));
     else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && !bundle->left &&
              all_done() && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
@@ -959,7 +961,7 @@ void own_synchronize(Worker& worker) {
         worker.complain("lease %llu was waited for, and a kernel of it runs on",
                         static_cast<unsigned long long>(bundle->serial));
     if (unused && after > before + 1'000'000)
-        worker.complain("waiting for lease %llu, whose streams were never used, took %.3f ms",
+        worker.complain("waiting for lease %llu, which has never used its streams, took %.3f ms",
                         static_cast<unsigned long long>(bundle->serial),
                         static_cast<double>(after - before) / 1e6);
 }
@@ -977,7 +979,7 @@ void own_stream(Worker& worker) {
         worker.call("gcx_lease_stream_create", {},
                     [&] { return gcx_lease_stream_create(bundle->lease, &params, &stream); });
         bundle->streams[at] = stream;
-    } else if (!bundle->used[at]) { // one with work would leave what nobody can follow
+    } else if (!bundle->used[at]) { // the end of its work could not be tracked
         bundle->streams[at] = nullptr;
         destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
     }
@@ -1008,7 +1010,7 @@ void own_graph(Worker& worker) {
     }
 }
 
-// A plain context over a lease's SMs is nobody's lease: its work isn't the lease's.
+// Work of a plain context over a lease's SMs is not the lease's work.
 void own_plain_context(Worker& worker) {
     Bundle* const bundle = some_own(worker);
     if (bundle == nullptr)
@@ -1027,7 +1029,7 @@ void own_plain_context(Worker& worker) {
     destroy(worker, "gcx_context_destroy", gcx_context_destroy, context);
 }
 
-// A launch, an event behind it, another stream that waits for that, a launch there.
+// Launches, records an event, lets another stream wait for it, and launches there.
 void order_by_event(Worker& worker, const BundlePointer& a, const BundlePointer& b) {
     Random& random = worker.random;
     const std::size_t at_a = random.below(2);
@@ -1064,8 +1066,8 @@ void own_events(Worker& worker) {
 
 void own_release_all(Worker& worker);
 
-// A wait for an event in one thread, while this one changes the lease and uses the stream: what is
-// launched after both is behind the event, wherever the stream is.
+// One thread waits for an event, while this one changes the lease and uses the stream. What is
+// launched after both runs behind the event, wherever the stream is.
 void own_wait_race(Worker& worker) {
     Random& random = worker.random;
     own_release_all(worker);
@@ -1117,7 +1119,7 @@ void own_release_all(Worker& worker) {
     check_own(worker);
 }
 
-// Changes the leases of a thread's own device to these sizes, and notes what that cost.
+// Changes the leases of a thread's private device to these sizes, and notes the driver calls.
 gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     std::vector<gcx_lease_size> sizes;
     for (std::size_t i = 0; i < counts.size(); i++)
@@ -1138,7 +1140,7 @@ gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     return result;
 }
 
-// However often leases change beside a kernel that runs on, a change costs the same.
+// Changing leases next to a kernel that keeps running costs the same each time.
 void own_persistent(Worker& worker) {
     own_release_all(worker);
     const BundlePointer a = own_acquire_of(worker, 64, 0, 0, 0);
@@ -1162,8 +1164,7 @@ void own_persistent(Worker& worker) {
     check_own(worker);
 }
 
-// More streams with unfinished work than are kept once they are destroyed: their work is waited for
-// all the same.
+// Destroys more streams with unfinished work than a context caches; their work is still waited for.
 void own_many_streams(Worker& worker) {
     Bundle* const bundle = some_own(worker);
     if (bundle == nullptr)
@@ -1187,14 +1188,14 @@ void own_many_streams(Worker& worker) {
         destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
 }
 
-// Among layouts that were prepared once, no change makes a context.
+// Changes among layouts that were prepared once create no context.
 void own_layouts(Worker& worker) {
     Random& random = worker.random;
     own_release_all(worker);
     const std::size_t leases = 2 + random.below(3);
     std::vector<std::vector<uint32_t>> layouts(2 + random.below(6));
     for (auto& layout : layouts) {
-        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, beside one for each
+        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, after one for each lease
         for (std::size_t i = 0; i < leases; i++) {
             const uint32_t more = random.below(left + 1);
             left -= more;
@@ -1253,7 +1254,7 @@ struct Waiting {
         if (thread_.joinable())
             thread_.join();
     }
-    // Whether it ends soon.
+    // Returns whether it ends soon.
     bool ends() const {
         const auto end = Clock::now() + std::chrono::seconds(check::slow ? 20 : 8);
         while (result.load() < 0 && Clock::now() < end)
@@ -1297,7 +1298,7 @@ void give_back(Worker& worker, Waiting& waiting) {
     destroy(worker, "gcx_lease_release", gcx_lease_release, waiting.lease);
 }
 
-// A cancelled request never gets its SMs, and holds up nobody.
+// A cancelled request never gets its SMs, and blocks no other request.
 void own_cancel(Worker& worker) {
     Random& random = worker.random;
     own_release_all(worker);
@@ -1322,7 +1323,7 @@ void own_cancel(Worker& worker) {
                             gcx_result_name(waiting.outcome()), gcx_result_name(result),
                             waiting.message.c_str());
     };
-    const auto take_all = [&] { // everything is free: the model says so
+    const auto take_all = [&] { // the model says that all SMs are free
         const BundlePointer all = own_acquire_of(worker, GCX_REST, 0, 0, 0);
         if (all != nullptr && count_of(all->set) != 132)
             worker.complain("all SMs are %u (case %u)", count_of(all->set), choice);
@@ -1372,7 +1373,7 @@ void own_cancel(Worker& worker) {
         first = nullptr;
         own_release_all(worker);
         if (!waiting.ends())
-            worker.complain("a wait whose cancel was destroyed does not end");
+            worker.complain("a wait does not end after its cancel was destroyed");
         expect(waiting, GCX_SUCCESS);
         give_back(worker, waiting);
         take_all();
@@ -1399,7 +1400,7 @@ void own_cancel(Worker& worker) {
     own_release_all(worker);
 }
 
-// SMs that aren't there: the wait ends at its timeout.
+// A wait for SMs that do not become free ends at its timeout.
 void own_timeout(Worker& worker) {
     const uint32_t free = count_of(free_of(worker));
     if (free == 132)
@@ -1407,7 +1408,7 @@ void own_timeout(Worker& worker) {
     own_acquire_of(worker, free + 12, 0, 0, worker.random.below(25));
 }
 
-// A reservation among processes, and a lease out of it.
+// Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
     Random& random = worker.random;
     own_release_all(worker);
@@ -1428,13 +1429,13 @@ void own_reservation(Worker& worker) {
     worker.call("gcx_reservation_acquire", {GCX_ERROR_ALREADY_ACQUIRED},
                 [&] { return gcx_reservation_acquire(worker.device, 96, &params, &other); });
     if (other != nullptr)
-        worker.complain("96 SMs were reserved beside 64 of 132");
+        worker.complain("96 SMs were reserved next to 64 of 132");
     destroy(worker, "gcx_reservation_release", gcx_reservation_release, other);
     destroy(worker, "gcx_reservation_release", gcx_reservation_release, reservation);
     destroy(worker, "gcx_lease_release", gcx_lease_release, lease);
 }
 
-// The device loses everything; what is acquired afterwards works.
+// The reset destroys everything on the device; what is acquired afterwards works.
 void own_reset(Worker& worker) {
     Storm& storm = worker.storm;
     if (!storm.resets)
@@ -1443,7 +1444,7 @@ void own_reset(Worker& worker) {
         const SubmitLocks locks(worker.own);
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
         begin_device(storm, worker.device);
-        // What was retained before is to be released still.
+        // The reference from before the reset still has to be released.
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
         worker.plain = plain_stream(storm, worker.device);
     }
@@ -1483,7 +1484,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
         destroy_parts(worker, *bundle);
     {
         const std::lock_guard lock(bundle->submit);
-        // Somebody may have handed it over.
+        // Another thread may have handed it over.
         destroy(worker, "gcx_lease_release", gcx_lease_release, bundle->lease, true);
     }
     if (!parts_first)
@@ -1614,7 +1615,7 @@ void common_graph(Worker& worker) {
         worker.call("gcx_graph_launch", {STALE}, [&] { return gcx_graph_launch(graph, stream); });
 }
 
-// Graphs with parts, changed while they are launched.
+// Changes graphs with parts while other threads launch them.
 void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
     Random& random = worker.random;
@@ -1694,13 +1695,13 @@ void common_parts(Worker& worker) {
     }
 }
 
-// Another thread's lease, also of its own device.
+// Returns another thread's lease, also one of its private device.
 BundlePointer some_lease(Worker& worker) {
     return worker.random.one_in(2) ? worker.storm.some(worker.random, worker.storm.common)
                                    : worker.storm.some(worker.random, worker.storm.published);
 }
 
-// Calls on a lease that its owner releases or changes at the same time.
+// Calls functions on a lease that its owner may release or change concurrently.
 void anyone_asks(Worker& worker) {
     const BundlePointer bundle = some_lease(worker);
     if (bundle == nullptr)
@@ -1840,7 +1841,7 @@ void anyone_changes_the_cache(Worker& worker) {
         });
         break;
     case 1:
-        if (!worker.storm.alone) // what was prepared is to stay in a history
+        if (!worker.storm.alone) // prepared contexts must stay in a history
             worker.call("gcx_cache_set_limit", {},
                         [&] { return gcx_cache_set_limit(random.below(80)); });
         break;
@@ -1886,7 +1887,7 @@ void anyone_publishes(Worker& worker) {
     }
 }
 
-// What was never a handle, no longer is one, or is far too much.
+// Passes handles that were never valid or are no longer, and counts that are too large.
 void anyone_forges(Worker& worker) {
     Random& random = worker.random;
     uint64_t bits = random.one_in(3) ? 0 : random.next();
@@ -1994,7 +1995,7 @@ bool is_wanted(const Options& options, const char* name) {
                [&](const std::string& start) { return std::string(name).starts_with(start); });
 }
 
-// The operations that are wanted, each as often as its weight says.
+// Returns the wanted operations, each as often as its weight.
 const std::vector<const Operation*>& wanted_operations(const Options& options) {
     static const std::vector<const Operation*> wanted = [&] {
         std::vector<const Operation*> found;
@@ -2050,7 +2051,7 @@ void clean_up(Storm& storm) {
     destroy(last, "gcx_cancel_destroy", gcx_cancel_destroy, storm.stop);
 }
 
-// What must be as it was before the round.
+// Checks that the state is as before the round.
 void check_end(Storm& storm, const gcx_sim_counts& before) {
     Worker& worker = *storm.workers[0];
     worker.operation = "the end";
@@ -2072,18 +2073,18 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
     sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000'000'000'000'000);
     gcx_cache_stats stats = cache_stats();
     const uint64_t greens = sim::counts().green_contexts - before.green_contexts;
-    // Contexts that a reset has ended are noticed when their device is next used.
+    // gcx notices contexts that a reset destroyed when their device is next used.
     if ((storm.resets ? greens > stats.in_use + stats.kept : stats.in_use + stats.kept != greens) ||
         stats.in_use != 0)
-        worker.complain("%u contexts in use and %u kept of %llu that there are", stats.in_use,
+        worker.complain("%u contexts in use and %u cached of %llu that exist", stats.in_use,
                         stats.kept, static_cast<unsigned long long>(greens));
     gcx_cache_set_limit(0);
     stats = cache_stats();
     if (stats.in_use + stats.kept != 0)
-        worker.complain("%u contexts in use and %u kept with a limit of 0", stats.in_use,
+        worker.complain("%u contexts in use and %u cached with a limit of 0", stats.in_use,
                         stats.kept);
     gcx_sim_counts after = sim::counts();
-    if (storm.resets) { // what ended with a primary context is not given back to the driver
+    if (storm.resets) { // the driver keeps counting what was destroyed with a primary context
         after.primary_retains = before.primary_retains;
         after.graphs = before.graphs;
     }
@@ -2138,7 +2139,7 @@ void end_storm(Storm& storm, const gcx_sim_counts& before) {
 void on_signal(int) {
 }
 
-// Ends the process if a call doesn't, and says which.
+// Aborts the process if a call does not end, and prints which.
 void watch(Storm& storm) {
     const int64_t most = check::slow ? 90'000 : 40'000;
     for (const auto& worker : storm.workers) {
@@ -2192,7 +2193,8 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
             }
             worker.runs = false;
             driver_thread().jitter = 0;
-            while (options.mode == Mode::signals && started != 0) // it may be sent one still
+            while (options.mode == Mode::signals &&
+                   started != 0) // a signal may still be sent to this thread
                 usleep(100);
         });
     }
@@ -2253,7 +2255,7 @@ std::string spec_of(const Options& options, unsigned seed) {
     return std::string(options.mode == Mode::history ? "2xh100@" : "5xh100@") + versions[seed % 5];
 }
 
-// The simulated driver behind one that counts each thread's calls.
+// Opens the simulated driver through the library that counts each thread's calls.
 void open_driver(const Options& options, const std::string& spec) {
     const char* const path = std::getenv("GCX_STORM_DRIVER");
     void* const driver = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -2282,7 +2284,7 @@ void print_sums(const Options& options, const Sums& sums) {
                 static_cast<unsigned long long>(sums.most_calls));
 }
 
-// Whether a history of these steps fails.
+// Returns whether a history of these steps fails.
 bool fails(const Options& options, unsigned seed, const std::vector<unsigned>& steps) {
     std::fflush(nullptr);
     const pid_t child = fork();
@@ -2331,7 +2333,7 @@ void cut_down(const Options& options, unsigned seed) {
                  numbers.c_str(), "api-lease_storm history");
 }
 
-// Histories, each in a process of its own, until the time is over or one has failed.
+// Runs histories, each in a child process, until the time is over or one has failed.
 void run_histories(const Options& options) {
     Sums sums;
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
@@ -2356,7 +2358,7 @@ void run_histories(const Options& options) {
                 options.seed, seed - 1);
 }
 
-// Rounds of some 0.3 s, some of them in one process, until the time is over or one has failed.
+// Runs rounds of 0.3 s, several in one process, until the time is over or one has failed.
 void run_storms(const Options& options) {
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
     unsigned seed = options.seed;

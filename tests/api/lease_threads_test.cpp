@@ -1,5 +1,5 @@
-// Leases that change in one thread while another one is in the middle of a call: on a driver whose
-// functions take as long as a test wants.
+// Changes leases in one thread while another is in the middle of a call, on a driver that blocks
+// the calls a test names.
 
 #include "work.hpp"
 
@@ -23,7 +23,7 @@ Function* control(const char* name) {
     return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-// A call in another thread that is inside of a driver function as long as this lives.
+// Keeps another thread inside a driver function until it is destroyed.
 class BlockedCall {
   public:
     BlockedCall(const char* function, std::function<gcx_result()> call) {
@@ -65,7 +65,7 @@ uint32_t sms_of(gcx_lease lease) {
     return info.sm_count;
 }
 
-void give_up(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {
+void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {
     for (gcx_stream stream : streams)
         CHECK_OK(gcx_stream_destroy(stream));
     for (gcx_lease lease : leases)
@@ -88,7 +88,7 @@ void release_during_synchronize_frees_sms() {
     const gcx_lease next = acquire(24);
     CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(call.finish());
-    give_up({stream}, {next});
+    release_all({stream}, {next});
 }
 
 // A probe waits for work, too: neither a change nor a release may wait for the probe.
@@ -101,7 +101,7 @@ void release_during_probe_frees_sms() {
     const gcx_lease next = acquire(132);
     const gcx_result result = call.finish();
     CHECK(result == GCX_SUCCESS || result == GCX_ERROR_CONTEXT_IS_DESTROYED);
-    give_up({stream}, {next});
+    release_all({stream}, {next});
 }
 
 void probe_of_moved_stream_sees_new_sms() {
@@ -109,7 +109,7 @@ void probe_of_moved_stream_sees_new_sms() {
     const gcx_stream stream = stream_of(lease);
     SmIds ids(GCX_MAX_SMS);
     uint32_t count = 0;
-    // The first kernel is launched, and its end is awaited on 24 SMs.
+    // The first kernel is launched, and the thread waits for its end on 24 SMs.
     BlockedCall call("cuEventSynchronize",
                      [&] { return gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count); });
     CHECK_OK(resize(lease, 64));
@@ -117,10 +117,10 @@ void probe_of_moved_stream_sees_new_sms() {
     CHECK(count == 24 || count == 64);
     CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
     CHECK_EQ(count, 64U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
-// A change that another thread makes comes after the call that is under way.
+// A change by another thread takes effect after the call that is in progress.
 void change_waits_for(const char* function, const std::function<gcx_result(gcx_stream)>& act) {
     const gcx_lease lease = acquire(64);
     const gcx_stream stream = stream_of(lease);
@@ -136,7 +136,7 @@ void change_waits_for(const char* function, const std::function<gcx_result(gcx_s
     CHECK_OK(call.finish());
     other.join();
     CHECK_EQ(sms_of(lease), 32U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
 void change_waits_for_submissions() {
@@ -153,10 +153,10 @@ void change_waits_for_submissions() {
 void wait_during_change_holds_later_work() {
     const Work work;
     const gcx_lease lease = acquire(64);
-    const gcx_lease beside = acquire(24);
+    const gcx_lease second = acquire(24);
     const gcx_stream stream = stream_of(lease);
-    const gcx_stream other = stream_of(beside);
-    // The contexts first: making one waits for all that runs.
+    const gcx_stream other = stream_of(second);
+    // Creates the contexts first, since creating one waits for all running work.
     for (const uint32_t count : {32U, 64U}) {
         CHECK_OK(resize(lease, count));
         CHECK(gcx_stream_native(stream) != nullptr);
@@ -170,15 +170,17 @@ void wait_during_change_holds_later_work() {
         CHECK_OK(resize(lease, 32));
         CHECK(gcx_stream_native(stream) != nullptr);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // enough for a change that is wrong
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(50)); // long enough for a wrong change to happen
     CHECK_OK(call.finish());
     change.join();
     CHECK(work.free_at(gcx_stream_native(stream)) >= 5'000.0F);
     CHECK_OK(gcx_event_destroy(event));
-    give_up({stream, other}, {lease, beside});
+    release_all({stream, other}, {lease, second});
 }
 
-// Whoever looks at a lease meanwhile, what was released can be acquired.
+// SMs can be acquired as soon as their release returns, also while another thread queries the
+// lease.
 void release_beside_a_monitor_frees_sms() {
     std::atomic<gcx_lease> watched{nullptr};
     std::atomic<bool> over{false};
@@ -199,7 +201,7 @@ void release_beside_a_monitor_frees_sms() {
     monitor.join();
 }
 
-// Either the one or the other, and all of it.
+// Either the hand-over or the release happens, and completely.
 void hand_over_beside_release_is_all_or_nothing() {
     std::atomic<int> turn{0};
     std::atomic<int> done{0};
@@ -253,8 +255,8 @@ void release_twice_succeeds_once() {
     }
 }
 
-// A release that the driver refuses, because it can't tell when the work is done, leaves the lease
-// as it was, and works later.
+// If the driver refuses a release because it can't report when the work is done, the lease stays
+// valid, and can be released later.
 void refused_release_can_be_repeated() {
     const Work work;
     const gcx_lease lease = acquire(GCX_REST);
@@ -265,9 +267,9 @@ void refused_release_can_be_repeated() {
     CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(sms_of(lease), 132U);
     CHECK_OK(gcx_lease_release(lease));
-    give_up({}, {acquire(GCX_REST)});
+    release_all({}, {acquire(GCX_REST)});
     CHECK_OK(call.finish());
-    give_up({stream}, {});
+    release_all({stream}, {});
 }
 
 } // namespace
@@ -288,7 +290,7 @@ int main(int, char** argv) {
             CHECK_OK(gcx_cache_set_limit(0));
             CHECK_EQ(cache_stats().in_use, 0U);
             gcx_sim_counts after = sim::counts();
-            after.modules = before.modules; // the probe's kernel is kept
+            after.modules = before.modules; // the probe's kernel stays loaded
             CHECK_EQ(left_behind(before, after), std::string());
         });
     }

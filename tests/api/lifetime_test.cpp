@@ -1,4 +1,4 @@
-// What happens over time: kept contexts, resets of the device, forks, threads, exits, logging.
+// Tests cached contexts, resets of the device, forks, threads and exits.
 
 #include "support.hpp"
 
@@ -68,7 +68,7 @@ void kept_contexts_cost_no_driver_context() {
     }
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
     CHECK_EQ(sim::calls("cuGreenCtxDestroy"), 0U);
-    CHECK_EQ(sim::counts().streams, 2U); // kept too, see streams_test.cpp
+    CHECK_EQ(sim::counts().streams, 2U); // cached too, see streams_test.cpp
     CHECK_EQ(cache_stats().hits, 98U);
 }
 
@@ -88,7 +88,7 @@ void the_longest_unused_goes_first() {
     };
     for (std::size_t i = 0; i < 3; i++)
         ids.push_back(use(i));
-    CHECK_EQ(use(0), ids[0]); // now the 1 is the longest unused
+    CHECK_EQ(use(0), ids[0]); // now index 1 is the longest unused
     use(3);
     gcx_cache_stats stats = cache_stats();
     CHECK_EQ(stats.kept, 3U);
@@ -96,16 +96,16 @@ void the_longest_unused_goes_first() {
     CHECK_EQ(stats.limit, 3U);
     CHECK_EQ(use(0), ids[0]);
     CHECK_EQ(use(2), ids[2]);
-    CHECK(use(1) != ids[1]); // it went, and an id is never used again
-    // What is in use isn't counted by the limit, and never goes.
-    std::vector<gcx_context> held;
-    held.reserve(resources.size());
+    CHECK(use(1) != ids[1]); // it was evicted, and an id is never reused
+    // Contexts in use do not count for the limit, and are never evicted.
+    std::vector<gcx_context> contexts;
+    contexts.reserve(resources.size());
     for (const gcx_resource& resource : resources)
-        held.push_back(make_context(resource));
+        contexts.push_back(make_context(resource));
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, resources.size());
     CHECK_EQ(cache_stats().kept, 0U);
-    for (const gcx_context context : held) {
+    for (const gcx_context context : contexts) {
         CHECK_OK(gcx_context_synchronize(context));
         CHECK_OK(gcx_context_destroy(context));
     }
@@ -127,7 +127,7 @@ struct Live {
     }
 };
 
-// Everything but the destroy functions, of objects that died.
+// Calls every function except the destroy functions with dead objects.
 void check_dead(const Live& dead) {
     constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
     gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
@@ -168,8 +168,8 @@ void destroy_live(const Live& live) {
     CHECK_OK(gcx_context_destroy(live.context));
 }
 
-// Whether the driver refuses a reset while a green context is alive, as that of 13.0 does on an
-// H200. gcx has to be right with both kinds.
+// Returns whether the driver refuses a reset while a green context is alive, as 13.0 does on an
+// H200. gcx supports both kinds.
 bool refuses_resets(const std::string& spec) {
     return answer_of_child([&] {
                CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
@@ -180,20 +180,20 @@ bool refuses_resets(const std::string& spec) {
            }) != 0;
 }
 
-// A driver that lets a reset through.
+// The driver allows the reset.
 void a_reset_under_gcx() {
     const Split made = split(whole_device(), {24, 24, GCX_REST});
     const Live live(made.groups[0]);
-    const gcx_context kept = make_context(made.groups[1]);
-    const uint64_t kept_id = id_of(kept);
-    CHECK_OK(gcx_context_destroy(kept));
+    const gcx_context cached = make_context(made.groups[1]);
+    const uint64_t cached_id = id_of(cached);
+    CHECK_OK(gcx_context_destroy(cached));
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
     check_dead(live);
-    // Resources stay valid, and new contexts of them work beside the dead handles.
+    // Resources stay valid, and new contexts of them work next to the dead handles.
     const Live fresh(made.groups[0]);
     CHECK(id_of(fresh.context) != 0);
     const gcx_context again = make_context(made.groups[1]);
-    CHECK(id_of(again) != kept_id);
+    CHECK(id_of(again) != cached_id);
     CHECK_OK(gcx_stream_synchronize(fresh.stream));
     check_dead(live);
     uint32_t ids[GCX_MAX_SMS];
@@ -205,7 +205,7 @@ void a_reset_under_gcx() {
     CHECK_OK(gcx_stream_synchronize(fresh.stream));
     destroy_live(fresh);
     CHECK_OK(gcx_context_destroy(again));
-    // Twice, with nothing between, and while one is pushed.
+    // Resets twice without a call in between, and while a context is pushed.
     const Live pushed(made.groups[0]);
     CHECK_OK(gcx_context_push(pushed.context));
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
@@ -222,7 +222,7 @@ void a_reset_under_gcx() {
     CHECK_EQ(sim::counts().events, 0U);
 }
 
-// A driver that refuses a reset while a green context is alive.
+// The driver refuses a reset while a green context is alive.
 void a_reset_is_refused_while_contexts_are_kept() {
     const Split made = split(whole_device(), {24});
     {
@@ -241,7 +241,8 @@ void a_reset_is_refused_while_contexts_are_kept() {
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
-// Calls in the child of a fork that came after gcx was used. Counts those that went wrong.
+// Calls gcx in the child of a fork, after the parent used it. Returns how many calls answered
+// wrongly.
 int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     int wrong = 0;
     const auto expect = [&](gcx_result result) {
@@ -338,19 +339,19 @@ void after_a_fork() {
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(30); // a hang ends so
+        alarm(30); // ends a child that hangs
         _exit(std::min(wrong_calls_after_fork(live, resource), 100));
     }
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
-    // The parent goes on.
+    // The parent continues.
     CHECK_OK(gcx_stream_synchronize(live.stream));
     destroy_live(live);
 }
 
-// While other threads are inside gcx.
+// Forks while other threads are inside gcx.
 void after_a_fork_beside_threads() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Live live(resource);
@@ -385,7 +386,7 @@ void after_a_fork_beside_threads() {
     destroy_live(live);
 }
 
-// Sixteen threads do all sorts of things with the same few objects, which come and go.
+// Sixteen threads use the same few objects, which are created and destroyed concurrently.
 void sixteen_threads_on_the_same_objects() {
     constexpr int kThreads = 16;
     constexpr int kRounds = 400;
@@ -398,7 +399,7 @@ void sixteen_threads_on_the_same_objects() {
     std::atomic<int> right{0};
     const auto run = [&](unsigned seed) {
         std::mt19937 random(seed);
-        // A stale handle is an error here, and whatever else is not right.
+        // A stale handle is an error here, as is any other unexpected result.
         const auto expect = [&](gcx_result result) {
             const bool fine = result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
                               result == GCX_ERROR_NOT_READY;
@@ -501,7 +502,7 @@ void sixteen_threads_on_the_same_objects() {
     }
 }
 
-// Many threads that ask for one context at once get one.
+// Threads that create the same context at once share one.
 void one_context_for_many_threads() {
     const gcx_resource resource = split(whole_device(), {40}).groups[0];
     std::atomic<bool> go{false};
@@ -524,7 +525,7 @@ void one_context_for_many_threads() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-// The first call opens the driver, whichever thread's it is.
+// The first call opens the driver, in whichever thread.
 void first_calls_of_many_threads_succeed() {
     in_child("first calls", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
@@ -556,10 +557,10 @@ void messages_belong_to_threads() {
     }).join();
     CHECK(message_has("77"));
     CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
-    CHECK(message_has("77")); // success leaves it alone
+    CHECK(message_has("77")); // success leaves it unchanged
 }
 
-// A thread that exits with contexts pushed holds them no longer.
+// A thread that exits with contexts pushed releases them.
 void a_thread_exits_with_a_context_pushed() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context context = make_context(resource);
@@ -575,7 +576,7 @@ void a_thread_exits_with_a_context_pushed() {
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_context_destroy(context));
     CHECK_EQ(cache_stats().in_use, 0U);
-    // The handle may be gone before the thread: then the thread was the last to hold it.
+    // The handle may be destroyed before the thread ends; then the thread's reference is the last.
     CHECK_OK(gcx_cache_set_limit(0));
     const gcx_context other = make_context(resource);
     std::atomic<int> step{0};
@@ -597,11 +598,11 @@ void a_thread_exits_with_a_context_pushed() {
     CHECK(current == nullptr);
 }
 
-// Destructors of a thread may come after the one that gives up what it had pushed.
+// Thread-local destructors may run after the one that releases the pushed contexts.
 void a_pop_after_the_thread_s_end() {
     static std::string said;
     const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
-    // gcx's key is made by the first push, so that this one's destructor comes after it.
+    // The first push creates gcx's key, so that this destructor runs after gcx's.
     CHECK_OK(gcx_context_push(context));
     CHECK_OK(gcx_context_pop(nullptr));
     pthread_key_t key{};
@@ -654,7 +655,7 @@ void log_goes_to_the_callback() {
         heard.lines.clear();
         CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK(heard.lines.empty());
-        // A context that can't be destroyed stays kept, and that is said.
+        // A context that can't be destroyed stays cached, and that is logged.
         CHECK_OK(gcx_cache_set_limit(0));
         const gcx_context unlucky = make_context(resource);
         sim::fail("cuGreenCtxDestroy", 1, CUDA_ERROR_UNKNOWN);
@@ -670,7 +671,7 @@ void log_goes_to_the_callback() {
     });
 }
 
-// What a child prints to standard error.
+// Returns what a child prints to standard error.
 std::string errors_of(const std::function<void()>& body) {
     int ends[2];
     if (pipe(ends) != 0)
@@ -698,7 +699,7 @@ std::string errors_of(const std::function<void()>& body) {
 void exit_with_live_objects_is_silent() {
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
-                 // Static, so that the process still has them when it exits.
+                 // The objects are static, so that they exist when the process exits.
                  static const Live live(split(whole_device(), {24}).groups[0]);
                  gcx_context_push(live.context);
                  gcx_context_pop(nullptr);
@@ -706,15 +707,15 @@ void exit_with_live_objects_is_silent() {
              std::string());
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
-                 const Partition kept(split(whole_device(), {24}).groups[0]);
+                 const Partition cached(split(whole_device(), {24}).groups[0]);
              }),
              std::string());
-    // The library prints only when it was asked to.
-    const std::string asked = errors_of([] {
+    // The library prints only if a log level is set.
+    const std::string requested = errors_of([] {
         setenv("GCX_LOG", "info", 1);
         gcx_driver_open("sim:h100@13.0");
     });
-    CHECK(asked.find("SIMULATED") != std::string::npos);
+    CHECK(requested.find("SIMULATED") != std::string::npos);
     const std::string wrong = errors_of([] {
         setenv("GCX_LOG", "loud", 1);
         gcx_driver_open("sim:h100@13.0");

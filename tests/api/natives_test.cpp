@@ -1,4 +1,5 @@
-// Streams and events that others made, and what gcx tells of them; clusters; events across devices.
+// Tests streams and events that other code made, and what gcx reports of them; clusters; events
+// across devices.
 
 #include "support.hpp"
 
@@ -9,10 +10,10 @@ using namespace support;
 
 namespace {
 
-// A stream of the application's own, in the primary context or in a green context of so many SMs.
-class Foreign {
+// Has a stream of the application, in the primary context or in a green context of this many SMs.
+class External {
   public:
-    explicit Foreign(uint32_t sms = 0, int device = 0) : device_(device) {
+    explicit External(uint32_t sms = 0, int device = 0) : device_(device) {
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&context_, device), CUDA_SUCCESS);
         if (sms != 0)
             make_green(sms);
@@ -22,7 +23,7 @@ class Foreign {
         CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
     }
-    ~Foreign() {
+    ~External() {
         if (event != nullptr)
             CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
@@ -30,8 +31,8 @@ class Foreign {
             CHECK_EQ(NATIVE(cuGreenCtxDestroy)(green_), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device_), CUDA_SUCCESS);
     }
-    Foreign(const Foreign&) = delete;
-    Foreign& operator=(const Foreign&) = delete;
+    External(const External&) = delete;
+    External& operator=(const External&) = delete;
 
     CUstream stream = nullptr;
     CUevent event = nullptr;
@@ -83,8 +84,8 @@ void default_streams_are_refused() {
 }
 
 void a_stream_of_the_whole_device_has_its_resource() {
-    const Foreign foreign;
-    const gcx_stream stream = handle_for(foreign.stream);
+    const External external;
+    const gcx_stream stream = handle_for(external.stream);
     const gcx_resource whole = whole_device();
     gcx_resource resource{};
     CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
@@ -100,8 +101,8 @@ void a_stream_of_the_whole_device_has_its_resource() {
     CHECK_OK(gcx_stream_destroy(stream));
 }
 
-// What needs the atoms is refused.
-void refuse_foreign(const gcx_resource& foreign) {
+// Functions that need the atoms refuse the resource.
+void refuse_external(const gcx_resource& external) {
     constexpr gcx_result kRefused = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const gcx_resource whole = whole_device();
     const gcx_sm_request request = requests_for({8})[0];
@@ -109,30 +110,30 @@ void refuse_foreign(const gcx_resource& foreign) {
     gcx_context context = nullptr;
     uint32_t number = 7;
     uint32_t ids[GCX_MAX_SMS];
-    CHECK_REFUSED(gcx_sm_split(&foreign, &request, 1, 0, &out, nullptr), kRefused);
+    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, &out, nullptr), kRefused);
     CHECK(message_has("16 SMs") && message_has("did not make"));
-    CHECK_REFUSED(gcx_sm_plan(&foreign, &request, 1, 0, &number, nullptr), kRefused);
-    CHECK_REFUSED(gcx_resource_union(&foreign, &whole, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_subtract(&whole, &foreign, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_intersect(&foreign, &foreign, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &foreign, &number), kRefused);
-    CHECK_REFUSED(gcx_context_create(&foreign, 1, nullptr, &context), kRefused);
-    CHECK_REFUSED(gcx_resource_get_sm_ids(&foreign, ids, GCX_MAX_SMS, &number), kRefused);
-    CHECK_REFUSED(gcx_resource_get_atom(&foreign, 0, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&foreign, &number), kRefused);
+    CHECK_REFUSED(gcx_sm_plan(&external, &request, 1, 0, &number, nullptr), kRefused);
+    CHECK_REFUSED(gcx_resource_union(&external, &whole, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_subtract(&whole, &external, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_intersect(&external, &external, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &external, &number), kRefused);
+    CHECK_REFUSED(gcx_context_create(&external, 1, nullptr, &context), kRefused);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&external, ids, GCX_MAX_SMS, &number), kRefused);
+    CHECK_REFUSED(gcx_resource_get_atom(&external, 0, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&external, &number), kRefused);
     CHECK_EQ(number, 7U);
     CHECK(context == nullptr);
 }
 
-void a_stream_of_part_of_the_device_has_counts(bool told) {
-    const Foreign foreign(16);
-    const gcx_stream stream = handle_for(foreign.stream);
+void a_stream_of_part_of_the_device_has_counts(bool reported) {
+    const External external(16);
+    const gcx_stream stream = handle_for(external.stream);
     gcx_stream_info info = GCX_STREAM_INFO_INIT;
     CHECK_OK(gcx_stream_get_info(stream, &info));
     CHECK_EQ(info.sm_count, 16U);
     CHECK_EQ(info.context_id, 0U);
     gcx_resource resource{};
-    if (!told) {
+    if (!reported) {
         CHECK_REFUSED(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has("13.1") && message_has("16 SMs"));
@@ -149,8 +150,8 @@ void a_stream_of_part_of_the_device_has_counts(bool told) {
         CHECK_EQ(told_info.atom_count, 0U);
         CHECK_EQ(told_info.min_partition_size, 8U);
         CHECK_EQ(told_info.coscheduled_alignment, 8U);
-        refuse_foreign(resource);
-        // Changed, it is none of gcx's.
+        refuse_external(resource);
+        // A resource with changed bytes is not one of gcx's.
         for (uint64_t& word : resource.opaque) {
             gcx_resource_info none = GCX_RESOURCE_INFO_INIT;
             word ^= 1;
@@ -167,14 +168,14 @@ void a_stream_of_part_of_the_device_has_counts(bool told) {
 
 void events_of_others() {
     const Partition partition(split(whole_device(), {8}).groups[0]);
-    const Foreign foreign;
+    const External external;
     gcx_event event = nullptr;
     CHECK_REFUSED(gcx_event_from_native(nullptr, &event), GCX_ERROR_INVALID_VALUE);
-    CHECK_REFUSED(gcx_event_from_native(foreign.event, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_event_from_native(external.event, nullptr), GCX_ERROR_INVALID_VALUE);
     CHECK(gcx_event_from_native(forged<CUevent>(0x123450), &event) != GCX_SUCCESS);
     CHECK(event == nullptr);
-    CHECK_OK(gcx_event_from_native(foreign.event, &event));
-    CHECK(gcx_event_native(event) == foreign.event);
+    CHECK_OK(gcx_event_from_native(external.event, &event));
+    CHECK(gcx_event_native(event) == external.event);
     const gcx_event mine = make_event(GCX_EVENT_TIMING);
     float milliseconds = 5;
     CHECK_OK(gcx_stream_record(partition.stream, mine));
@@ -188,23 +189,23 @@ void events_of_others() {
     CHECK_OK(gcx_event_query(event));
     CHECK_OK(gcx_event_synchronize(mine));
     CHECK_OK(gcx_event_get_elapsed(mine, event, &milliseconds));
-    // It stays its owner's.
+    // The event still belongs to its owner.
     CHECK_OK(gcx_event_destroy(event));
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_INVALID_HANDLE);
-    CHECK_EQ(NATIVE(cuEventQuery)(foreign.event), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventQuery)(external.event), CUDA_SUCCESS);
     CHECK_OK(gcx_event_destroy(mine));
 }
 
 void an_event_in_a_capture_has_a_handle() {
-    const Foreign foreign;
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(foreign.stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+    const External external;
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(external.stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
              CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventRecord)(foreign.event, foreign.stream), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventRecord)(external.event, external.stream), CUDA_SUCCESS);
     gcx_event event = nullptr;
-    CHECK_OK(gcx_event_from_native(foreign.event, &event));
+    CHECK_OK(gcx_event_from_native(external.event, &event));
     CHECK_OK(gcx_event_destroy(event));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(foreign.stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(external.stream, &graph), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
 }
 
@@ -249,8 +250,8 @@ void no_time_says_why() {
 
 void an_event_is_recorded_on_its_device() {
     const Partition here(split(whole_device(0), {8}).groups[0]);
-    const Foreign foreign(0, 1);
-    const gcx_stream there = handle_for(foreign.stream);
+    const External external(0, 1);
+    const gcx_stream there = handle_for(external.stream);
     const gcx_event event = make_event(0, 1);
     for (const gcx_result result :
          {gcx_stream_record(here.stream, event), gcx_context_record(here.context, event)}) {
@@ -271,7 +272,7 @@ void an_event_is_recorded_on_its_device() {
     CHECK_OK(gcx_stream_destroy(there));
 }
 
-// A stream that isn't kept when it is given up: others have all the places.
+// Returns a stream that will not be cached when it is destroyed, since the cache is full.
 gcx_stream surplus_stream(gcx_context context) {
     std::array<gcx_stream, 33> streams{};
     for (gcx_stream& stream : streams)
@@ -283,7 +284,7 @@ gcx_stream surplus_stream(gcx_context context) {
 
 void what_is_gone_is_destroyed() {
     const Partition partition(split(whole_device(), {8}).groups[0]);
-    // Somebody destroyed the native ones.
+    // Other code destroyed the native ones.
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
     CHECK_EQ(NATIVE(cuStreamDestroy)(gcx_stream_native(stream)), CUDA_SUCCESS);
@@ -293,7 +294,8 @@ void what_is_gone_is_destroyed() {
     CHECK_EQ(NATIVE(cuEventDestroy)(gcx_event_native(event)), CUDA_SUCCESS);
     CHECK_OK(gcx_event_destroy(event));
     CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_INVALID_HANDLE);
-    // The driver says why there is nothing to destroy; anything else leaves the handle as it was.
+    // If the driver reports that nothing exists to destroy, the handle ends; any other error leaves
+    // it valid.
     CHECK_OK(gcx_stream_destroy(surplus_stream(partition.context)));
     for (const CUresult result : {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_HANDLE}) {
         const gcx_sim_counts before = sim::counts();
@@ -329,16 +331,16 @@ uint32_t largest_cluster(const gcx_resource& resource) {
     return blocks;
 }
 
-// As measured on an H200.
+// The numbers were measured on an H200.
 void clusters_follow_from_the_split() {
     const gcx_resource whole = whole_device();
     const Split parts = split(whole, {108, 24});
-    gcx_resource odd{};
-    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
+    gcx_resource remainder{};
+    CHECK_OK(gcx_resource_get_atom(&whole, 15, &remainder));
     CHECK_EQ(largest_cluster(whole), 16U);
     CHECK_EQ(largest_cluster(parts.groups[0]), 16U);
     CHECK_EQ(largest_cluster(parts.groups[1]), 8U);
-    CHECK_EQ(largest_cluster(odd), 2U);
+    CHECK_EQ(largest_cluster(remainder), 2U);
     const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     CHECK_EQ(largest_cluster(fine.groups[0]), 2U);
     const Split wide = split(whole, {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
@@ -350,7 +352,7 @@ void clusters_follow_from_the_split() {
     CHECK_REFUSED(gcx_resource_get_max_cluster_size(&none, &blocks),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_EQ(blocks, 9U);
-    // The context that was asked is kept, and its stream.
+    // The context that was used to find out is cached, and its stream.
     const uint64_t misses = cache_stats().misses;
     CHECK_OK(gcx_resource_get_max_cluster_size(&parts.groups[1], &blocks));
     CHECK_EQ(cache_stats().misses, misses);
@@ -362,7 +364,7 @@ void there_are_no_clusters_before_9_0() {
     uint32_t blocks = 0;
     CHECK_OK(gcx_resource_get_max_cluster_size(&whole, &blocks));
     CHECK_EQ(blocks, 1U);
-    CHECK_EQ(sim::counts().green_contexts, 0U); // none is made to be asked
+    CHECK_EQ(sim::counts().green_contexts, 0U); // none is created to find out
     const Partition partition(whole);
     blocks = 0;
     CHECK_OK(gcx_stream_get_max_cluster_size(partition.stream, &blocks));
@@ -374,10 +376,11 @@ void there_are_no_clusters_before_9_0() {
 int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         const std::string at = std::string("@") + driver;
-        const bool told = version_of(driver) >= 13010;
+        const bool reported = version_of(driver) >= 13010;
         on_machine("h100" + at, default_streams_are_refused);
         on_machine("h100" + at, a_stream_of_the_whole_device_has_its_resource);
-        on_machine("h100" + at, [told] { a_stream_of_part_of_the_device_has_counts(told); });
+        on_machine("h100" + at,
+                   [reported] { a_stream_of_part_of_the_device_has_counts(reported); });
         on_machine("h100" + at, events_of_others);
         on_machine("h100" + at, an_event_in_a_capture_has_a_handle);
         on_machine("h100" + at, no_time_says_why);

@@ -1,4 +1,4 @@
-// Opening a driver: which one, twice, in vain, before a fork; and what its messages say.
+// Tests opening a driver: by name, twice, with a failure, before a fork; and its messages.
 
 #include "support.hpp"
 
@@ -41,7 +41,7 @@ void open_driver_is_opened_again() {
         int32_t count = 0;
         CHECK_OK(gcx_device_get_count(&count));
         CHECK_OK(gcx_driver_open("sim:a100@12.8"));
-        unsetenv("GCX_DRIVER"); // nothing is asked for, so that what is open will do
+        unsetenv("GCX_DRIVER"); // the driver that is open is acceptable
         CHECK_OK(gcx_driver_open(nullptr));
     });
 }
@@ -77,7 +77,7 @@ void failed_opening_does_not_affect_a_child() {
     });
 }
 
-// The message of a driver without devices: the environment may be why.
+// The message about a driver without devices mentions the environment as a cause.
 void no_device_message_names_the_cause() {
     in_child("nothing is hidden", [] {
         unsetenv("CUDA_VISIBLE_DEVICES");
@@ -91,7 +91,7 @@ void no_device_message_names_the_cause() {
     });
 }
 
-// Whoever comes first opens it, the others find it open.
+// The first thread opens the driver, and the others find it open.
 void threads_open_one_driver() {
     in_child("eight threads open", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
@@ -111,12 +111,12 @@ void threads_open_one_driver() {
         }
         for (std::thread& thread : threads)
             thread.join();
-        // Whichever way it was opened, by name or by the environment, it was opened once.
+        // It was opened once, by name or by the environment.
         CHECK_EQ(sim::calls("cuInit"), 1U);
     });
 }
 
-// However deep the folders are in which it lies.
+// The path of the simulated driver may be long.
 void simulator_path_may_be_long() {
     in_child("a long path", [] {
         char folder[] = "/tmp/gcx-opening-XXXXXX";
@@ -148,7 +148,7 @@ void a_failed_call_is_described() {
     CHECK(message_has("700"));
 }
 
-// The beginning says what failed, the end what would work.
+// The beginning of a message says what failed, and the end what to do.
 void long_message_keeps_both_ends() {
     for (const std::size_t length : {2000U, 4000U, 4096U, 5000U, 60000U}) {
         in_child("a name of " + std::to_string(length), [length] {

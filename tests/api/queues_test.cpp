@@ -1,4 +1,4 @@
-// The hardware's queues: how many there are, asking for more before CUDA starts, and the warning.
+// Tests the hardware's queues: their number, requesting more before CUDA starts, and the warning.
 
 #include "../own_program.hpp"
 #include "work.hpp"
@@ -39,7 +39,7 @@ std::string variable() {
     return value != nullptr ? value : "not set";
 }
 
-// The simulated driver as other code in the process opens it: by its path.
+// Opens the simulated driver by its path, as other code in the process does.
 void start_natively() {
     setenv("GCX_DRIVER", gcx_simulator_path(), 1);
     setenv("GCX_SIM", "h100@13.0", 1);
@@ -50,7 +50,7 @@ void the_environment_is_read_before_cuda_starts() {
     in_child("not set", [] {
         unsetenv(kVariable);
         check_info(8, GCX_QUEUE_SOURCE_DEFAULT, false, true);
-        setenv(kVariable, "4", 1); // nothing was fixed by looking
+        setenv(kVariable, "4", 1); // the query changed nothing
         check_info(4, GCX_QUEUE_SOURCE_ENVIRONMENT, false, true);
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
         setenv(kVariable, "16", 1);
@@ -88,7 +88,7 @@ void request_before_cuda_starts_succeeds() {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
         CHECK_EQ(variable(), "16");
-        CHECK_OK(gcx_queue_request_connections(8)); // there are more already
+        CHECK_OK(gcx_queue_request_connections(8)); // it has more already
         CHECK_EQ(variable(), "16");
         CHECK_OK(gcx_queue_request_connections(32));
         CHECK_EQ(variable(), "32");
@@ -139,7 +139,7 @@ void request_after_cuda_started_is_refused() {
     });
 }
 
-// The environment that the process was started with tells what CUDA found.
+// The environment at the start of the process decides what CUDA reads.
 int started_with() {
     start_natively();
     check_info(32, GCX_QUEUE_SOURCE_ENVIRONMENT, true, true);
@@ -301,9 +301,8 @@ uint64_t now_ns() {
     return sim::counts().clock_ns;
 }
 
-// Two leases whose SMs change with every step, whose streams wait for each other, and the host well
-// ahead of the device. The longest that a small kernel on a third lease takes meanwhile, in
-// microseconds.
+// Changes two leases in every step; their streams wait for each other, and the host is well ahead
+// of the device. Returns the longest time of a small kernel on a third lease, in microseconds.
 double slowest_beside_resizes(uint32_t connections) {
     constexpr uint32_t kSteps = 1000;
     constexpr uint32_t kAhead = 16;
@@ -346,8 +345,8 @@ double slowest_beside_resizes(uint32_t connections) {
     return slowest;
 }
 
-// A stream holds at most one queue for each set of SMs between which it comes and goes: here two
-// streams and two sets each. One connection more than that, and nobody else waits.
+// A stream uses at most one queue for each set of SMs between which it moves: two streams and two
+// sets each here. With one connection more, no other stream waits.
 void resizes_hold_few_queues() {
     in_child("5 connections", [] { CHECK(slowest_beside_resizes(5) < 50); });
     in_child("4 connections", [] { CHECK(slowest_beside_resizes(4) > 100); });

@@ -1,4 +1,4 @@
-// What resources say of themselves, and devices of every size.
+// Tests the description of resources, and devices of every size.
 
 #include "support.hpp"
 
@@ -61,16 +61,16 @@ void min_and_alignment_are_those_of_splits() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();
         CHECK(limits(whole) == Limits(8, 8));
-        const gcx_resource odd = split(whole, {12}, GCX_SPLIT_EXACT).groups[0];
-        CHECK(limits(odd) == Limits(12, 12));
-        CHECK(sizes(split(odd, {8})) == Counts({12, 0}));
-        const gcx_resource empty = without(odd, odd);
+        const gcx_resource remainder = split(whole, {12}, GCX_SPLIT_EXACT).groups[0];
+        CHECK(limits(remainder) == Limits(12, 12));
+        CHECK(sizes(split(remainder, {8})) == Counts({12, 0}));
+        const gcx_resource empty = without(remainder, remainder);
         CHECK(limits(empty) == Limits(0, 8));
         CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
         CHECK(limits(split(whole, {8}).groups[0]) == Limits(8, 8));
         const gcx_resource large =
             split(whole, {24, GCX_REST}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
-        CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
+        CHECK(limits(large) == Limits(12, 24)); // 12 is the remainder atom
         CHECK(sizes(split(large, {12})) == Counts({12, 96}));
     });
     on_machine("h100@13.5", [] {
@@ -88,7 +88,7 @@ void min_and_alignment_are_those_of_splits() {
     });
 }
 
-// What older drivers don't tell follows from the compute capability.
+// What older drivers don't report follows from the compute capability.
 void device_properties_without_the_driver() {
     const auto check = [](const char* machine, const Limits& expected) {
         on_machine(machine, [&] {
@@ -105,7 +105,7 @@ void device_properties_without_the_driver() {
     check("h100@12.4", {8, 8});
 }
 
-// Groups put together without the rest run on the SMs of both.
+// Groups that are united without the rest run on the SMs of both.
 void structured_groups_are_united() {
     on_machine("h100@13.5", [] {
         const StructuredSplit made = structured(
@@ -139,7 +139,7 @@ void advice_can_be_followed() {
         CHECK_REFUSED(gcx_resource_get_overlap(&made.groups[0], &fine, &count),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK_EQ(count, 7U);
-        // Nothing is known to be nowhere, and meets nothing.
+        // The location of nothing is known, and it intersects nothing.
         CHECK_EQ(overlap(without(fine, fine), made.groups[0]), 0U);
         CHECK_EQ(overlap(made.groups[0], without(fine, fine)), 0U);
         for (const gcx_resource& one : {made.groups[0], split(whole_device(), {8}).groups[0]}) {
@@ -171,12 +171,12 @@ void structured_refusals_name_the_request() {
     });
 }
 
-// Bytes of the process's heap in use.
+// Returns the bytes of the process's heap in use.
 std::size_t heap() {
     return mallinfo2().uordblks;
 }
 
-// The nth way to ask for four groups, all different.
+// Returns the nth of many different lists of four requests.
 std::vector<gcx_sm_request> nth_requests(uint32_t nth) {
     std::vector<gcx_sm_request> requests;
     for (int i = 0; i < 4; i++) {
@@ -209,7 +209,7 @@ void structured_splits_leak_nothing() {
             CHECK_EQ(sms(made.groups[1]), nth_requests(round)[1].sm_count);
         }
         CHECK(heap() <= settled + 65536);
-        // The first of them is known still, and is what the same requests give.
+        // The first of them is still known, and equals what the same requests give.
         CHECK_EQ(sms(first.groups[0]), 2U);
         CHECK_EQ(overlap(first.groups[0], first.groups[1]), 0U);
         const StructuredSplit again = structured(nth_requests(0));
@@ -222,7 +222,7 @@ void structured_splits_leak_nothing() {
     });
 }
 
-// Requests that a resource has no room for.
+// Splits into more different requests than fit in a resource.
 void split_into_many_different_groups() {
     on_machine("h100@13.5", [] {
         std::vector<gcx_sm_request> requests;
@@ -242,7 +242,7 @@ void split_into_many_different_groups() {
     });
 }
 
-// A profile of an invented device, as `gcx info --record` writes it.
+// Writes a profile of an invented device, as `gcx info --record` does.
 class Profile {
   public:
     Profile(int major, int minor, uint32_t sm_count)

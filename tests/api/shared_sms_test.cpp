@@ -1,5 +1,5 @@
-// SMs that all partitions of a process share, once a module with dynamic parallelism is loaded: the
-// simulation does what was measured on an H200.
+// Tests the SMs that all partitions of a process share once a module with dynamic parallelism is
+// loaded. The simulation behaves as measured on an H200.
 
 #include "support.hpp"
 
@@ -19,7 +19,7 @@ using namespace support;
 constexpr const char* kH200 = "h200@13.0";
 const SmIds kShared = {124, 125};
 
-// As nvcc -rdc=true compiles a kernel that launches another.
+// nvcc -rdc=true compiles a kernel that launches another like this.
 constexpr const char* kLaunchingPtx = R"(
 .version 8.0
 .target sm_90
@@ -60,7 +60,7 @@ SmIds with_shared(SmIds ids) {
     return ids;
 }
 
-// The table of the measurement.
+// The numbers are those of the measurement's table.
 void partitions_after_the_module_see_shared_sms() {
     on_machine(kH200, [] {
         const gcx_resource whole = whole_device();
@@ -74,7 +74,7 @@ void partitions_after_the_module_see_shared_sms() {
         CHECK(a.probe() == with_shared(a_before));
         CHECK(b.probe() == with_shared(b_before));
         CHECK_EQ(Partition(split(whole, {32}).groups[0]).probe().size(), 34U);
-        // The remainder atom holds them itself.
+        // The remainder atom contains the shared SMs.
         CHECK_EQ(Partition(split(whole, {108, 24}).groups[0]).probe().size(), 108U);
     });
 }
@@ -118,7 +118,7 @@ void shared_sms_are_found_once_the_module_is_loaded() {
         CHECK(shared_sms() == kShared);
         const uint64_t calls = sim::calls();
         CHECK(shared_sms() == kShared);
-        CHECK(sim::calls() - calls <= 1); // whether there is MPS
+        CHECK(sim::calls() - calls <= 1); // whether MPS is on
         CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
 
         uint32_t count = 0;
@@ -180,7 +180,7 @@ void shared_sms_under_mps_are_refused() {
     unsetenv("GCX_SIM_MPS");
 }
 
-// A fingerprint of which SMs the atoms of all families hold.
+// Returns a fingerprint of which SMs the atoms of all families contain.
 uint64_t fingerprint_of_maps() {
     uint64_t print = 1;
     for (const auto& [family, flags] :
@@ -199,7 +199,7 @@ uint64_t fingerprint_of_maps() {
     return print;
 }
 
-// A profile with the H200's numbers of SMs, and these two shared ones.
+// Writes a profile with the H200's numbers of SMs, and these two shared ones.
 class Profile {
   public:
     Profile(uint32_t first, uint32_t second)
@@ -227,7 +227,7 @@ uint64_t maps_on(const std::string& machine, bool loaded) {
     });
 }
 
-// Each atom's number in the map's code sees the shared SMs in other sets.
+// In the map's code, each atom's number sees the shared SMs in other sets.
 void maps_ignore_shared_sms() {
     for (uint32_t sm = 0; sm < 132; sm += check::slow ? 44 : 4) {
         const Profile profile(sm, sm + 1);
@@ -237,7 +237,7 @@ void maps_ignore_shared_sms() {
         CHECK_EQ(maps_on(machine, true), maps_on(machine, false));
 }
 
-// Nothing tells which of the two atoms holds which.
+// No information says which of the two atoms contains which SM.
 void map_of_shared_sms_in_two_atoms_is_refused() {
     const Profile profile(0, 2);
     on_machine(profile.machine(), [] {
@@ -260,7 +260,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
 
-        // 15 atoms of 8, without the one of 12; 65 of 2.
+        // 15 atoms of 8 remain, without the one of 12; 65 of 2.
         const Split all = split(whole, {24, GCX_REST}, kFlag);
         CHECK(sizes(all) == SmIds({24, 96, 0}));
         CHECK(sizes(split(whole, {10, GCX_REST}, kFlag | kFine)) == SmIds({10, 120, 0}));
@@ -274,7 +274,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
                       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(sizes(split(whole, {121})) == SmIds({124, 8}));
 
-        // Leases are left out too, and a part of the device is split as the whole.
+        // Leases are left out too, and a part of the device is split like the whole.
         gcx_lease lease = nullptr;
         CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
         CHECK(sizes(split(whole, {GCX_REST}, kFlag | GCX_SPLIT_EXCLUDE_LEASED)) == SmIds({96, 0}));
@@ -324,7 +324,7 @@ void probe_that_sees_shared_sms_warns() {
         CHECK(warned("SMs 124 and 125 are shared by all partitions of this process on device 0"));
         const std::size_t before = warnings.size();
         a.probe();
-        CHECK_EQ(warnings.size(), before); // said once
+        CHECK_EQ(warnings.size(), before); // logged once
         CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
     });
 }

@@ -1,4 +1,4 @@
-// Streams that were given up and are kept with their context, for the next who wants one.
+// Tests destroyed streams, which are cached with their context for the next caller.
 
 #include "support.hpp"
 
@@ -17,7 +17,7 @@ gcx_stream make_stream(gcx_context context, int priority = 0) {
     return stream;
 }
 
-// A context of 24 SMs.
+// Has a context of 24 SMs.
 struct Bench {
     gcx_context context = nullptr;
 
@@ -29,7 +29,7 @@ struct Bench {
     Bench(const Bench&) = delete;
     Bench& operator=(const Bench&) = delete;
 
-    // The native handle of a stream that is made and given up at once.
+    // Returns the native handle of a stream that is created and destroyed at once.
     CUstream next(int priority = 0) const {
         const gcx_stream stream = make_stream(context, priority);
         CUstream native = gcx_stream_native(stream);
@@ -49,9 +49,9 @@ void the_next_stream_is_the_one_given_up() {
     CHECK_EQ(bench.next(), first);
     gcx_context_info info = GCX_CONTEXT_INFO_INIT;
     CHECK_OK(gcx_context_get_info(bench.context, &info));
-    CHECK_EQ(info.stream_count, 0U); // those that are kept are nobody's
+    CHECK_EQ(info.stream_count, 0U); // cached ones do not count
 
-    // Of two, the one that was given up first is the next: it has had the most time to finish.
+    // Of two streams, the one destroyed first is reused first: it has had the most time to finish.
     const gcx_stream one = make_stream(bench.context);
     const gcx_stream other = make_stream(bench.context);
     CUstream second = gcx_stream_native(other);
@@ -109,7 +109,8 @@ void a_changed_stream_is_not_kept() {
         CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
         CHECK_OK(gcx_stream_destroy(stream));
 
-        // The next gets another, and what its owner puts back is as good as new.
+        // The next caller gets another stream; if the owner undoes the change, the stream can be
+        // reused.
         const gcx_stream again = make_stream(bench.context);
         CHECK(gcx_stream_native(again) != native);
         CHECK_EQ(sim::counts().streams, 1U); // the changed one is gone
@@ -122,7 +123,7 @@ void a_changed_stream_is_not_kept() {
     }
 }
 
-// An owner that goes on with what is no longer its own.
+// The former owner keeps using the stream.
 void a_stream_changed_after_it_was_given_up_is_nobody_s() {
     const Bench bench;
     CUstream native = bench.next();
@@ -137,7 +138,7 @@ void a_stream_changed_after_it_was_given_up_is_nobody_s() {
     CHECK_EQ(value.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
     CHECK_EQ(sim::counts().streams, 1U);
     CHECK_OK(gcx_stream_destroy(next));
-    // One that can't be destroyed now stays, and is given to nobody either.
+    // A stream that can't be destroyed now stays, and is not reused.
     native = bench.next();
     value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
     CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
@@ -146,7 +147,7 @@ void a_stream_changed_after_it_was_given_up_is_nobody_s() {
     CHECK_EQ(sim::counts().streams, 2U);
 }
 
-// Streams are kept by the priority that they have, whatever was asked for.
+// Streams are cached by their actual priority, not by the requested one.
 void priorities_beyond_the_range_are_those_at_its_ends() {
     const Bench bench;
     CUstream urgent = bench.next(-5);
@@ -157,12 +158,12 @@ void priorities_beyond_the_range_are_those_at_its_ends() {
         CHECK_EQ(bench.next(priority), plain);
     for (int i = 0; i < 2000; i++)
         bench.next(i % 2 == 0 ? i : -i / 2);
-    CHECK_EQ(sim::counts().streams, 6U); // one for each priority that there is
+    CHECK_EQ(sim::counts().streams, 6U); // one for each priority
     CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);
 }
 
-// A capture forbids some calls to the thread that captures, and in global mode to all others. What
-// gcx asks of streams that have nothing to do with it must not break it.
+// A capture forbids some calls to its thread, and in global mode to all threads. Calls of gcx on
+// unrelated streams must not break it.
 void captures_go_on_beside_gcx() {
     const Bench bench;
     bench.next();
@@ -198,7 +199,7 @@ void captures_go_on_beside_gcx() {
         CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
         CHECK_OK(gcx_stream_destroy(capturing));
-        // The thread's own mode is as it was.
+        // The thread's own mode is unchanged.
         CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_RELAXED;
         CHECK_EQ(NATIVE(cuThreadExchangeStreamCaptureMode)(&own), CUDA_SUCCESS);
         CHECK_EQ(own, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -206,7 +207,7 @@ void captures_go_on_beside_gcx() {
     }
 }
 
-// Of 32 that nobody will be given, one goes for each that comes.
+// Of 32 streams that can't be reused, one is destroyed for each that comes.
 void changed_streams_take_no_place_from_others() {
     const Bench bench;
     std::vector<gcx_stream> streams;
@@ -245,12 +246,12 @@ void they_go_with_their_context() {
         for (int i = 0; i < 3; i++)
             natives[static_cast<std::size_t>(i)] = bench.next(-i);
         CHECK_EQ(sim::counts().streams, 3U);
-        CHECK_OK(gcx_cache_set_limit(0)); // The context is in use.
+        CHECK_OK(gcx_cache_set_limit(0)); // the context is in use
         CHECK_EQ(sim::counts().streams, 3U);
     }
     CHECK_EQ(sim::counts().streams, 0U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
-    // A stream that can't be destroyed now keeps its context until it can.
+    // A stream that can't be destroyed now keeps its context alive until it can.
     {
         const Bench bench;
         bench.next();
@@ -276,7 +277,7 @@ void threads_share_them() {
     }
     for (std::thread& thread : threads)
         thread.join();
-    CHECK(sim::counts().streams <= 16U); // Never more than were in use at once.
+    CHECK(sim::counts().streams <= 16U); // never more than were in use at once
 }
 
 } // namespace

@@ -38,7 +38,7 @@ Report run_child(const std::string& name, const std::function<uint64_t()>& body,
             std::fprintf(stderr, "    on %s\n", name.c_str());
         if (write(ends[1], &report, sizeof report) != sizeof report)
             std::abort();
-        std::exit(0); // with the exit handlers: the library's own, and the leak check
+        std::exit(0); // runs the exit handlers: the library's, and the leak check
     }
     close(ends[1]);
     if (read(ends[0], &report, sizeof report) != sizeof report)
@@ -89,7 +89,7 @@ uint64_t answer_of_child(const std::function<uint64_t()>& body) {
 }
 
 void* sim_symbol(const char* name) {
-    // The library that gcx opens by this path too, so this is the same instance.
+    // gcx opens the library by this path too, so this is the same instance.
     static void* const library = [] {
         const char* const path = gcx_simulator_path();
         return path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -101,7 +101,7 @@ void* sim_symbol(const char* name) {
 }
 
 Catalogue catalogue() {
-    // Read from a library that is closed again, so that children start without one.
+    // The library is closed again, so that children start without one.
     const auto names = [](const char* function) {
         std::vector<std::string> list;
         const char* const path = gcx_simulator_path();

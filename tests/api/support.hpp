@@ -1,5 +1,5 @@
-// What the tests of the API share: a process for each simulated machine, the simulation's controls
-// and native functions, and short ways to split and to make objects.
+// Shared by the tests of the API: a process for each simulated machine, the simulation's controls
+// and native functions, and short ways to create objects.
 #pragma once
 
 #include "check.hpp"
@@ -19,31 +19,31 @@
 
 namespace support {
 
-// A process opens one driver, and gcx can't be used across a fork: so each simulated machine gets
-// a child, forked before gcx is used. The child's checks count here. A child that crashes,
-// hangs or leaks is a failed check.
+// Runs the body in a child process and counts its checks. A process opens one driver, and gcx can't
+// be used across a fork, so each simulated machine gets a child that is forked before gcx is used.
+// A child that crashes, hangs or leaks is a failed check.
 void in_child(const std::string& name, const std::function<void()>& body, unsigned seconds = 100);
 
-// The same, and the machine is opened first. spec as in "sim:SPEC".
+// Opens the machine in a child, and runs the body. spec is as in "sim:SPEC".
 void on_machine(const std::string& spec, const std::function<void()>& body);
 
-// The simulated driver's versions that a test is tried on. An emulated processor tries one of them:
-// what a version changes is the same on each.
+// Returns the driver versions to test. An emulated processor tests one of them, since a version
+// changes the same things on each processor.
 std::vector<const char*> drivers(std::initializer_list<const char*> all = {"12.4", "13.0", "13.5"});
 
-// What a child found out, for the parent: one number.
+// Returns the number that the body returns in a child.
 uint64_t answer_of_child(const std::function<uint64_t()>& body);
 
-// The GPUs and driver versions that can be simulated.
+// Lists the GPUs and driver versions that can be simulated.
 struct Catalogue {
     std::vector<std::string> gpus;
     std::vector<std::string> drivers;
 };
 Catalogue catalogue();
-// 13010 for "13.1".
+// Returns 13010 for "13.1".
 int version_of(const std::string& driver);
 
-// A function of the simulated driver, by name; null if it has none.
+// Returns a function of the simulated driver by name, or null if it has none.
 void* sim_symbol(const char* name);
 template <class Function>
 Function sim_function(const char* name) {
@@ -52,8 +52,9 @@ Function sim_function(const char* name) {
 
 #define SUPPORT_TEXT(x) #x
 #define SUPPORT_NAME(x) SUPPORT_TEXT(x)
-// The simulated driver's own function, for what other code in the process does: NATIVE(cuInit)(0).
-// The headers rename functions to their newest variants by macros, so the name is expanded first.
+// Is the simulated driver's own function, for what other code in the process does:
+// NATIVE(cuInit)(0). The headers rename functions to their newest variants by macros, so the name
+// is expanded first.
 #define NATIVE(function) support::sim_function<decltype(&::function)>(SUPPORT_NAME(function))
 
 namespace sim {
@@ -62,17 +63,17 @@ uint64_t calls(const char* function = nullptr);
 void fail(const char* function, uint64_t nth, CUresult result);
 } // namespace sim
 
-// What must be as before once everything was given up. Descriptors live as long as the process,
-// and lost bytes are lost.
+// Names what differs from before once everything was destroyed; empty if nothing does. Ignores
+// descriptors, which live as long as the process, and lost bytes.
 std::string left_behind(const gcx_sim_counts& before, const gcx_sim_counts& after);
 
-// Whether the last message holds a text.
+// Returns whether the last message has the text.
 bool message_has(const std::string& text);
-// Counts a check: this result, with a message of its own.
+// Checks for this result with a message.
 bool refused(gcx_result got, gcx_result expected, const char* file, int line, const char* call);
-// Puts the last message on record, see messages.cpp.
+// Records the last message, see messages.cpp.
 void note_message(gcx_result result);
-// In place of check::summary in a test whose messages are on record under that name.
+// Replaces check::summary in a test with recorded messages of this name.
 int summary(const char* name);
 #define CHECK_REFUSED(call, expected)                                                              \
     support::refused((call), (expected), __FILE__, __LINE__, #call)
@@ -98,7 +99,7 @@ std::vector<uint32_t> sizes(const Split& split); // of the groups, then the rema
 uint32_t overlap(const gcx_resource& a, const gcx_resource& b);
 gcx_cache_stats cache_stats();
 
-// A context and a stream of it, given up at the end.
+// Has a context over the resource and a stream of it.
 class Partition {
   public:
     explicit Partition(const gcx_resource& resource);
@@ -111,7 +112,7 @@ class Partition {
     gcx_stream stream = nullptr;
 };
 
-// A value that is none of an enum's, as C lets a caller pass it.
+// Returns a value outside of an enum, as C lets a caller pass it.
 template <class Enum>
 Enum no_such(int number) {
     static_assert(sizeof(Enum) == sizeof number);
@@ -126,7 +127,7 @@ Handle forged(uint64_t bits) {
     return reinterpret_cast<Handle>(bits);
 }
 template <class To, class From>
-To foreign(From handle) {
+To handle_cast(From handle) {
     return reinterpret_cast<To>(handle);
 }
 // NOLINTEND(performance-no-int-to-ptr)

@@ -1,8 +1,8 @@
-// The calls of the operating system that reservations make: a test that includes this, in its one
-// source file, is asked before each of them.
+// Replaces the calls of the operating system that reservations make. A test that includes this, in
+// its only source file, decides whether each of them fails.
 //
-// The functions below stand in the place of the C library's for libgcx too, since a program's own
-// come first; they make the system call themselves.
+// The functions below replace the C library's for libgcx too, since the program's symbols come
+// first; they make the system call themselves.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 namespace calls {
 
-// The test's: whether the call fails, and with which error.
+// The test defines it: returns whether the call fails, and with which error.
 bool fails(int& with);
 
 inline bool stopped() {
@@ -46,7 +46,7 @@ STAND_IN int fcntl64(int file, int command, ...) {
     return calls::stopped() ? -1 : static_cast<int>(syscall(SYS_fcntl, file, command, argument));
 }
 STAND_IN int flock(int file, int operation) noexcept {
-    // To give a lock up can't fail.
+    // Unlocking can't fail.
     return operation != LOCK_UN && calls::stopped()
                ? -1
                : static_cast<int>(syscall(SYS_flock, file, operation));

@@ -1,5 +1,5 @@
-// Threads that do the same at once: everything of gcx, with a log callback that takes a lock under
-// which they call gcx. Meant for the thread sanitizer too, which sees a lock that is missing.
+// Calls every part of gcx from many threads at once, with a log callback that takes a lock under
+// which the threads call gcx. The thread sanitizer finds missing locks here.
 
 #include "support.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kThreads = 16;
 
-// Runs body in many threads, which begin together.
+// Runs body in many threads, which start together.
 void together(const std::function<void(unsigned)>& body) {
     std::atomic<unsigned> ready{0};
     std::vector<std::thread> threads;
@@ -31,7 +31,7 @@ void together(const std::function<void(unsigned)>& body) {
         thread.join();
 }
 
-// Those who map at once wait for the one that maps: contexts cost device memory for good.
+// Threads that map at once wait for one map, because contexts cost device memory permanently.
 void mapping_at_once_costs_one_map() {
     for (const gcx_sm_family family : {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE}) {
         const uint64_t before = sim::calls("cuGreenCtxCreate");
@@ -41,7 +41,7 @@ void mapping_at_once_costs_one_map() {
     }
 }
 
-// Two maps at once share no state but the cache of contexts.
+// Two concurrent maps share no state except the cache of contexts.
 void families_are_mapped_at_once() {
     together([](unsigned i) {
         CHECK_OK(
@@ -49,7 +49,7 @@ void families_are_mapped_at_once() {
     });
 }
 
-// One that fails lets the next one try.
+// If a map fails, the next caller makes it.
 void a_map_that_failed_is_made_by_the_next() {
     sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
     std::atomic<int> failed{0};
@@ -60,7 +60,7 @@ void a_map_that_failed_is_made_by_the_next() {
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
 }
 
-// The first uses of a device's families, of a context's streams and of its workqueue.
+// First uses of a device's families, of a context's streams and of its workqueue happen at once.
 void first_uses() {
     gcx_resource config{};
     const bool queues =
@@ -88,7 +88,7 @@ void first_uses() {
     CHECK_EQ(cache_stats().in_use, 0U);
 }
 
-// Of the kernel that all probes share.
+// First uses of the kernel that all probes share happen at once.
 void first_probes() {
     const gcx_resource whole = whole_device();
     together([&](unsigned i) {
@@ -98,7 +98,7 @@ void first_probes() {
     });
 }
 
-// Those who want a context that can't be made, and those who want another.
+// Some threads create a context that can't be created, others a different one.
 void contexts_that_fail() {
     const Split made = split(whole_device(), {24, 32, GCX_REST});
     for (uint64_t nth = 1; nth < 6; nth++) {
@@ -119,7 +119,8 @@ void contexts_that_fail() {
     }
 }
 
-// Of 2 and 4 SMs in turn, so that each request stands for itself, and one the other way round.
+// The requests are of 2 and 4 SMs in turn, so that each is separate, and one is the other way
+// round.
 std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turned) {
     std::vector<gcx_sm_request> requests(count);
     for (std::size_t k = 0; k < count; k++) {
@@ -135,8 +136,8 @@ std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turne
     return groups;
 }
 
-// Splits whose requests fit into their groups' resources, and longer ones, which the device
-// remembers; half of the threads ask for what it remembers all the while.
+// Some splits' requests fit into their groups' resources; the device remembers longer ones. Half of
+// the threads read what it remembers.
 void structured_splits_at_once() {
     std::atomic<unsigned> splitting{kThreads / 2};
     together([&](unsigned i) {
@@ -155,7 +156,7 @@ void structured_splits_at_once() {
 }
 
 struct Application {
-    std::recursive_mutex lock; // its own
+    std::recursive_mutex lock; // private
     std::atomic<uint64_t> messages{0};
 };
 
@@ -165,7 +166,7 @@ void log_under_the_lock(gcx_log_level, const char*, void* user_data) {
     application.messages++;
 }
 
-// One round of a thread: a bit of everything. What is refused is refused, what is lost is found.
+// Runs one round of a thread. Refusals are expected, and lost objects are found.
 void use_everything(const Split& made, unsigned choice) {
     const gcx_resource& resource = made.groups[choice % made.groups.size()];
     gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
@@ -202,14 +203,14 @@ void use_everything(const Split& made, unsigned choice) {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     if (choice % 3 == 0)
         CHECK_OK(gcx_cache_set_limit(choice % 6 == 0 ? 0 : 2));
-    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // a message
+    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // leaves a message
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_context_destroy(context));
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_INVALID_HANDLE);
 }
 
-// In every second round under the application's lock, which the callback of every thread takes.
+// Every second round calls gcx under the application's lock, which every thread's callback takes.
 void a_callback_that_takes_the_application_s_lock() {
     Application application;
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, &application));

@@ -1,4 +1,4 @@
-// Giving back what is kept, and preparing while others acquire, resize and trim.
+// Tests trimming the cache, and preparing while other threads acquire, resize and trim.
 
 #include "support.hpp"
 #include "work.hpp"
@@ -63,19 +63,19 @@ void contexts_and_streams() {
     CHECK_EQ(stats.kept_streams, 0U);
     CHECK_EQ(stats.evicted, 2U);
     CHECK_EQ(stats.limit, 64U);
-    // The last one used is the one that stays.
+    // The context used last stays.
     const uint64_t made = sim::calls("cuGreenCtxCreate");
     CHECK_OK(gcx_context_destroy(make_context(layouts[2])));
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
     CHECK_OK(gcx_cache_trim(0, nullptr));
     CHECK_OK(gcx_cache_trim(0, nullptr)); // nothing to do
     CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().kept, 1U); // kept as before
+    CHECK_EQ(cache_stats().kept, 1U); // cached as before
     CHECK_EQ(trim(0).contexts, 1U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
 
-// What takes part in a capture, or has work in flight, stays.
+// Contexts that take part in a capture, or have work in flight, stay.
 void what_can_t_be_given_back() {
     const Work work;
     const auto layouts = sets({8, 16});
@@ -126,7 +126,7 @@ void after_a_reset() {
     CHECK_OK(gcx_context_destroy(used));
 }
 
-// A refusal of the driver: what was done is told, and the rest can be trimmed again.
+// If the driver refuses, the call reports what it released, and the rest can be trimmed later.
 void a_refusal_in_between() {
     const auto layouts = sets({8, 16, 24, 32});
     CHECK_OK(gcx_cache_prepare(layouts.data(), 4, nullptr));
@@ -140,7 +140,7 @@ void a_refusal_in_between() {
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
 
-// Everybody at once: nobody waits for ever, no SMs are given twice, nothing is left.
+// With everything at once, no thread waits forever, no SMs are granted twice, and nothing leaks.
 void many_at_once() {
     const auto layouts = sets({8, 16, 24, 32, 40, 48});
     std::atomic<bool> over{false};

@@ -1,4 +1,4 @@
-// gcx_verify through the API; tests/core/verification_test.cpp has what it says of each difference.
+// Tests gcx_verify through the API; tests/core/verification_test.cpp tests each kind of difference.
 
 #include "support.hpp"
 
@@ -131,7 +131,7 @@ void shared_sms_are_one_problem() {
     unsetenv("GCX_SIM_DYNAMIC_PARALLELISM");
 }
 
-// More problems than there is room for.
+// The list has room for fewer problems than there are.
 void excess_problems_are_counted() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();

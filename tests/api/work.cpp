@@ -50,7 +50,7 @@ float Work::free_at(CUstream stream) const {
     CHECK_EQ(NATIVE(cuEventRecord)(end, stream), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuEventSynchronize)(end), CUDA_SUCCESS);
     float milliseconds = 0;
-    // Not NATIVE: the headers' newest variant is one that older drivers lack.
+    // NATIVE would expand to the headers' newest variant, which older drivers lack.
     const auto elapsed = sim_function<CUresult (*)(float*, CUevent, CUevent)>("cuEventElapsedTime");
     CHECK_EQ(elapsed(&milliseconds, start_, end), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuEventDestroy)(end), CUDA_SUCCESS);
