@@ -1,5 +1,6 @@
 // Tests contexts that are prepared, and the limit of cached contexts.
 
+#include "leases.hpp"
 #include "support.hpp"
 #include "work.hpp"
 
@@ -12,14 +13,6 @@
 using namespace support;
 
 namespace {
-
-// Returns a set of each size; all begin with the first atom.
-std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes, int32_t device = 0) {
-    std::vector<gcx_resource> found;
-    for (const uint32_t size : sizes)
-        found.push_back(split(whole_device(device), {size}).groups[0]);
-    return found;
-}
 
 const std::vector<uint32_t> kLayouts = {8, 16, 24, 32, 40, 48, 56, 64};
 
@@ -48,24 +41,6 @@ gcx_result prepare(const std::vector<gcx_resource>& resources, Progress* progres
 
 uint64_t made() {
     return sim::calls("cuGreenCtxCreate");
-}
-
-gcx_context make_context(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_cache_trimmed trim(uint32_t keep) {
-    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    CHECK_OK(gcx_cache_trim(keep, &trimmed));
-    return trimmed;
 }
 
 void prepared_contexts_are_cached() {
@@ -116,8 +91,7 @@ void leases_use_prepared_contexts() {
 
 void prepare_cancelled_by_progress_stops() {
     const auto layouts = sets(kLayouts);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     Progress progress;
     progress.at = [&](uint32_t done) {
         if (done == 3)
@@ -150,8 +124,7 @@ void prepare_cancelled_by_progress_stops() {
 }
 
 void prepare_cancelled_by_another_thread_stops() {
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     Progress progress;
     progress.at = [&](uint32_t done) {
         if (done == 5)
@@ -217,8 +190,7 @@ void prepare_beyond_the_limit_is_refused() {
 void invalid_resources_are_not_prepared() {
     const auto layouts = sets({8});
     const gcx_resource whole = whole_device();
-    gcx_resource none{};
-    CHECK_OK(gcx_resource_subtract(&whole, &whole, &none));
+    gcx_resource none = without(whole, whole);
     Progress progress;
     CHECK_REFUSED(gcx_cache_prepare(layouts.data(), 0, nullptr), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_cache_prepare(nullptr, 1, nullptr), GCX_ERROR_INVALID_VALUE);
@@ -441,7 +413,7 @@ void trim_makes_room_for_other_layouts() {
 }
 
 // If the limit is lowered while contexts are created, the new limit applies.
-void limit_lowered_in_between_is_kept() {
+void limit_lowered_during_prepare_applies() {
     const auto layouts = sets(kLayouts);
     Progress progress;
     progress.at = [&](uint32_t done) {
@@ -480,7 +452,7 @@ void reset_destroys_prepared_contexts() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
     CHECK_EQ(cache_stats().kept, 1U);
     CHECK_EQ(cache_stats().lost, 3U);
@@ -488,7 +460,7 @@ void reset_destroys_prepared_contexts() {
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
     CHECK_EQ(made(), before);
     CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(prepare({layouts[5], layouts[6], layouts[7]}));
     CHECK_EQ(cache_stats().kept, 3U);
 }
@@ -498,21 +470,16 @@ void reset_destroys_prepared_contexts() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, prepared_contexts_are_cached);
-        on_machine(h100, leases_use_prepared_contexts);
-        on_machine(h100, prepare_cancelled_by_progress_stops);
-        on_machine(h100, prepare_cancelled_by_another_thread_stops);
-        on_machine(h100, progress_may_call_gcx);
-        on_machine(h100, prepare_beyond_the_limit_is_refused);
-        on_machine(h100, invalid_resources_are_not_prepared);
-        on_machine(h100, older_structs_are_accepted);
-        on_machine(h100, lower_limit_evicts_least_recently_used);
-        on_machine(h100, prepared_contexts_outlast_others);
-        on_machine(h100, lower_limit_evicts_prepared_contexts_last);
-        on_machine(h100, trim_makes_room_for_other_layouts);
-        on_machine(h100, limit_lowered_in_between_is_kept);
-        on_machine(h100, concurrent_prepares_keep_to_the_limit);
-        on_machine(h100, prepare_in_a_loop_is_refused_at_the_limit);
+        for (const auto test :
+             {prepared_contexts_are_cached, leases_use_prepared_contexts,
+              prepare_cancelled_by_progress_stops, prepare_cancelled_by_another_thread_stops,
+              progress_may_call_gcx, prepare_beyond_the_limit_is_refused,
+              invalid_resources_are_not_prepared, older_structs_are_accepted,
+              lower_limit_evicts_least_recently_used, prepared_contexts_outlast_others,
+              lower_limit_evicts_prepared_contexts_last, trim_makes_room_for_other_layouts,
+              limit_lowered_during_prepare_applies, concurrent_prepares_keep_to_the_limit,
+              prepare_in_a_loop_is_refused_at_the_limit})
+            on_machine(h100, test);
         on_machine("2x" + h100, limit_holds_for_each_device);
     }
     on_machine("4xh100@13.0", prepared_layouts_of_four_devices_are_not_made_again);

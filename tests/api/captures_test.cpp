@@ -15,30 +15,18 @@ constexpr std::array kModes = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_
                                CU_STREAM_CAPTURE_MODE_RELAXED};
 
 void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, mode), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, mode);
 }
 
 // Ends a capture and checks that it is intact.
 void end_capture(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CHECK_EQ(NATIVE(cuStreamIsCapturing)(stream, &status), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamIsCapturing, stream, &status);
     CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     if (graph != nullptr)
-        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
-}
-
-gcx_context context_of(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-gcx_event make_event() {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
-    return event;
+        CHECK_NATIVE(cuGraphDestroy, graph);
 }
 
 void in_this_thread_and_another(const std::function<void()>& body) {
@@ -69,11 +57,9 @@ void calls_do_not_break_a_capture() {
             CHECK_REFUSED(gcx_stream_probe_sms(capturing.stream, ids, GCX_MAX_SMS, &count),
                           kCaptures);
             // The capture is visible through another handle of the stream, too.
-            gcx_stream again = nullptr;
-            CHECK_OK(gcx_stream_from_native(native, &again));
+            gcx_stream again = handle_for(native);
             CHECK_REFUSED(gcx_stream_synchronize(again), kCaptures);
-            gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
-            CHECK_OK(gcx_stream_get_info(again, &stream_info));
+            info_of(again);
             CHECK_OK(gcx_stream_destroy(again));
             // Calls on other streams succeed.
             CHECK_OK(gcx_stream_synchronize(other.stream));
@@ -139,9 +125,8 @@ void captured_events_are_refused() {
 void destroyed_stream_continues_its_capture() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     for (const CUstreamCaptureMode mode : kModes) {
-        const gcx_context context = context_of(resource);
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        const gcx_context context = make_context(resource);
+        gcx_stream stream = make_stream(context);
         CUstream native = gcx_stream_native(stream);
         begin_capture(native, mode);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -162,8 +147,7 @@ void destroyed_stream_continues_its_capture() {
     // Once the capture has ended, the stream is reused.
     const Partition partition(resource);
     const gcx_stream stream = [&] {
-        gcx_stream made = nullptr;
-        CHECK_OK(gcx_stream_create(partition.context, nullptr, &made));
+        gcx_stream made = make_stream(partition.context);
         return made;
     }();
     CUstream native = gcx_stream_native(stream);
@@ -189,11 +173,10 @@ std::size_t resident_bytes() {
 // Captures that are begun and never ended: the first 32 of a context stay, later ones end with
 // their streams, and memory does not grow.
 void abandoned_captures_leak_nothing() {
-    const gcx_context context = context_of(split(whole_device(), {24}).groups[0]);
+    const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
     std::vector<CUstream> natives;
     const auto abandon = [&] {
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        gcx_stream stream = make_stream(context);
         natives.push_back(gcx_stream_native(stream));
         begin_capture(natives.back(), CU_STREAM_CAPTURE_MODE_RELAXED);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -223,8 +206,7 @@ void ended_captures_leak_nothing() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     std::size_t before = 0;
     for (int i = 0; i < 6000; i++) {
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
+        gcx_stream stream = make_stream(partition.context);
         CUstream native = gcx_stream_native(stream);
         begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -240,12 +222,8 @@ void ended_captures_leak_nothing() {
 } // namespace
 
 int main() {
-    for (const char* driver : drivers()) {
-        const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, calls_do_not_break_a_capture);
-        on_machine(h100, captured_events_are_refused);
-        on_machine(h100, destroyed_stream_continues_its_capture);
-    }
+    on_h100({calls_do_not_break_a_capture, captured_events_are_refused,
+             destroyed_stream_continues_its_capture});
     on_machine("h100@13.0", abandoned_captures_leak_nothing);
     on_machine("h100@13.0", ended_captures_leak_nothing);
     return support::summary("captures");

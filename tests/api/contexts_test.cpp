@@ -10,21 +10,6 @@ using namespace support;
 
 namespace {
 
-gcx_context make_context(const std::vector<gcx_resource>& resources, uint32_t flags = 0) {
-    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
-    params.flags = flags;
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()), &params,
-                                &context));
-    return context;
-}
-
-uint64_t id_of(gcx_context context) {
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(context, &info));
-    return info.id;
-}
-
 std::vector<gcx_live_context> list(int32_t device = -1) {
     std::vector<gcx_live_context> live(32);
     uint32_t count = UINT32_MAX;
@@ -41,30 +26,28 @@ uint32_t live_overlap(const gcx_resource& resource) {
 
 void private_contexts_are_not_shared() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
-    const gcx_context shared = make_context({resource});
-    const gcx_context mine = make_context({resource}, GCX_CONTEXT_PRIVATE);
-    const gcx_context other = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    const gcx_context shared = make_context(resource);
+    const gcx_context mine = make_context(resource, GCX_CONTEXT_PRIVATE);
+    const gcx_context other = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(mine) != id_of(shared) && id_of(mine) != id_of(other));
-    const gcx_context again = make_context({resource});
+    const gcx_context again = make_context(resource);
     CHECK_EQ(id_of(again), id_of(shared));
     CHECK_EQ(sim::counts().green_contexts, 3U);
     // A capture in the shared context does not concern the private one.
-    gcx_stream capturing = nullptr;
-    CHECK_OK(gcx_stream_create(shared, nullptr, &capturing));
+    gcx_stream capturing = make_stream(shared);
     CUstream native = gcx_stream_native(capturing);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_REFUSED(gcx_context_synchronize(again), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_OK(gcx_context_synchronize(mine));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
     CHECK_OK(gcx_stream_destroy(capturing));
     // A context stays private while a stream of it is alive, even without a handle.
     const uint64_t id = id_of(mine);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    gcx_stream stream = make_stream(mine);
     CHECK_OK(gcx_context_destroy(mine));
-    gcx_context next = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    gcx_context next = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(next) != id);
     CHECK_OK(gcx_context_destroy(next));
     CHECK_OK(gcx_stream_destroy(stream));
@@ -74,10 +57,10 @@ void private_contexts_are_not_shared() {
         CHECK_OK(gcx_context_destroy(context));
     CHECK_EQ(cache_stats().in_use, 0U);
     const uint64_t misses = cache_stats().misses;
-    const gcx_context first = make_context({resource});
-    const gcx_context second = make_context({resource});
+    const gcx_context first = make_context(resource);
+    const gcx_context second = make_context(resource);
     CHECK_EQ(id_of(first), id_of(second));
-    const gcx_context third = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    const gcx_context third = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(third) != id_of(first));
     CHECK_EQ(cache_stats().misses, misses);
     // A caller that has its native handle can use it.
@@ -93,11 +76,10 @@ void contexts_in_use_are_listed() {
     uint32_t count = 9;
     CHECK_OK(gcx_context_list(-1, nullptr, 0, &count));
     CHECK_EQ(count, 0U);
-    const gcx_context first = make_context({made.groups[0]});
-    const gcx_context again = make_context({made.groups[0]});
-    const gcx_context mine = make_context({made.groups[1]}, GCX_CONTEXT_PRIVATE);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    const gcx_context first = make_context(made.groups[0]);
+    const gcx_context again = make_context(made.groups[0]);
+    const gcx_context mine = make_context(made.groups[1], GCX_CONTEXT_PRIVATE);
+    gcx_stream stream = make_stream(mine);
     std::vector<gcx_live_context> live = list(0);
     if (!CHECK_EQ(live.size(), 2U))
         return;
@@ -148,7 +130,7 @@ void contexts_in_use_are_listed() {
 void dead_contexts_are_not_listed() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     CHECK_EQ(list().size(), 1U);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK(list().empty());
     CHECK_EQ(cache_stats().lost, 1U);
 }
@@ -221,8 +203,8 @@ void equal_workqueues_are_equal() {
     // A different queue gives a different context; those that share the device's queue share one.
     const gcx_context balanced = make_context({made.groups[2], balanced_queue()});
     CHECK(!same(queue, queue_of(balanced)));
-    const gcx_context plain = make_context({made.groups[1]});
-    const gcx_context plain_too = make_context({made.groups[2]});
+    const gcx_context plain = make_context(made.groups[1]);
+    const gcx_context plain_too = make_context(made.groups[2]);
     CHECK(same(queue_of(plain), queue_of(plain_too)));
     CHECK(!same(queue_of(plain), queue));
     for (const gcx_context context : {first, second, third, balanced, plain, plain_too})
@@ -231,9 +213,8 @@ void equal_workqueues_are_equal() {
 
 std::vector<char> native_queue_of(gcx_context context) {
     CUdevResource native{};
-    CHECK_EQ(NATIVE(cuGreenCtxGetDevResource)(gcx_context_native_green(context), &native,
-                                              no_such<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE)),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuGreenCtxGetDevResource, gcx_context_native_green(context), &native,
+                 no_such<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE));
     const auto* const bytes = reinterpret_cast<const char*>(&native);
     return {bytes, bytes + sizeof native};
 }
@@ -304,9 +285,9 @@ void workqueues_are_forgotten() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, private_contexts_are_not_shared);
-        on_machine(h100, contexts_in_use_are_listed);
-        on_machine(h100, overlaps_with_live_contexts);
+        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed,
+                                overlaps_with_live_contexts})
+            on_machine(h100, test);
         on_machine("2x" + h100, list_of_one_device_has_no_others);
     }
     on_machine("h100@12.4", dead_contexts_are_not_listed);

@@ -32,7 +32,7 @@ uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t 
     CHECK(after.modules <= before.modules + 1); // the probe's kernel stays loaded
     CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
     CUcontext current = nullptr;
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetCurrent, &current);
     CHECK(current == nullptr);
     return made;
 }

@@ -24,4 +24,26 @@ struct Operation {
 // nothing is left after cleanup.
 void every_call_fails(const Operation& operation, const std::string& spec);
 
+// An operation on a State, which the functions create, use and destroy.
+template <class State>
+struct Named {
+    const char* name;
+    void (*prepare)(State&);
+    gcx_result (*run)(State&);
+};
+
+// Tests all operations on the driver that is named by the first argument; returns main's result.
+template <class State, std::size_t kCount>
+int test_all(const char* name, int argc, char** argv, const Named<State> (&operations)[kCount],
+             void (*destroy)(State&)) {
+    const std::string driver = argc > 1 ? argv[1] : "13.0";
+    for (const Named<State>& operation : operations) {
+        State state;
+        every_call_fails({operation.name, [&] { operation.prepare(state); },
+                          [&] { return operation.run(state); }, [&] { destroy(state); }},
+                         "h100@" + driver);
+    }
+    return support::summary((name + ("-" + driver)).c_str());
+}
+
 } // namespace faults

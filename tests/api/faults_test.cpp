@@ -45,12 +45,12 @@ void destroy_all(State& state) {
     for (gcx_context* context : {&state.context, &state.second})
         destroy(*context, gcx_context_destroy);
     if (state.plain_event != nullptr)
-        CHECK_EQ(NATIVE(cuEventDestroy)(state.plain_event), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventDestroy, state.plain_event);
     if (state.plain != nullptr) {
-        CHECK_EQ(NATIVE(cuStreamDestroy)(state.plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, state.plain);
         if (state.plain_green != nullptr)
-            CHECK_EQ(NATIVE(cuGreenCtxDestroy)(state.plain_green), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuGreenCtxDestroy, state.plain_green);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     }
     state.plain = nullptr;
 }
@@ -96,15 +96,15 @@ void pushed(State& state) {
     state.pushed = 1;
 }
 void plain_stream_in(State& state, CUcontext context) {
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(context), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&state.plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&state.plain_event, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, context);
+    CHECK_NATIVE(cuStreamCreate, &state.plain, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuEventCreate, &state.plain_event, 0);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
 }
 void plain_stream(State& state) {
     resources(state);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
     plain_stream_in(state, state.primary);
 }
 // Makes a handle of a stream of a green context that gcx did not create.
@@ -114,15 +114,12 @@ void plain_green_handle(State& state) {
     CUdevResourceDesc descriptor = nullptr;
     unsigned groups = 1;
     CUcontext context = nullptr;
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, 16),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
-    CHECK_EQ(
-        NATIVE(cuGreenCtxCreate)(&state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
-        CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context, state.plain_green), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
+    CHECK_NATIVE(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
+    CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, 16);
+    CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+    CHECK_NATIVE(cuGreenCtxCreate, &state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    CHECK_NATIVE(cuCtxFromGreenCtx, &context, state.plain_green);
     plain_stream_in(state, context);
     CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
 }

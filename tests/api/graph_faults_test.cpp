@@ -81,7 +81,7 @@ void destroy_all(State& state) {
     }
     state.graph = nullptr;
     for (CUgraph graph : {state.captured, state.other})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, graph);
     state.small.reset();
     state.large.reset();
     state.kernels.reset();
@@ -116,13 +116,7 @@ gcx_result set_kernel_checked(State& state, uint32_t node) {
     return result;
 }
 
-struct Named {
-    const char* name;
-    void (*prepare)(State&);
-    gcx_result (*run)(State&);
-};
-
-const Named kOperations[] = {
+const faults::Named<State> kOperations[] = {
     {"create", captured,
      [](State& state) {
          if (state.graph != nullptr)
@@ -194,13 +188,5 @@ const Named kOperations[] = {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string driver = argc > 1 ? argv[1] : "13.0";
-    for (const Named& operation : kOperations) {
-        State state;
-        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
-                                  [&] { return operation.run(state); },
-                                  [&] { destroy_all(state); }},
-                                 "h100@" + driver);
-    }
-    return support::summary(("graph-faults-" + driver).c_str());
+    return faults::test_all("graph-faults", argc, argv, kOperations, destroy_all);
 }

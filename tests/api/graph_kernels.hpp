@@ -46,9 +46,9 @@ class GraphKernels {
 template <class Submit>
 CUgraph capture(CUstream stream, Submit&& submit) {
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     submit();
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     return graph;
 }
 

@@ -62,7 +62,7 @@ void parts_added_during_launches_are_seen_or_refused() {
         CUgraph captured = capture_many(kernels, 1000);
         gcx_graph graph = nullptr;
         CHECK_OK(gcx_graph_create(captured, &params, &graph));
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         {
             const Repeated one([&](unsigned number) {
                 CHECK_OK(gcx_graph_prepare(graph, &resources[number % 15], 1, 0));
@@ -98,21 +98,18 @@ void update_during_launches_is_atomic() {
     const Partition partition(parts.groups[0]);
     for (const gcx_resource& resource : parts.groups)
         CHECK_OK(gcx_graph_prepare(graph, &resource, 1, 0));
-    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
-    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
     const auto time_of = [](const gcx_sim_run& run) { return run.end_ns - run.begin_ns; };
     std::size_t mixed = 0;
     for (int round = 0; round < (check::slow ? 10 : 40); round++) {
-        note(200'000);
+        sim::note_runs(200'000);
         {
             const Repeated launching(
                 [&](unsigned) { CHECK_OK(gcx_graph_launch(graph, partition.stream)); });
             for (int i = 0; i < 10; i++)
                 CHECK_OK(gcx_graph_update(graph, i % 2 == 0 ? fast : slow));
         }
-        std::vector<gcx_sim_run> runs(get(nullptr, 0));
-        get(runs.data(), runs.size());
-        note(0);
+        const std::vector<gcx_sim_run> runs = sim::runs();
+        sim::note_runs(0);
         for (std::size_t i = 0; i < runs.size(); i++) {
             if (time_of(runs[i]) != time_of(runs[i - i % kNodes]))
                 mixed++;
@@ -120,7 +117,7 @@ void update_during_launches_is_atomic() {
     }
     CHECK_EQ(mixed, 0U);
     for (CUgraph captured : {slow, fast})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -156,7 +153,7 @@ void destroy_during_calls_waits_for_them() {
         for (std::thread& thread : threads)
             thread.join();
     }
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // is refused.
 
 #include "graph_kernels.hpp"
+#include "leases.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -38,7 +39,7 @@ void graph_runs_where_it_is_launched() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     for (int round = 0; round < 3; round++) {
         for (const Partition* part : {&two.small, &two.large}) {
             CHECK_OK(gcx_graph_launch(graph, part->stream));
@@ -59,38 +60,26 @@ void graph_runs_where_it_is_launched() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-SmIds sms_of_run(const gcx_sim_run& run) {
-    SmIds found;
-    for (uint32_t sm = 0; sm < 384; sm++) {
-        if ((run.sms[sm / 64] >> (sm % 64) & 1) != 0)
-            found.push_back(sm);
-    }
-    return found;
-}
-
 // Returns the kernels that ran during the body.
 template <class Body>
 std::vector<gcx_sim_run> runs_of(Body&& body) {
-    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
-    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
-    note(1000);
+    sim::note_runs(1000);
     body();
-    std::vector<gcx_sim_run> runs(get(nullptr, 0));
-    get(runs.data(), runs.size());
-    note(0);
+    const std::vector<gcx_sim_run> runs = sim::runs();
+    sim::note_runs(0);
     return runs;
 }
 
 // Captures each kind of node that can move, in a row.
-void every_kind_of_node_moves() {
+void node_of_every_kind_moves() {
     const GraphKernels kernels;
     const Two two;
     std::atomic<int> called{0};
     CUevent event = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph child = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 3);
         kernels.clear(kernels.plain, 4);
@@ -103,22 +92,20 @@ void every_kind_of_node_moves() {
                      kernels.plain, [](void* count) { ++*static_cast<std::atomic<int>*>(count); },
                      &called),
                  CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuEventRecordWithFlags)(event, kernels.plain, CU_EVENT_RECORD_EXTERNAL),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecordWithFlags, event, kernels.plain, CU_EVENT_RECORD_EXTERNAL);
         kernels.probe(kernels.plain, From::module, 1);
     });
     // The last node of the copy runs behind it.
     std::size_t count = 0;
-    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nullptr, &count), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphGetNodes, captured, nullptr, &count);
     std::vector<CUgraphNode> natives(count);
-    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, natives.data(), &count), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphGetNodes, captured, natives.data(), &count);
     CUgraphNode added = nullptr;
-    CHECK_EQ(NATIVE(cuGraphAddChildGraphNode)(&added, captured, &natives.back(), 1, child),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphAddEmptyNode)(&added, captured, &added, 1), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphAddChildGraphNode, &added, captured, &natives.back(), 1, child);
+    CHECK_NATIVE(cuGraphAddEmptyNode, &added, captured, &added, 1);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(child), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    CHECK_NATIVE(cuGraphDestroy, child);
 
     const auto nodes = nodes_of(graph);
     const std::vector<int> kinds = {GCX_GRAPH_NODE_KERNEL,       GCX_GRAPH_NODE_MEMCPY,
@@ -146,7 +133,7 @@ void every_kind_of_node_moves() {
             continue;
         for (std::size_t i = 0; i < runs.size(); i++) {
             if (runs[i].kind != GCX_SIM_RUN_HOST)
-                CHECK(sms_of_run(runs[i]) == sms);
+                CHECK(sm_ids(runs[i].sms) == sms);
             CHECK(i == 0 || runs[i].begin_ns >= runs[i - 1].end_ns); // they stay in a row
         }
         for (const uint32_t place : {0U, 1U, 3U})
@@ -154,14 +141,14 @@ void every_kind_of_node_moves() {
     }
     CHECK_EQ(called.load(), 3);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, event);
 }
 
 void graph_follows_a_lease() {
     const GraphKernels kernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     gcx_lease lease = nullptr;
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
@@ -170,8 +157,7 @@ void graph_follows_a_lease() {
     for (const uint32_t count : {64U, 32U}) {
         const gcx_lease_size size = {lease, count, 0};
         CHECK_OK(gcx_lease_resize(&size, 1, 0));
-        gcx_resource sms{};
-        CHECK_OK(gcx_lease_get_resource(lease, &sms));
+        gcx_resource sms = resource_of(lease);
         CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
     CHECK_EQ(info_of(graph).made, 2U);
@@ -194,23 +180,23 @@ void graph_follows_a_lease() {
 CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
     CUevent fork = nullptr;
     CUevent join = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&join, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
+    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph captured = capture(one, [&] {
         kernels.clear(one, 4);
-        CHECK_EQ(NATIVE(cuEventRecord)(fork, one), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(two, fork, 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, fork, one);
+        CHECK_NATIVE(cuStreamWaitEvent, two, fork, 0);
         kernels.probe(one, from, 0);
         kernels.probe(two, from, 1);
         kernels.clear(two, 5);
-        CHECK_EQ(NATIVE(cuEventRecord)(join, two), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(one, join, 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, join, two);
+        CHECK_NATIVE(cuStreamWaitEvent, one, join, 0);
     });
-    CHECK_EQ(NATIVE(cuEventDestroy)(fork), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventDestroy)(join), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, fork);
+    CHECK_NATIVE(cuEventDestroy, join);
     return captured;
 }
 
@@ -223,7 +209,7 @@ void parts_run_on_their_own_sms() {
     for (const From from : {From::library, From::module}) {
         CUgraph captured = capture_fork(kernels, native[0], native[1], from);
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         CHECK_EQ(info_of(graph).part_count, 2U);
         const gcx_stream straight[] = {two.small.stream, two.large.stream};
         const gcx_stream crossed[] = {two.large.stream, two.small.stream};
@@ -257,7 +243,7 @@ void parts_keep_the_order_of_all_streams() {
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
     CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
     const auto runs = runs_of([&] {
         kernels.spin(native[1], 5'000'000);
@@ -288,7 +274,7 @@ void launches_reuse_events() {
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
     CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     uint64_t events = 0;
     for (int round = 0; round < 10; round++) {
         kernels.spin(native[1], 1'000'000);
@@ -320,7 +306,7 @@ void set_part_assigns_nodes() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const gcx_stream streams[] = {two.small.stream, two.large.stream};
     CHECK_REFUSED(gcx_graph_launch_parts(graph, streams, 2), GCX_ERROR_INVALID_VALUE);
     const uint32_t last = 2;
@@ -342,8 +328,7 @@ void set_part_assigns_nodes() {
     CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
     CHECK(kernels.take_sms(1) == two.small.probe());
     // The partition of the capture does not decide the parts.
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
     CHECK_OK(gcx_graph_launch(graph, plain));
     CHECK_EQ(kernels.count_sms(0), 132U);
@@ -364,7 +349,7 @@ void set_kernel_changes_all_executables() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     for (const gcx_resource& part : two.parts.groups)
         CHECK_OK(gcx_graph_prepare(graph, &part, 1, 0));
     const ProbeArguments elsewhere = {kernels.at(6), GraphKernels::kMaxSms, 2'000};
@@ -448,7 +433,7 @@ void update_takes_over_another_capture() {
     CHECK_REFUSED(gcx_graph_update(graph, turned), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     check(2, 4);
     for (CUgraph captured : {first, moved, cleared, other, turned})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -457,9 +442,9 @@ void update_with_another_order_is_refused() {
     const GraphKernels kernels;
     CUstream second = nullptr;
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
     CUgraph forked = capture_fork(kernels, kernels.plain, second, From::library);
     gcx_graph graph = make(in_a_row);
@@ -467,9 +452,9 @@ void update_with_another_order_is_refused() {
     CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     CHECK(message_has("the order of its nodes differs"));
     for (CUgraph captured : {in_a_row, forked})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(NATIVE(cuStreamDestroy)(second), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamDestroy, second);
 }
 
 // A node reports the cluster of its launch; a cluster of one block is none.
@@ -494,12 +479,11 @@ void nodes_report_clusters() {
             config.hStream = kernels.plain;
             config.attrs = &attribute;
             config.numAttrs = 1;
-            CHECK_EQ(NATIVE(cuLaunchKernelEx)(&config, kernels.library_probe, arguments, nullptr),
-                     CUDA_SUCCESS);
+            CHECK_NATIVE(cuLaunchKernelEx, &config, kernels.library_probe, arguments, nullptr);
             kernels.probe(kernels.plain, From::library, 0);
         });
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         const auto nodes = nodes_of(graph);
         const bool clustered = size[0] * size[1] * size[2] > 1;
         CHECK(std::equal(none.begin(), none.end(), nodes.at(1).cluster));
@@ -541,13 +525,13 @@ void updates_refused_by_the_driver_rebuild() {
     CHECK_EQ(info_of(graph).made, 8U);
     CHECK_EQ(info_of(graph).evicted, 2U);
     for (CUgraph captured : {first, second})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
 // A failure is retried: the executable is destroyed at the second attempt, and no message is
 // logged.
-void an_executable_is_destroyed_at_the_second_attempt() {
+void failed_destruction_of_an_executable_is_repeated() {
     static std::atomic<int> errors{0};
     const GraphKernels kernels;
     const Two two;
@@ -555,7 +539,7 @@ void an_executable_is_destroyed_at_the_second_attempt() {
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 1;
     gcx_graph graph = make(captured, &params);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_launch(graph, two.small.stream));
     const uint64_t graphs = sim::counts().graphs;
     errors = 0;
@@ -577,7 +561,7 @@ void least_recently_used_executable_is_evicted() {
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 2;
     gcx_graph graph = make(captured, &params);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const Partition a(parts.groups[0]);
     const Partition b(parts.groups[1]);
     const Partition c(parts.groups[2]);
@@ -596,20 +580,20 @@ void immovable_nodes_are_refused() {
     CUgraph captured = capture(kernels.plain, [&] {
         CUdeviceptr memory = 0;
         kernels.probe(kernels.plain, From::library, 0);
-        CHECK_EQ(NATIVE(cuMemAllocAsync)(&memory, 1024, kernels.plain), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuMemFreeAsync)(memory, kernels.plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuMemAllocAsync, &memory, 1024, kernels.plain);
+        CHECK_NATIVE(cuMemFreeAsync, memory, kernels.plain);
     });
     gcx_graph graph = nullptr;
     CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_NOT_SUPPORTED);
     CHECK(message_has("memory allocation"));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
 
     // A cooperative grid fits the large part, and not the small one.
     captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 0, 1'000, true, 24 * 32 + 1);
     });
     graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const Two two;
     const gcx_graph_node node = nodes_of(graph)[0];
     CHECK_EQ(node.cooperative, 1U);
@@ -638,9 +622,8 @@ void external_streams_run_as_captured() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, gcx_stream_native(two.small.stream));
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     CHECK_EQ(kernels.count_sms(0), 108U);
     kernels.take_sms(1);
@@ -648,8 +631,7 @@ void external_streams_run_as_captured() {
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.small.probe());
     // A stream of gcx that is passed by its native handle is recognised.
-    gcx_stream native = nullptr;
-    CHECK_OK(gcx_stream_from_native(gcx_stream_native(two.large.stream), &native));
+    gcx_stream native = handle_for(gcx_stream_native(two.large.stream));
     CHECK_OK(gcx_graph_launch(graph, native));
     CHECK_EQ(kernels.count_sms(0), 108U);
     CHECK_EQ(info_of(graph).made, 2U);
@@ -674,7 +656,7 @@ void invalid_arguments_are_refused() {
     params.flags = GCX_GRAPH_NODE_PRIORITIES;
     graph = make(captured, &params);
     CHECK_EQ(info_of(graph).flags, GCX_GRAPH_NODE_PRIORITIES);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_REFUSED(gcx_graph_launch(graph, nullptr), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(nullptr, two.small.stream), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(handle_cast<gcx_graph>(two.small.stream), two.small.stream),
@@ -700,16 +682,16 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
     // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     // The capture stays intact, also when an executable is created during it.
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     kernels.probe(native, From::library, 0);
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &captured);
     CHECK_OK(gcx_graph_update(graph, captured) == GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE
                  ? GCX_SUCCESS
                  : GCX_ERROR_UNKNOWN);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_REFUSED(gcx_graph_destroy(graph), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_INVALID_HANDLE);
@@ -727,7 +709,7 @@ void launches_make_few_driver_calls() {
                 kernels.probe(kernels.plain, from, 0);
         });
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         uint64_t before = sim::calls();
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK(sim::calls() - before <= 2 * kNodes + 30);
@@ -751,17 +733,15 @@ void attributes_are_copied() {
         });
         CUgraphNode nodes[3];
         std::size_t count = 3;
-        CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nodes, &count), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphGetNodes, captured, nodes, &count);
         CUlaunchAttributeValue value{};
-        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(
-                     nodes[1], CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphKernelNodeSetAttribute, nodes[1],
+                     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value);
         value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(nodes[1],
-                                                       CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphKernelNodeSetAttribute, nodes[1], CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+                     &value);
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         const uint64_t got = sim::calls("cuGraphKernelNodeGetAttribute");
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK_EQ(sim::calls("cuGraphKernelNodeGetAttribute") - got, 2U);
@@ -783,10 +763,9 @@ void another_device_and_a_reset_are_refused() {
         const gcx_resource there = whole_device(1);
         CHECK_REFUSED(gcx_graph_prepare(graph, &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
     }
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_launch(graph, plain));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     uint32_t count = 0;
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const uint32_t node = 0;
@@ -820,12 +799,12 @@ void graphs_move_on_every_driver(void (*body)()) {
 
 int main() {
     for (const auto body :
-         {graph_runs_where_it_is_launched, every_kind_of_node_moves, graph_follows_a_lease,
+         {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
           parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams, launches_reuse_events,
           set_part_assigns_nodes, set_kernel_changes_all_executables,
           update_takes_over_another_capture, update_with_another_order_is_refused,
           nodes_report_clusters, least_recently_used_executable_is_evicted,
-          updates_refused_by_the_driver_rebuild, an_executable_is_destroyed_at_the_second_attempt,
+          updates_refused_by_the_driver_rebuild, failed_destruction_of_an_executable_is_repeated,
           immovable_nodes_are_refused, external_streams_run_as_captured,
           invalid_arguments_are_refused, launches_make_few_driver_calls, attributes_are_copied})
         graphs_move_on_every_driver(body);

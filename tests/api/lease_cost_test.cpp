@@ -1,6 +1,7 @@
 // Tests what a change of leases costs while work waits: after 10,000 changes it makes as many
 // driver calls, and uses as many events and contexts, as after the first.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -18,28 +19,6 @@ constexpr int kLast = 100;
 
 int changes() {
     return check::slow ? 1'500 : 10'000;
-}
-
-void advance(uint64_t nanoseconds) {
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(nanoseconds);
-}
-
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
 }
 
 // Tracks the most driver calls of a late step, and what was alive when these steps began.
@@ -109,7 +88,7 @@ void persistent_kernel_in_the_lease() {
     for (int step = 0; step < changes(); step++) {
         cost.count(step, 2, [&] { pair.change(step); });
         work.spin(gcx_stream_native(pair.in_b), 1'000);
-        advance(1'000'000);
+        sim::advance(1'000'000);
     }
     cost.check(16, 8);
     CHECK_OK(gcx_stream_destroy(persistent));
@@ -129,7 +108,7 @@ void persistent_kernel_on_traded_sms() {
     cost.check(24, 8);
 }
 
-void persistent_kernel_beside_the_leases() {
+void persistent_kernel_outside_the_leases() {
     const Work work;
     const gcx_lease other = acquire(24);
     const gcx_stream persistent = stream_of(other);
@@ -141,7 +120,7 @@ void persistent_kernel_beside_the_leases() {
             cost.count(step, 2, [&] { pair.change(step); });
             work.spin(gcx_stream_native(pair.in_a), 1'000);
             work.spin(gcx_stream_native(pair.in_b), 1'000);
-            advance(static_cast<uint64_t>(step % 3) * 1'000);
+            sim::advance(static_cast<uint64_t>(step % 3) * 1'000);
         }
         cost.check(24, 8);
     }
@@ -159,7 +138,7 @@ void host_thousand_steps_ahead() {
         work.spin(gcx_stream_native(pair.in_a), kStep);
         work.spin(gcx_stream_native(pair.in_b), kStep);
         if (step >= 1'000)
-            advance(kStep);
+            sim::advance(kStep);
     }
     CHECK_EQ(gcx_lease_query(pair.a), GCX_ERROR_NOT_READY);
     cost.check(24, 8);
@@ -289,7 +268,7 @@ void random_layouts_keep_few_contexts() {
         for (gcx_stream stream : streams)
             work.spin(gcx_stream_native(stream), kStep / 4);
         if (step >= 20)
-            advance(kStep);
+            sim::advance(kStep);
         most = std::max(most, cache_stats().in_use);
     }
     if (!CHECK(most <= 96))
@@ -305,7 +284,7 @@ void nothing_is_left(void (*body)()) {
     on_machine("h100@13.0", [&] {
         const gcx_sim_counts before = sim::counts();
         body();
-        advance(20'000 * kForever);
+        sim::advance(20'000 * kForever);
         CHECK_OK(gcx_cache_set_limit(0));
         CHECK_EQ(cache_stats().in_use, 0U);
         CHECK_EQ(left_behind(before, sim::counts()), std::string());
@@ -317,7 +296,7 @@ void nothing_is_left(void (*body)()) {
 int main() {
     for (void (*body)() :
          {persistent_kernel_in_the_lease, persistent_kernel_on_traded_sms,
-          persistent_kernel_beside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
+          persistent_kernel_outside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
           last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_owners,
           random_layouts_keep_few_contexts})
         nothing_is_left(body);

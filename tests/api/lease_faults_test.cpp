@@ -2,6 +2,7 @@
 // nothing leaks.
 
 #include "faults.hpp"
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <memory>
@@ -20,33 +21,6 @@ struct State {
     gcx_resource had[2] = {}; // decode's and prefill's
 };
 
-uint32_t sms_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info.sm_count;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
-
-// Checks that exactly the SMs of the leases are in use.
-void check_free_list() {
-    std::vector<gcx_live_lease> live(8);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(0, live.data(), 8, &count));
-    uint32_t in_use = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        in_use += live[i].sm_count;
-        for (uint32_t j = 0; j < i; j++)
-            CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
-    }
-    const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
-    CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - in_use);
-}
-
 template <class Handle, class Destroy>
 void destroy(Handle& handle, Destroy function) {
     if (handle != nullptr)
@@ -55,9 +29,9 @@ void destroy(Handle& handle, Destroy function) {
 }
 
 void destroy_all(State& state) {
-    check_free_list();
+    check_live_leases();
     // A context with unfinished work would stay in use.
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000);
+    sim::advance(10'000'000);
     for (gcx_stream* stream : {&state.fast, &state.heavy})
         destroy(*stream, gcx_stream_destroy);
     for (gcx_lease* lease : {&state.decode, &state.prefill, &state.more})
@@ -91,8 +65,7 @@ void two_at_work(State& state) {
 
 // Also caches the context of both together, since creating it would wait for the work.
 void two_at_work_beside_all(State& state) {
-    gcx_lease all = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
+    gcx_lease all = acquire(GCX_REST);
     CHECK_OK(gcx_lease_release(all));
     two_at_work(state);
 }
@@ -115,7 +88,7 @@ void two_deferred(State& state) {
 void two_deferred_and_free(State& state) {
     two_deferred(state);
     state.work->spin(gcx_stream_native(state.fast), 9'000'000);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(6'000'000);
+    sim::advance(6'000'000);
 }
 
 // The checks after the operation must not fail.
@@ -165,13 +138,7 @@ gcx_result hand_over(State& state) {
     return result;
 }
 
-struct Named {
-    const char* name;
-    void (*prepare)(State&);
-    gcx_result (*run)(State&);
-};
-
-const Named kOperations[] = {
+const faults::Named<State> kOperations[] = {
     {"acquire", nothing,
      [](State& state) {
          destroy(state.more, gcx_lease_release);
@@ -231,13 +198,5 @@ const Named kOperations[] = {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string driver = argc > 1 ? argv[1] : "13.0";
-    for (const Named& operation : kOperations) {
-        State state;
-        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
-                                  [&] { return operation.run(state); },
-                                  [&] { destroy_all(state); }},
-                                 "h100@" + driver);
-    }
-    return support::summary(("lease-faults-" + driver).c_str());
+    return faults::test_all("lease-faults", argc, argv, kOperations, destroy_all);
 }

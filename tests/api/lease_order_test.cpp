@@ -2,6 +2,7 @@
 // that no two leases' kernels are on one SM at one time; then runs the same operations in many
 // threads.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -17,24 +18,14 @@ namespace {
 
 constexpr unsigned kSeed = 20261121;
 
-class Random {
-  public:
-    explicit Random(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
-
-  private:
-    std::mt19937 engine_;
-};
-
 struct Event {
     CUevent native = nullptr;
 
     explicit Event(CUstream stream) {
-        gcx_event made = nullptr;
-        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &made));
+        gcx_event made = make_event(0, GCX_EVENT_TIMING);
         handle = made;
         native = gcx_event_native(made);
-        CHECK_EQ(NATIVE(cuEventRecord)(native, stream), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, native, stream);
     }
     ~Event() { CHECK_OK(gcx_event_destroy(handle)); }
     Event(const Event&) = delete;
@@ -85,7 +76,7 @@ class Machine {
             hand_over();
             break;
         case 7:
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random_.below(3'000'000));
+            sim::advance(random_.below(3'000'000));
             break;
         default:
             launch();
@@ -102,7 +93,7 @@ class Machine {
         owners_.clear();
         CHECK_OK(gcx_stream_destroy(clock_));
         CHECK_OK(gcx_context_destroy(clock_context_));
-        sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000'000);
+        sim::advance(1'000'000'000);
     }
 
     std::size_t kernels() const { return kernels_; }
@@ -115,12 +106,10 @@ class Machine {
         const uint32_t count = random_.below(6) == 0 ? GCX_REST : 8 + random_.below(60);
         if (gcx_lease_acquire(0, count, &params, &owner.lease) != GCX_SUCCESS)
             return;
-        gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        CHECK_OK(gcx_lease_get_info(owner.lease, &info));
+        gcx_lease_info info = info_of(owner.lease);
         owner.id = info.id;
         for (uint32_t i = 0; i <= random_.below(3); i++) {
-            gcx_stream stream = nullptr;
-            CHECK_OK(gcx_lease_stream_create(owner.lease, nullptr, &stream));
+            gcx_stream stream = stream_of(owner.lease);
             owner.streams.push_back(stream);
         }
         owners_.push_back(owner);
@@ -196,22 +185,7 @@ class Machine {
         kernels_++;
     }
 
-    // The free SMs are those of no lease, and each lease has the SMs that it reports.
-    void check_live() const {
-        std::vector<gcx_live_lease> live(32);
-        uint32_t count = 0;
-        CHECK_OK(gcx_lease_list(0, live.data(), 32, &count));
-        CHECK_EQ(count, owners_.size());
-        uint32_t in_use = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            CHECK_EQ(sms(live[i].resource), live[i].sm_count);
-            in_use += live[i].sm_count;
-            for (uint32_t j = 0; j < i; j++)
-                CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
-        }
-        const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
-        CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - in_use);
-    }
+    void check_live() const { CHECK_EQ(check_live_leases(), owners_.size()); }
 
     float at(const Event& event) const {
         float milliseconds = 0;
@@ -268,7 +242,7 @@ void disjoint_in_time_too(const char* driver) {
     }
 }
 
-// Runs one thread of many_threads().
+// Runs one thread of leases_of_many_threads_are_disjoint().
 void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& granted) {
     Random random(seed);
     gcx_lease mine[2] = {};
@@ -324,10 +298,9 @@ void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& gran
     }
 }
 
-void many_threads() {
+void leases_of_many_threads_are_disjoint() {
     const gcx_sim_counts before = sim::counts();
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     std::atomic<bool> over{false};
     std::atomic<uint64_t> granted{0};
     // A concurrent observer never sees two leases with one SM.
@@ -361,7 +334,7 @@ void many_threads() {
 int main() {
     for (const char* driver : drivers())
         disjoint_in_time_too(driver);
-    on_machine("h100@13.0", many_threads);
-    on_machine("h100@13.5", many_threads);
+    on_machine("h100@13.0", leases_of_many_threads_are_disjoint);
+    on_machine("h100@13.5", leases_of_many_threads_are_disjoint);
     return check::summary("lease order");
 }

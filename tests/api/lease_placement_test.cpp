@@ -1,6 +1,7 @@
 // Tests which SMs the leases of a change get: the sets of prepared layouts come back, so random
 // changes among them create no context.
 
+#include "leases.hpp"
 #include "support.hpp"
 
 #include <algorithm>
@@ -16,20 +17,6 @@ constexpr unsigned kSeed = 20261121;
 
 using Counts = std::vector<uint32_t>;
 using Leases = std::vector<gcx_lease>;
-
-gcx_lease acquired(uint32_t sm_count, uint32_t flags = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = flags;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    return lease;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
 
 std::vector<gcx_lease_size> sizes_of(const Leases& leases, const Counts& counts) {
     std::vector<gcx_lease_size> sizes;
@@ -135,7 +122,7 @@ Leases leases_of(const Case& the_case) {
     for (const uint32_t count : the_case.first) {
         // Only the last lease can have the rest; the others start with a few SMs.
         const bool last = leases.size() + 1 == the_case.first.size();
-        leases.push_back(acquired(count == GCX_REST && !last ? 8 : count));
+        leases.push_back(acquire(count == GCX_REST && !last ? 8 : count));
     }
     return leases;
 }
@@ -187,7 +174,7 @@ void released_lease_drops_its_layouts() {
         walk(leases, the_case.layouts, random, 200);
         const uint32_t had = sms(resource_of(leases[gone]));
         CHECK_OK(gcx_lease_release(leases[gone]));
-        leases[gone] = acquired(had);
+        leases[gone] = acquire(had);
         for (const Counts& layout : the_case.layouts)
             prepare(leases, layout);
         walk(leases, the_case.layouts, random, check::slow ? 200 : 3'000);
@@ -199,15 +186,15 @@ void released_lease_drops_its_layouts() {
     for (const Counts& layout : layouts)
         prepare(two, layout);
     CHECK_OK(gcx_lease_release(leases[2]));
-    leases[2] = acquired(60);
+    leases[2] = acquire(60);
     walk(two, layouts, random, 500);
     release(leases);
 }
 
 // Prepares many layouts, as a policy does that tries all of them.
-void one_hundred_layouts_make_no_context() {
+void hundred_layouts_make_no_context() {
     std::mt19937 random(kSeed);
-    Leases leases = {acquired(8), acquired(8), acquired(GCX_REST)};
+    Leases leases = {acquire(8), acquire(8), acquire(GCX_REST)};
     std::vector<Counts> layouts;
     for (uint32_t a = 8; a <= 112; a += 8) {
         for (uint32_t b = 8; a + b <= 120; b += 8)
@@ -223,9 +210,9 @@ void one_hundred_layouts_make_no_context() {
 }
 
 void prepared_layout_does_not_take_others_sms() {
-    Leases two = {acquired(8), acquired(8)};
+    Leases two = {acquire(8), acquire(8)};
     prepare(two, {24, 24});
-    const gcx_lease other = acquired(GCX_REST); // all that the layout would have
+    const gcx_lease other = acquire(GCX_REST); // all that the layout would have
     CHECK_EQ(sms(resource_of(other)), 116U);
     const auto larger = sizes_of(two, {24, 24});
     CHECK_REFUSED(gcx_lease_resize(larger.data(), 2, 0), GCX_ERROR_ALREADY_ACQUIRED);
@@ -241,7 +228,7 @@ void prepared_layout_does_not_take_others_sms() {
 // ones.
 void unprepared_change_keeps_sms() {
     std::mt19937 random(kSeed);
-    Leases leases = {acquired(24), acquired(24), acquired(24)};
+    Leases leases = {acquire(24), acquire(24), acquire(24)};
     for (int step = 0; step < (check::slow ? 50 : 500); step++) {
         std::vector<gcx_resource> before;
         Counts counts;
@@ -268,7 +255,7 @@ int main() {
             changes_among_prepared_layouts_make_no_context();
             layouts_prepared_between_changes_make_no_context();
             released_lease_drops_its_layouts();
-            one_hundred_layouts_make_no_context();
+            hundred_layouts_make_no_context();
         });
     }
     return check::summary("lease placement");

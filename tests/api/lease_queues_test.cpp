@@ -1,6 +1,7 @@
 // Tests requests that wait: cancelled and timed out ones get nothing and block no other request,
 // each reservation has a separate queue, and refusals name their cause.
 
+#include "leases.hpp"
 #include "publish.hpp"
 #include "reservations.hpp"
 #include "support.hpp"
@@ -59,23 +60,10 @@ gcx_result refusal(uint32_t sm_count, const Terms& terms = {}) {
     return result;
 }
 
-gcx_lease_info info_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info;
-}
-
-gcx_result resize(const std::vector<gcx_lease_size>& sizes) {
-    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), GCX_RESIZE_DEFAULT);
-}
-
 uint32_t waiting() {
-    std::vector<gcx_live_lease> live(64);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(0, live.data(), 64, &count));
     uint32_t waits = 0;
-    for (uint32_t i = 0; i < count; i++)
-        waits += live[i].waits;
+    for (const gcx_live_lease& lease : live_leases(0))
+        waits += lease.waits;
     return waits;
 }
 
@@ -89,8 +77,7 @@ void until_waiting(uint32_t count) {
 void request_cancelled_before_release_is_not_granted() {
     for (int round = 0; round < (check::slow ? 50 : 500); round++) {
         const gcx_lease all = acquired(GCX_REST);
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         gcx_result result = GCX_SUCCESS;
         std::thread other(
             [&] { result = refusal(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
@@ -111,8 +98,7 @@ void request_cancelled_before_release_is_not_granted() {
 void request_behind_cancelled_one_is_granted() {
     const gcx_lease busy = acquired(100);
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         gcx_result first = GCX_SUCCESS;
         gcx_lease second = nullptr;
         std::thread large(
@@ -164,8 +150,7 @@ void cancel_racing_with_grant_is_either_before_or_after() {
     std::mt19937 random(20261121);
     const uint32_t rounds = check::slow ? 500 : 20'000;
     for (uint32_t turn = 1; turn <= rounds; turn++) {
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         const gcx_lease all = acquired(GCX_REST);
         next = cancel;
         for (auto i = random() % 300; i != 0; i--)
@@ -195,8 +180,7 @@ void cancel_racing_with_grant_is_either_before_or_after() {
 
 void request_with_signalled_cancel_blocks_no_other() {
     const gcx_lease first = acquired(120);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     CHECK_OK(gcx_cancel_signal(cancel));
     CHECK_REFUSED(refusal(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
                   GCX_ERROR_NOT_PERMITTED);

@@ -81,9 +81,9 @@ Options options_of(int count, char** arguments) {
 }
 
 // Yields the same numbers on every machine for one seed.
-class Random {
+class SeededRandom {
   public:
-    explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
+    explicit SeededRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
         for (int i = 0; i < 4; i++)
             next();
     }
@@ -153,7 +153,7 @@ struct Worker {
 
     Storm& storm;
     const unsigned number;
-    Random random;
+    SeededRandom random;
     int32_t device = 0; // used by this thread only
     std::vector<BundlePointer> own;
     gcx_cancel cancel = nullptr;
@@ -179,6 +179,15 @@ struct Worker {
     bool complain(const char* format, ...) __attribute__((format(printf, 2, 3)));
 };
 
+// The type that %llu prints.
+unsigned long long llu(uint64_t value) {
+    return value;
+}
+
+// Calls a function that may fail with the given results.
+#define CALL(function, arguments, ...)                                                             \
+    worker.call(#function, {__VA_ARGS__}, [&] { return function arguments; })
+#define DESTROY(function, ...) destroy(worker, #function, function, __VA_ARGS__)
 // A handle that another thread may have destroyed gives these errors.
 #define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED
 
@@ -233,12 +242,12 @@ class Storm {
         return tag;
     }
     template <class Handle, std::size_t size>
-    Handle some(Random& random, const std::array<Handle, size>& of) {
+    Handle some(SeededRandom& random, const std::array<Handle, size>& of) {
         const std::lock_guard lock(mutex);
         return of[random.below(size)];
     }
     template <class Handle, std::size_t size>
-    Handle put(Random& random, std::array<Handle, size>& into, Handle what) {
+    Handle put(SeededRandom& random, std::array<Handle, size>& into, Handle what) {
         const std::lock_guard lock(mutex);
         return std::exchange(into[random.below(size)], std::move(what));
     }
@@ -324,31 +333,25 @@ constexpr char kPtx[] = R"(
 
 void begin_device(Storm& storm, int32_t device) {
     const auto at = static_cast<std::size_t>(device);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&storm.primary[at], device), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&storm.modules[at], kPtx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleGetFunction)(&storm.spinners[at], storm.modules[at], "gcx_spin"),
-             CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &storm.primary[at], device);
+    const Current current(storm.primary[at]);
+    CHECK_NATIVE(cuModuleLoadData, &storm.modules[at], kPtx);
+    CHECK_NATIVE(cuModuleGetFunction, &storm.spinners[at], storm.modules[at], "gcx_spin");
 }
 
 void end_device(Storm& storm, int32_t device) {
     const auto at = static_cast<std::size_t>(device);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleUnload)(storm.modules[at]), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device), CUDA_SUCCESS);
+    {
+        const Current current(storm.primary[at]);
+        CHECK_NATIVE(cuModuleUnload, storm.modules[at]);
+    }
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, device);
 }
 
 CUstream plain_stream(Storm& storm, int32_t device) {
     CUstream stream = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[static_cast<std::size_t>(device)]),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    const Current current(storm.primary[static_cast<std::size_t>(device)]);
+    CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     return stream;
 }
 
@@ -360,22 +363,11 @@ CUresult spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanosecond
 
 // Most kernels are shorter than the host's work between them, some are much longer, a few are
 // persistent.
-uint64_t some_length(Random& random) {
+uint64_t some_length(SeededRandom& random) {
     const uint32_t choice = random.below(40);
     if (choice == 0)
         return 1'000'000'000; // times kTagUnit: 12 days
     return choice < 6 ? 50 + random.below(1000) : random.below(3);
-}
-
-uint64_t clock_ns() {
-    return sim::counts().clock_ns;
-}
-
-std::vector<gcx_sim_run> runs_so_far() {
-    static const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
-    std::vector<gcx_sim_run> runs(get(nullptr, 0));
-    runs.resize(std::min(runs.size(), get(runs.data(), runs.size())));
-    return runs;
 }
 
 uint32_t tag_of(const gcx_sim_run& run) {
@@ -408,27 +400,15 @@ uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t leng
     return tag;
 }
 
-struct Bits {
-    uint64_t words[6];
-    bool meets(const Bits& other) const {
-        for (int i = 0; i < 6; i++) {
-            if ((words[i] & other.words[i]) != 0)
-                return true;
-        }
-        return false;
-    }
-};
-
 // Checks that no two leases' kernels were on one SM at one time, unless both are shared, and that
 // work ran in the order of streams and events.
 void check_runs(Storm& storm) {
     struct Open {
         uint64_t end;
         uint32_t tag;
-        Bits sms;
-        uint64_t begin;
+        const gcx_sim_run* run;
     };
-    std::vector<gcx_sim_run> runs = runs_so_far();
+    std::vector<gcx_sim_run> runs = sim::runs();
     std::erase_if(runs, [](const auto& run) { return run.kind != GCX_SIM_RUN_KERNEL; });
     std::sort(runs.begin(), runs.end(),
               [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
@@ -444,23 +424,18 @@ void check_runs(Storm& storm) {
             times[tag] = {run.begin_ns, run.end_ns};
         if (tag == 0 || its.owner == 0)
             continue;
-        Open now{run.end_ns, tag, {}, run.begin_ns};
-        std::copy_n(run.sms, 6, now.sms.words);
+        const Open now{run.end_ns, tag, &run};
         auto& here = open[its.device];
         std::erase_if(here, [&](const Open& other) { return other.end <= run.begin_ns; });
         for (const Open& other : here) {
             const Launch& earlier = storm.launches[other.tag];
             if (earlier.owner == its.owner || (earlier.shared && its.shared) ||
-                !other.sms.meets(now.sms) || complaints++ >= 3)
+                !share_sms(*other.run, run) || complaints++ >= 3)
                 continue;
             worker.complain("kernel %u of lease %llu runs from %llu to %llu on SMs of device %d "
                             "where kernel %u of lease %llu runs from %llu to %llu%s",
-                            tag, static_cast<unsigned long long>(its.owner),
-                            static_cast<unsigned long long>(run.begin_ns),
-                            static_cast<unsigned long long>(run.end_ns), its.device, other.tag,
-                            static_cast<unsigned long long>(earlier.owner),
-                            static_cast<unsigned long long>(other.begin),
-                            static_cast<unsigned long long>(other.end),
+                            tag, llu(its.owner), llu(run.begin_ns), llu(run.end_ns), its.device,
+                            other.tag, llu(earlier.owner), llu(other.run->begin_ns), llu(other.end),
                             run.launch != 0 ? " (a graph)" : "");
         }
         here.push_back(now);
@@ -475,10 +450,8 @@ void check_runs(Storm& storm) {
             worker.complain("kernel %u of lease %llu begins at %llu, before kernel %u of lease "
                             "%llu, which is before it in its stream or by an event, ends at %llu "
                             "(thread %u)",
-                            second, static_cast<unsigned long long>(storm.launches[second].owner),
-                            static_cast<unsigned long long>(b->second.first), first,
-                            static_cast<unsigned long long>(storm.launches[first].owner),
-                            static_cast<unsigned long long>(a->second.second), each->number);
+                            second, llu(storm.launches[second].owner), llu(b->second.first), first,
+                            llu(storm.launches[first].owner), llu(a->second.second), each->number);
         }
     }
 }
@@ -493,12 +466,12 @@ CUgraph captured_graph(Worker& worker, int32_t device, const std::vector<uint64_
     CUstream stream = worker.plain;
     if (device != worker.device)
         stream = plain_stream(worker.storm, device);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (const uint64_t length : lengths)
         CHECK_EQ(spin(worker.storm, device, stream, length), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     if (stream != worker.plain)
-        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, stream);
     return graph;
 }
 
@@ -507,9 +480,8 @@ gcx_graph make_graph(Worker& worker, int32_t device, const std::vector<uint64_t>
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 1 + worker.random.below(3);
     gcx_graph graph = nullptr;
-    worker.call("gcx_graph_create", {},
-                [&] { return gcx_graph_create(captured, &params, &graph); });
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CALL(gcx_graph_create, (captured, &params, &graph));
+    CHECK_NATIVE(cuGraphDestroy, captured);
     return graph;
 }
 
@@ -524,8 +496,7 @@ BundlePointer bundle_of(Worker& worker, int32_t device, gcx_lease lease,
     bundle->gained = true;
     for (std::size_t i = 0; i < 1 + worker.random.below(2); i++) {
         gcx_stream stream = nullptr;
-        worker.call("gcx_lease_stream_create", {},
-                    [&] { return gcx_lease_stream_create(lease, nullptr, &stream); });
+        CALL(gcx_lease_stream_create, (lease, nullptr, &stream));
         bundle->streams[i] = stream;
     }
     return bundle;
@@ -535,14 +506,14 @@ BundlePointer bundle_of(Worker& worker, int32_t device, gcx_lease lease,
 void destroy_parts(Worker& worker, Bundle& bundle) {
     for (auto& stream : bundle.streams) {
         const std::lock_guard lock(bundle.submit);
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream.exchange(nullptr));
+        DESTROY(gcx_stream_destroy, stream.exchange(nullptr));
     }
-    destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle.graph.exchange(nullptr));
+    DESTROY(gcx_graph_destroy, bundle.graph.exchange(nullptr));
 }
 
 void release(Worker& worker, Bundle& bundle) {
     const std::lock_guard lock(bundle.submit);
-    destroy(worker, "gcx_lease_release", gcx_lease_release, bundle.lease);
+    DESTROY(gcx_lease_release, bundle.lease);
 }
 
 struct SubmitLocks {
@@ -567,16 +538,14 @@ struct SubmitLocks {
 void check_list(Worker& worker, int32_t device) {
     std::vector<gcx_live_lease> live(96);
     uint32_t count = 0;
-    if (worker.call("gcx_lease_list", {},
-                    [&] { return gcx_lease_list(device, live.data(), 96, &count); }) != GCX_SUCCESS)
+    if (CALL(gcx_lease_list, (device, live.data(), 96, &count)) != GCX_SUCCESS)
         return;
     for (uint32_t i = 0; i < count; i++) {
         gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
         if (live[i].waits == 0 && (gcx_resource_get_info(&live[i].resource, &info) != GCX_SUCCESS ||
                                    info.sm_count != live[i].sm_count || info.sm_count == 0))
             worker.complain("lease %llu has %u SMs by the list, and %u by its resource",
-                            static_cast<unsigned long long>(live[i].id), live[i].sm_count,
-                            info.sm_count);
+                            llu(live[i].id), live[i].sm_count, info.sm_count);
         for (uint32_t j = 0; j < i; j++) {
             if (live[i].device != live[j].device || live[i].waits != 0 || live[j].waits != 0 ||
                 (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0)
@@ -585,14 +554,13 @@ void check_list(Worker& worker, int32_t device) {
             if (gcx_resource_get_overlap(&live[i].resource, &live[j].resource, &common) ==
                     GCX_SUCCESS &&
                 common != 0)
-                worker.complain("leases %llu and %llu have %u SMs in common",
-                                static_cast<unsigned long long>(live[i].id),
-                                static_cast<unsigned long long>(live[j].id), common);
+                worker.complain("leases %llu and %llu have %u SMs in common", llu(live[i].id),
+                                llu(live[j].id), common);
         }
     }
 }
 
-uint32_t some_count(Random& random) {
+uint32_t some_count(SeededRandom& random) {
     switch (random.below(8)) {
     case 0:
         return GCX_REST;
@@ -643,18 +611,16 @@ void check_own(Worker& worker) {
         gcx_resource now{};
         if (gcx_lease_get_resource(bundle->lease, &now) != GCX_SUCCESS ||
             std::memcmp(&now, &bundle->set, sizeof now) != 0)
-            worker.complain("lease %llu has %u SMs, not those %u that it had",
-                            static_cast<unsigned long long>(bundle->serial), count_of(now),
-                            count_of(bundle->set));
+            worker.complain("lease %llu has %u SMs, not those %u that it had", llu(bundle->serial),
+                            count_of(now), count_of(bundle->set));
     }
     for (const BundlePointer& a : worker.own) {
         for (const BundlePointer& b : worker.own) {
             uint32_t common = 0;
             if (a != b && !(a->shared && b->shared) &&
                 gcx_resource_get_overlap(&a->set, &b->set, &common) == GCX_SUCCESS && common != 0)
-                worker.complain("leases %llu and %llu have %u SMs in common",
-                                static_cast<unsigned long long>(a->serial),
-                                static_cast<unsigned long long>(b->serial), common);
+                worker.complain("leases %llu and %llu have %u SMs in common", llu(a->serial),
+                                llu(b->serial), common);
         }
     }
 }
@@ -672,9 +638,9 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
         params.exclusive_sm_count = count == GCX_REST ? 8 : count / 2;
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
-    const gcx_result result = worker.call(
-        "gcx_lease_acquire", {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-        [&] { return gcx_lease_acquire(worker.device, count, &params, &lease); });
+    const gcx_result result =
+        CALL(gcx_lease_acquire, (worker.device, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     const bool injected = worker.injected;
     if (result == GCX_ERROR_ALREADY_ACQUIRED && !injected &&
@@ -715,7 +681,7 @@ uint32_t some_timeout(Worker& worker) {
 }
 
 void own_acquire(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     if (worker.own.size() >= 4)
         return;
     const uint32_t count = some_count(random);
@@ -768,11 +734,11 @@ void note_calls(Worker& worker, std::size_t leases, const char* function) {
     }
     if (each > kMostCalls)
         worker.complain("%s of %zu leases made %llu driver calls", function, leases,
-                        static_cast<unsigned long long>(worker.calls));
+                        llu(worker.calls));
 }
 
 void own_resize(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     std::vector<uint32_t> counts;
@@ -795,24 +761,20 @@ void own_resize(Worker& worker) {
     bool prepared = false;
     if (random.one_in(3)) {
         prepared =
-            worker.call("gcx_lease_prepare",
-                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_VALUE,
-                         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                        [&] { return gcx_lease_prepare(sizes.data(), number); }) == GCX_SUCCESS;
+            CALL(gcx_lease_prepare, (sizes.data(), number), GCX_ERROR_ALREADY_ACQUIRED,
+                 GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION) == GCX_SUCCESS;
         check_own(worker);
     }
     const gcx_result result = [&] {
         const SubmitLocks locks(members);
-        return worker.call("gcx_lease_resize",
-                           {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+        return CALL(gcx_lease_resize, (sizes.data(), number, flags), GCX_ERROR_ALREADY_ACQUIRED,
+                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     const bool injected = worker.injected;
     if (worker.contexts_made == 0 && !injected)
         note_calls(worker, members.size(), "gcx_lease_resize");
     if (prepared && worker.storm.alone && worker.contexts_made != 0)
-        worker.complain("a prepared change made %llu contexts",
-                        static_cast<unsigned long long>(worker.contexts_made));
+        worker.complain("a prepared change made %llu contexts", llu(worker.contexts_made));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
     if (result != GCX_SUCCESS) {
         if (!plan.empty() && !injected && worker.storm.exact())
@@ -828,14 +790,13 @@ void own_resize(Worker& worker) {
         const uint32_t got = count_of(members[i]->set);
         if (!shared && worker.storm.exact() && (plan.empty() || got != plan[i]))
             worker.complain("lease %llu was to have %u SMs and has %u; the split has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got,
-                            plan.empty() ? 0 : plan[i]);
+                            llu(members[i]->serial), counts[i], got, plan.empty() ? 0 : plan[i]);
         if (shared && counts[i] != GCX_REST && got < counts[i])
-            worker.complain("lease %llu was to have %u SMs and has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+            worker.complain("lease %llu was to have %u SMs and has %u", llu(members[i]->serial),
+                            counts[i], got);
         if (members[i]->shared && counts[i] != GCX_REST && got >= counts[i] + 24)
             worker.complain("shared lease %llu was to have %u SMs and has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+                            llu(members[i]->serial), counts[i], got);
     }
     check_own(worker);
 }
@@ -848,9 +809,8 @@ void own_hand_over(Worker& worker) {
     const uint32_t flags = worker.random.below(2);
     const gcx_result result = [&] {
         const SubmitLocks locks({from, to});
-        return worker.call("gcx_lease_hand_over",
-                           {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED},
-                           [&] { return gcx_lease_hand_over(from->lease, to->lease, flags); });
+        return CALL(gcx_lease_hand_over, (from->lease, to->lease, flags),
+                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED);
     }();
     worker.own.push_back(to);
     if (result != GCX_SUCCESS) {
@@ -883,14 +843,13 @@ void own_launch(Worker& worker) {
     const uint32_t tag =
         launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
     if (tag != 0 && worker.calls > kMostToFollow && !worker.many && !worker.injected)
-        worker.complain("gcx_stream_native made %llu driver calls",
-                        static_cast<unsigned long long>(worker.calls));
+        worker.complain("gcx_stream_native made %llu driver calls", llu(worker.calls));
 }
 
 // Returns the end of each owner's last kernel, by the owner's serial number.
 std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     std::map<uint64_t, uint64_t> found;
-    for (const gcx_sim_run& run : runs_so_far()) {
+    for (const gcx_sim_run& run : sim::runs()) {
         const Launch& its = storm.launches[tag_of(run)];
         uint64_t& end = found[its.owner];
         end = std::max(end, run.end_ns);
@@ -910,8 +869,7 @@ void own_query(Worker& worker) {
         bool done = true;
         for (auto& stream : bundle->streams) {
             if (stream.load() != nullptr &&
-                worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
-                            [&] { return gcx_stream_query(stream); }) != GCX_SUCCESS)
+                CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY) != GCX_SUCCESS)
                 done = false;
         }
         return done;
@@ -921,24 +879,21 @@ void own_query(Worker& worker) {
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
         end = ends(worker.storm);
-    const uint64_t now = worker.storm.alone ? clock_ns() : 0;
-    const gcx_result result = worker.call("gcx_lease_query", {GCX_ERROR_NOT_READY},
-                                          [&] { return gcx_lease_query(bundle->lease); });
+    const uint64_t now = worker.storm.alone ? sim::counts().clock_ns : 0;
+    const gcx_result result = CALL(gcx_lease_query, (bundle->lease), GCX_ERROR_NOT_READY);
     if (worker.injected)
         return;
     // Other threads record and wait in these streams too.
     if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
         worker.complain("lease %llu, which has never used its streams, has unfinished work",
-                        static_cast<unsigned long long>(bundle->serial));
+                        llu(bundle->serial));
     else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && !bundle->left &&
              all_done() && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
         worker.complain("lease %llu has unfinished work, and none of its streams has",
-                        static_cast<unsigned long long>(bundle->serial));
-    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > clock_ns())
+                        llu(bundle->serial));
+    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > sim::counts().clock_ns)
         worker.complain("lease %llu is finished, and a kernel of it runs until %llu; it is %llu",
-                        static_cast<unsigned long long>(bundle->serial),
-                        static_cast<unsigned long long>(end[bundle->serial]),
-                        static_cast<unsigned long long>(now));
+                        llu(bundle->serial), llu(end[bundle->serial]), llu(now));
 }
 
 void own_synchronize(Worker& worker) {
@@ -948,22 +903,20 @@ void own_synchronize(Worker& worker) {
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
         end = ends(worker.storm);
-    const uint64_t before = clock_ns();
+    const uint64_t before = sim::counts().clock_ns;
     const bool unused =
         std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
         !bundle->graph_launched;
-    const gcx_result result = worker.call("gcx_lease_synchronize", {},
-                                          [&] { return gcx_lease_synchronize(bundle->lease); });
+    const gcx_result result = CALL(gcx_lease_synchronize, (bundle->lease));
     if (result != GCX_SUCCESS || !worker.storm.alone)
         return;
-    const uint64_t after = clock_ns();
+    const uint64_t after = sim::counts().clock_ns;
     if (end[bundle->serial] > after)
         worker.complain("lease %llu was waited for, and a kernel of it runs on",
-                        static_cast<unsigned long long>(bundle->serial));
+                        llu(bundle->serial));
     if (unused && after > before + 1'000'000)
         worker.complain("waiting for lease %llu, which has never used its streams, took %.3f ms",
-                        static_cast<unsigned long long>(bundle->serial),
-                        static_cast<double>(after - before) / 1e6);
+                        llu(bundle->serial), static_cast<double>(after - before) / 1e6);
 }
 
 void own_stream(Worker& worker) {
@@ -976,12 +929,11 @@ void own_stream(Worker& worker) {
     if (stream == nullptr) {
         gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
         params.priority = -static_cast<int32_t>(worker.random.below(3));
-        worker.call("gcx_lease_stream_create", {},
-                    [&] { return gcx_lease_stream_create(bundle->lease, &params, &stream); });
+        CALL(gcx_lease_stream_create, (bundle->lease, &params, &stream));
         bundle->streams[at] = stream;
     } else if (!bundle->used[at]) { // the end of its work could not be tracked
         bundle->streams[at] = nullptr;
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+        DESTROY(gcx_stream_destroy, stream);
     }
 }
 
@@ -989,7 +941,7 @@ void own_graph(Worker& worker) {
     Bundle* const bundle = some_own(worker);
     if (bundle == nullptr)
         return;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     gcx_graph graph = bundle->graph;
     if (graph == nullptr) {
         const uint32_t tag = worker.storm.new_tag(bundle->device, bundle);
@@ -999,14 +951,12 @@ void own_graph(Worker& worker) {
     }
     gcx_stream stream = bundle->streams[random.below(2)];
     if (random.one_in(8)) {
-        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle->graph.exchange(nullptr));
+        DESTROY(gcx_graph_destroy, bundle->graph.exchange(nullptr));
     } else if (random.one_in(6)) {
-        worker.call("gcx_graph_prepare", {}, [&] {
-            return gcx_graph_prepare(graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES);
-        });
+        CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
     } else if (stream != nullptr) {
         bundle->graph_launched = true;
-        worker.call("gcx_graph_launch", {}, [&] { return gcx_graph_launch(graph, stream); });
+        CALL(gcx_graph_launch, (graph, stream));
     }
 }
 
@@ -1017,42 +967,35 @@ void own_plain_context(Worker& worker) {
         return;
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
-    if (worker.call("gcx_context_create", {},
-                    [&] { return gcx_context_create(&bundle->set, 1, nullptr, &context); }) ==
-            GCX_SUCCESS &&
-        worker.call("gcx_stream_create", {},
-                    [&] { return gcx_stream_create(context, nullptr, &stream); }) == GCX_SUCCESS)
+    if (CALL(gcx_context_create, (&bundle->set, 1, nullptr, &context)) == GCX_SUCCESS &&
+        CALL(gcx_stream_create, (context, nullptr, &stream)) == GCX_SUCCESS)
         spin(worker.storm, worker.device, gcx_stream_native(stream),
              worker.storm.new_tag(worker.device, nullptr) + kTagUnit * some_length(worker.random));
     own_query(worker);
-    destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
-    destroy(worker, "gcx_context_destroy", gcx_context_destroy, context);
+    DESTROY(gcx_stream_destroy, stream);
+    DESTROY(gcx_context_destroy, context);
 }
 
 // Launches, records an event, lets another stream wait for it, and launches there.
 void order_by_event(Worker& worker, const BundlePointer& a, const BundlePointer& b) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     const std::size_t at_a = random.below(2);
     const std::size_t at_b = random.below(2);
     gcx_stream stream_a = a->streams[at_a];
     gcx_stream stream_b = b->streams[at_b];
     gcx_event event = nullptr;
-    if (worker.call("gcx_event_create", {},
-                    [&] { return gcx_event_create(a->device, 0, &event); }) != GCX_SUCCESS)
+    if (CALL(gcx_event_create, (a->device, 0, &event)) != GCX_SUCCESS)
         return;
     const uint32_t first = launch(worker, *a, at_a, random.below(50));
-    const bool ordered =
-        first != 0 && stream_a != nullptr && stream_b != nullptr &&
-        worker.call("gcx_stream_record", {STALE},
-                    [&] { return gcx_stream_record(stream_a, event); }) == GCX_SUCCESS &&
-        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream_b, event); }) ==
-            GCX_SUCCESS;
+    const bool ordered = first != 0 && stream_a != nullptr && stream_b != nullptr &&
+                         CALL(gcx_stream_record, (stream_a, event), STALE) == GCX_SUCCESS &&
+                         CALL(gcx_stream_wait, (stream_b, event), STALE) == GCX_SUCCESS;
     if (ordered) {
         const uint32_t second = launch(worker, *b, at_b, 0);
         if (second != 0 && b->streams[at_b].load() == stream_b)
             worker.order.emplace_back(first, second);
     }
-    destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+    DESTROY(gcx_event_destroy, event);
 }
 
 void own_events(Worker& worker) {
@@ -1069,7 +1012,7 @@ void own_release_all(Worker& worker);
 // One thread waits for an event, while this one changes the lease and uses the stream. What is
 // launched after both runs behind the event, wherever the stream is.
 void own_wait_race(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const BundlePointer a = own_acquire_of(worker, 32, 0, 0, 0);
     const BundlePointer b = own_acquire_of(worker, 64, 0, 0, 0);
@@ -1095,15 +1038,14 @@ void own_wait_race(Worker& worker) {
         });
         for (int change = 0; change < 3; change++) {
             const gcx_lease_size size = {b->lease, change % 2 == 0 ? 96U : 64U, 0};
-            worker.call("gcx_lease_resize", {}, [&] { return gcx_lease_resize(&size, 1, 0); });
-            worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
-                        [&] { return gcx_stream_query(stream); });
+            CALL(gcx_lease_resize, (&size, 1, 0));
+            CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY);
         }
         waiting.join();
         const uint32_t second = launch(worker, *b, 0, 0);
         if (recorded && waited == GCX_SUCCESS && second != 0)
             worker.order.emplace_back(first, second);
-        destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+        DESTROY(gcx_event_destroy, event);
         read_set(worker, *b);
         b->gained = true;
     }
@@ -1128,8 +1070,7 @@ gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     const uint32_t flags = worker.random.below(2) * GCX_RESIZE_DEFERRED;
     const gcx_result result = [&] {
         const SubmitLocks locks(worker.own);
-        return worker.call("gcx_lease_resize", {},
-                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+        return CALL(gcx_lease_resize, (sizes.data(), number, flags));
     }();
     if (worker.contexts_made == 0 && !worker.injected)
         note_calls(worker, counts.size(), "gcx_lease_resize");
@@ -1159,7 +1100,7 @@ void own_persistent(Worker& worker) {
                 note_calls(worker, 1, "gcx_stream_native");
         }
         if (worker.storm.alone)
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+            sim::advance(1'000'000);
     }
     check_own(worker);
 }
@@ -1174,9 +1115,7 @@ void own_many_streams(Worker& worker) {
         const std::lock_guard lock(bundle->submit);
         bundle->graph_launched = bundle->left = worker.many = true;
         for (gcx_stream& stream : streams) {
-            if (worker.call("gcx_lease_stream_create", {}, [&] {
-                    return gcx_lease_stream_create(bundle->lease, nullptr, &stream);
-                }) != GCX_SUCCESS)
+            if (CALL(gcx_lease_stream_create, (bundle->lease, nullptr, &stream)) != GCX_SUCCESS)
                 continue;
             CUstream native = gcx_stream_native(stream);
             const uint32_t tag = worker.storm.new_tag(worker.device, bundle);
@@ -1185,12 +1124,12 @@ void own_many_streams(Worker& worker) {
         }
     }
     for (gcx_stream stream : streams)
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+        DESTROY(gcx_stream_destroy, stream);
 }
 
 // Changes among layouts that were prepared once create no context.
 void own_layouts(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const std::size_t leases = 2 + random.below(3);
     std::vector<std::vector<uint32_t>> layouts(2 + random.below(6));
@@ -1211,12 +1150,9 @@ void own_layouts(Worker& worker) {
         std::vector<gcx_lease_size> sizes;
         for (std::size_t i = 0; i < leases; i++)
             sizes.push_back({worker.own[i]->lease, layout[i], 0});
-        if (worker.call("gcx_lease_prepare",
-                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                         GCX_ERROR_INVALID_VALUE},
-                        [&] {
-                            return gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(leases));
-                        }) != GCX_SUCCESS)
+        if (CALL(gcx_lease_prepare, (sizes.data(), static_cast<uint32_t>(leases)),
+                 GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 GCX_ERROR_INVALID_VALUE) != GCX_SUCCESS)
             return;
     }
     uint64_t made = 0;
@@ -1229,7 +1165,7 @@ void own_layouts(Worker& worker) {
     }
     if (made != 0 && worker.storm.alone && !worker.storm.faulty)
         worker.complain("20 changes of %zu leases among %zu prepared layouts made %llu contexts",
-                        leases, layouts.size(), static_cast<unsigned long long>(made));
+                        leases, layouts.size(), llu(made));
     check_own(worker);
 }
 
@@ -1295,27 +1231,23 @@ bool wait_for_waiters(Worker& worker, uint32_t count) {
 
 void give_back(Worker& worker, Waiting& waiting) {
     waiting.join();
-    destroy(worker, "gcx_lease_release", gcx_lease_release, waiting.lease);
+    DESTROY(gcx_lease_release, waiting.lease);
 }
 
 // A cancelled request never gets its SMs, and blocks no other request.
 void own_cancel(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const uint32_t jitter = driver_thread().jitter;
     gcx_cancel first = nullptr;
     gcx_cancel second = nullptr;
-    if (worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&first); }) !=
-            GCX_SUCCESS ||
-        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&second); }) !=
-            GCX_SUCCESS)
+    if (CALL(gcx_cancel_create, (&first)) != GCX_SUCCESS ||
+        CALL(gcx_cancel_create, (&second)) != GCX_SUCCESS)
         return;
     const uint32_t choice = random.below(6);
     const uint32_t held = choice == 1 || choice == 5 ? 64 : GCX_REST;
     const uint32_t timeout = random.one_in(2) ? GCX_FOREVER : 100'000;
-    const auto signal_first = [&] {
-        worker.call("gcx_cancel_signal", {}, [&] { return gcx_cancel_signal(first); });
-    };
+    const auto signal_first = [&] { CALL(gcx_cancel_signal, (first)); };
     const BundlePointer holder = own_acquire_of(worker, held, 0, 0, 0);
     const auto expect = [&](Waiting& waiting, gcx_result result) {
         if (waiting.outcome() != result)
@@ -1369,7 +1301,7 @@ void own_cancel(Worker& worker) {
     } else if (holder != nullptr && choice == 3) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
-        destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
+        DESTROY(gcx_cancel_destroy, first);
         first = nullptr;
         own_release_all(worker);
         if (!waiting.ends())
@@ -1395,8 +1327,8 @@ void own_cancel(Worker& worker) {
         expect(large, GCX_ERROR_ALREADY_ACQUIRED);
         give_back(worker, small);
     }
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, second);
+    DESTROY(gcx_cancel_destroy, first);
+    DESTROY(gcx_cancel_destroy, second);
     own_release_all(worker);
 }
 
@@ -1410,29 +1342,24 @@ void own_timeout(Worker& worker) {
 
 // Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
     gcx_reservation reservation = nullptr;
-    if (worker.call("gcx_reservation_acquire", {}, [&] {
-            return gcx_reservation_acquire(worker.device, 64, &params, &reservation);
-        }) != GCX_SUCCESS)
+    if (CALL(gcx_reservation_acquire, (worker.device, 64, &params, &reservation)) != GCX_SUCCESS)
         return;
     gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
     gcx_lease lease = nullptr;
-    worker.call("gcx_reservation_acquire_lease", {}, [&] {
-        return gcx_reservation_acquire_lease(reservation, GCX_REST, &lease_params, &lease);
-    });
+    CALL(gcx_reservation_acquire_lease, (reservation, GCX_REST, &lease_params, &lease));
     gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
-    worker.call("gcx_reservation_acquire", {GCX_ERROR_ALREADY_ACQUIRED},
-                [&] { return gcx_reservation_acquire(worker.device, 96, &params, &other); });
+    CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other), GCX_ERROR_ALREADY_ACQUIRED);
     if (other != nullptr)
         worker.complain("96 SMs were reserved next to 64 of 132");
-    destroy(worker, "gcx_reservation_release", gcx_reservation_release, other);
-    destroy(worker, "gcx_reservation_release", gcx_reservation_release, reservation);
-    destroy(worker, "gcx_lease_release", gcx_lease_release, lease);
+    DESTROY(gcx_reservation_release, other);
+    DESTROY(gcx_reservation_release, reservation);
+    DESTROY(gcx_lease_release, lease);
 }
 
 // The reset destroys everything on the device; what is acquired afterwards works.
@@ -1442,16 +1369,15 @@ void own_reset(Worker& worker) {
         return;
     {
         const SubmitLocks locks(worker.own);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxReset, worker.device);
         begin_device(storm, worker.device);
         // The reference from before the reset still has to be released.
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, worker.device);
         worker.plain = plain_stream(storm, worker.device);
     }
     for (const BundlePointer& bundle : worker.own) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        worker.call("gcx_lease_get_info", {GCX_ERROR_CONTEXT_IS_DESTROYED},
-                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+        CALL(gcx_lease_get_info, (bundle->lease, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
     }
     own_release_all(worker);
     own_acquire_of(worker, GCX_REST, 0, 0, 0);
@@ -1485,7 +1411,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
     {
         const std::lock_guard lock(bundle->submit);
         // Another thread may have handed it over.
-        destroy(worker, "gcx_lease_release", gcx_lease_release, bundle->lease, true);
+        DESTROY(gcx_lease_release, bundle->lease, true);
     }
     if (!parts_first)
         destroy_parts(worker, *bundle);
@@ -1493,7 +1419,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
 
 void common_acquire(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     char name[80] = {};
     std::memset(name, 'n', random.below(70));
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -1514,11 +1440,9 @@ void common_acquire(Worker& worker) {
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
     const gcx_result result =
-        worker.call("gcx_lease_acquire",
-                    {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY,
-                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
-                     GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_lease_acquire(0, count, &params, &lease); });
+        CALL(gcx_lease_acquire, (0, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     if (result == GCX_ERROR_ALREADY_ACQUIRED && params.timeout_ms != GCX_FOREVER &&
         !worker.injected &&
@@ -1540,7 +1464,7 @@ void common_release(Worker& worker) {
 
 void common_resize(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     for (uint32_t left = 1 + random.below(4); left != 0; left--) {
@@ -1553,16 +1477,13 @@ void common_resize(Worker& worker) {
     }
     const auto count = static_cast<uint32_t>(sizes.size());
     if (random.one_in(4))
-        worker.call("gcx_lease_prepare",
-                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_prepare(sizes.data(), count); });
+        CALL(gcx_lease_prepare, (sizes.data(), count), STALE, GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
+             GCX_ERROR_NOT_READY);
     const SubmitLocks locks(members);
-    if (worker.call("gcx_lease_resize",
-                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_resize(sizes.data(), count, random.below(9) % 3); }) ==
-        GCX_SUCCESS)
+    if (CALL(gcx_lease_resize, (sizes.data(), count, random.below(9) % 3), STALE,
+             GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
         storm.changed++;
 }
 
@@ -1573,11 +1494,10 @@ void common_hand_over(Worker& worker) {
     if (from == nullptr || to == nullptr)
         return;
     const SubmitLocks locks({from, to});
-    const gcx_result result = worker.call(
-        "gcx_lease_hand_over",
-        {STALE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
-         GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-        [&] { return gcx_lease_hand_over(from->lease, to->lease, worker.random.below(2)); });
+    const gcx_result result =
+        CALL(gcx_lease_hand_over, (from->lease, to->lease, worker.random.below(2)), STALE,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY);
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
     if (result == GCX_SUCCESS && gcx_lease_get_info(from->lease, &info) == GCX_SUCCESS)
         worker.complain("the lease that was handed over still answers");
@@ -1607,24 +1527,23 @@ void common_graph(Worker& worker) {
         const std::lock_guard lock(bundle->submit);
         gcx_graph none = nullptr;
         if (bundle->ended || !bundle->graph.compare_exchange_strong(none, graph))
-            destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, graph);
+            DESTROY(gcx_graph_destroy, graph);
         return;
     }
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     if (stream != nullptr)
-        worker.call("gcx_graph_launch", {STALE}, [&] { return gcx_graph_launch(graph, stream); });
+        CALL(gcx_graph_launch, (graph, stream), STALE);
 }
 
 // Changes graphs with parts while other threads launch them.
 void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     gcx_graph graph = storm.some(random, storm.graphs);
     if (graph == nullptr || random.one_in(8)) {
         const uint32_t tag = storm.new_tag(0, nullptr);
         graph = make_graph(worker, 0, {tag, tag, tag + kTagUnit, tag});
-        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy,
-                storm.put(random, storm.graphs, graph));
+        DESTROY(gcx_graph_destroy, storm.put(random, storm.graphs, graph));
         return;
     }
     std::vector<gcx_stream> streams;
@@ -1644,31 +1563,26 @@ void common_parts(Worker& worker) {
     switch (random.below(8)) {
     case 0: {
         const uint32_t nodes[] = {random.below(5), random.below(4)};
-        worker.call("gcx_graph_set_part", {STALE, GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_graph_set_part(graph, nodes, 2, random.below(4)); });
+        CALL(gcx_graph_set_part, (graph, nodes, 2, random.below(4)), STALE,
+             GCX_ERROR_INVALID_VALUE);
         break;
     }
     case 1:
-        worker.call("gcx_graph_prepare",
-                    {STALE, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                    [&] {
-                        return gcx_graph_prepare(graph, sets.data(), count,
-                                                 random.below(2) * GCX_PREPARE_FOR_LEASES);
-                    });
+        CALL(gcx_graph_prepare,
+             (graph, sets.data(), count, random.below(2) * GCX_PREPARE_FOR_LEASES), STALE,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         break;
     case 2: {
         gcx_graph_info info = GCX_GRAPH_INFO_INIT;
         gcx_graph_node nodes[8];
         uint32_t found = 0;
-        if (worker.call("gcx_graph_get_info", {STALE},
-                        [&] { return gcx_graph_get_info(graph, &info); }) == GCX_SUCCESS &&
+        if (CALL(gcx_graph_get_info, (graph, &info), STALE) == GCX_SUCCESS &&
             (info.node_count != 4 || info.part_count == 0 || info.part_count > 4 ||
              info.executables > info.max_executables))
             worker.complain("a graph of 4 nodes has %u, %u parts, %u of %u executables",
                             info.node_count, info.part_count, info.executables,
                             info.max_executables);
-        worker.call("gcx_graph_get_nodes", {STALE},
-                    [&] { return gcx_graph_get_nodes(graph, nodes, 8, &found); });
+        CALL(gcx_graph_get_nodes, (graph, nodes, 8, &found), STALE);
         break;
     }
     case 3: {
@@ -1678,20 +1592,19 @@ void common_parts(Worker& worker) {
         std::fill_n(params.block, 3, 1U);
         params.arguments = &length;
         params.argument_bytes = sizeof length;
-        worker.call("gcx_graph_set_kernel", {STALE},
-                    [&] { return gcx_graph_set_kernel(graph, random.below(4), &params); });
+        CALL(gcx_graph_set_kernel, (graph, random.below(4), &params), STALE);
         break;
     }
     case 4: {
         const uint32_t tag = storm.new_tag(0, nullptr);
         CUgraph captured = captured_graph(worker, 0, {tag, tag, tag, tag});
-        worker.call("gcx_graph_update", {STALE}, [&] { return gcx_graph_update(graph, captured); });
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CALL(gcx_graph_update, (graph, captured), STALE);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         break;
     }
     default:
-        worker.call("gcx_graph_launch_parts", {STALE, GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_graph_launch_parts(graph, streams.data(), count); });
+        CALL(gcx_graph_launch_parts, (graph, streams.data(), count), STALE,
+             GCX_ERROR_INVALID_VALUE);
     }
 }
 
@@ -1709,53 +1622,44 @@ void anyone_asks(Worker& worker) {
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     switch (worker.random.below(8)) {
     case 0:
-        worker.call("gcx_lease_query", {STALE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_query(bundle->lease); });
+        CALL(gcx_lease_query, (bundle->lease), STALE, GCX_ERROR_NOT_READY);
         break;
     case 1:
     case 2:
         if (!worker.storm.alone)
-            worker.call("gcx_lease_synchronize", {STALE},
-                        [&] { return gcx_lease_synchronize(bundle->lease); });
+            CALL(gcx_lease_synchronize, (bundle->lease), STALE);
         break;
     case 3: {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        worker.call("gcx_lease_get_info", {STALE},
-                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+        CALL(gcx_lease_get_info, (bundle->lease, &info), STALE);
         gcx_resource set{};
-        worker.call("gcx_lease_get_resource", {STALE},
-                    [&] { return gcx_lease_get_resource(bundle->lease, &set); });
+        CALL(gcx_lease_get_resource, (bundle->lease, &set), STALE);
         break;
     }
     case 4: {
         gcx_stream made = nullptr;
-        worker.call("gcx_lease_stream_create", {STALE},
-                    [&] { return gcx_lease_stream_create(bundle->lease, nullptr, &made); });
+        CALL(gcx_lease_stream_create, (bundle->lease, nullptr, &made), STALE);
         if (made != nullptr) {
             gcx_stream_info info = GCX_STREAM_INFO_INIT;
-            worker.call("gcx_stream_get_info", {STALE},
-                        [&] { return gcx_stream_get_info(made, &info); });
+            CALL(gcx_stream_get_info, (made, &info), STALE);
         }
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, made);
+        DESTROY(gcx_stream_destroy, made);
         break;
     }
     case 5:
         if (stream != nullptr)
-            worker.call("gcx_stream_query", {STALE, GCX_ERROR_NOT_READY},
-                        [&] { return gcx_stream_query(stream); });
+            CALL(gcx_stream_query, (stream), STALE, GCX_ERROR_NOT_READY);
         break;
     case 6: {
         gcx_resource set{};
         if (stream != nullptr)
-            worker.call("gcx_stream_get_resource", {STALE},
-                        [&] { return gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &set); });
+            CALL(gcx_stream_get_resource, (stream, GCX_RESOURCE_SM, &set), STALE);
         break;
     }
     default: {
         uint32_t blocks = 0;
         if (stream != nullptr)
-            worker.call("gcx_stream_get_max_cluster_size", {STALE},
-                        [&] { return gcx_stream_get_max_cluster_size(stream, &blocks); });
+            CALL(gcx_stream_get_max_cluster_size, (stream, &blocks), STALE);
     }
     }
 }
@@ -1766,73 +1670,63 @@ void anyone_synchronizes(Worker& worker) {
         return;
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     if (stream != nullptr)
-        worker.call("gcx_stream_synchronize", {STALE},
-                    [&] { return gcx_stream_synchronize(stream); });
+        CALL(gcx_stream_synchronize, (stream), STALE);
 }
 
 void anyone_lists(Worker& worker) {
     check_list(worker, worker.random.one_in(2) ? -1 : 0);
     gcx_live_context contexts[8];
     uint32_t count = 0;
-    worker.call("gcx_context_list", {GCX_ERROR_INVALID_VALUE},
-                [&] { return gcx_context_list(-1, contexts, 8, &count); });
+    CALL(gcx_context_list, (-1, contexts, 8, &count), GCX_ERROR_INVALID_VALUE);
     gcx_resource whole{};
     gcx_resource group{};
     gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
-    worker.call(
-        "gcx_sm_split", {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
-            return gcx_sm_split(&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr);
-        });
+    CALL(gcx_sm_split, (&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr),
+         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY);
 }
 
 void anyone_cancels(Worker& worker) {
     Storm& storm = worker.storm;
     gcx_cancel cancel = storm.some(worker.random, storm.cancels);
     if (cancel != nullptr && worker.random.one_in(2))
-        worker.call("gcx_cancel_signal", {GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_cancel_signal(cancel); });
+        CALL(gcx_cancel_signal, (cancel), GCX_ERROR_INVALID_HANDLE);
     gcx_cancel made = nullptr;
     if (worker.random.one_in(2))
-        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&made); });
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy,
-            storm.put(worker.random, storm.cancels, made));
+        CALL(gcx_cancel_create, (&made));
+    DESTROY(gcx_cancel_destroy, storm.put(worker.random, storm.cancels, made));
 }
 
 void anyone_records(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     gcx_event event = storm.some(random, storm.events);
     const BundlePointer bundle = storm.some(random, storm.common);
     gcx_stream stream = bundle != nullptr ? bundle->streams[random.below(2)].load() : nullptr;
     switch (random.below(6)) {
     case 0: {
         gcx_event made = nullptr;
-        worker.call("gcx_event_create", {},
-                    [&] { return gcx_event_create(0, random.below(4), &made); });
-        destroy(worker, "gcx_event_destroy", gcx_event_destroy,
-                storm.put(random, storm.events, made));
+        CALL(gcx_event_create, (0, random.below(4), &made));
+        DESTROY(gcx_event_destroy, storm.put(random, storm.events, made));
         break;
     }
     case 1:
-        worker.call("gcx_event_query", {STALE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_event_query(event); });
+        CALL(gcx_event_query, (event), STALE, GCX_ERROR_NOT_READY);
         break;
     case 2:
         if (!storm.alone)
-            worker.call("gcx_event_synchronize", {STALE},
-                        [&] { return gcx_event_synchronize(event); });
+            CALL(gcx_event_synchronize, (event), STALE);
         break;
     case 3:
-        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream, event); });
+        CALL(gcx_stream_wait, (stream, event), STALE);
         break;
     default:
-        worker.call("gcx_stream_record", {STALE}, [&] { return gcx_stream_record(stream, event); });
+        CALL(gcx_stream_record, (stream, event), STALE);
     }
 }
 
 void anyone_changes_the_cache(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     switch (random.below(6)) {
     case 0:
         worker.call("gcx_cache_trim", {}, [&] {
@@ -1842,12 +1736,11 @@ void anyone_changes_the_cache(Worker& worker) {
         break;
     case 1:
         if (!worker.storm.alone) // prepared contexts must stay in a history
-            worker.call("gcx_cache_set_limit", {},
-                        [&] { return gcx_cache_set_limit(random.below(80)); });
+            CALL(gcx_cache_set_limit, (random.below(80)));
         break;
     case 2: {
         gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-        worker.call("gcx_cache_get_stats", {}, [&] { return gcx_cache_get_stats(&stats); });
+        CALL(gcx_cache_get_stats, (&stats));
         break;
     }
     case 3: {
@@ -1860,14 +1753,13 @@ void anyone_changes_the_cache(Worker& worker) {
         gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
         params.flags = random.below(2) * GCX_PREPARE_FOR_LEASES;
         params.cancel = worker.storm.some(random, worker.storm.cancels);
-        worker.call("gcx_cache_prepare",
-                    {GCX_ERROR_NOT_PERMITTED, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_cache_prepare(groups, 2, &params); });
+        CALL(gcx_cache_prepare, (groups, 2, &params), GCX_ERROR_NOT_PERMITTED,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE);
         break;
     }
     default:
         if (random.one_in(8))
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random.below(100'000'000));
+            sim::advance(random.below(100'000'000));
     }
 }
 
@@ -1876,20 +1768,19 @@ void anyone_publishes(Worker& worker) {
     uint32_t count = 0;
     switch (worker.random.below(3)) {
     case 0:
-        worker.call("gcx_publish_start", {}, [] { return gcx_publish_start("storm"); });
+        CALL(gcx_publish_start, ("storm"));
         break;
     case 1:
-        worker.call("gcx_publish_stop", {}, [] { return gcx_publish_stop(); });
+        CALL(gcx_publish_stop, ());
         break;
     default:
-        worker.call("gcx_published_lease_list", {GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_published_lease_list(leases, 4, &count); });
+        CALL(gcx_published_lease_list, (leases, 4, &count), GCX_ERROR_INVALID_VALUE);
     }
 }
 
 // Passes handles that were never valid or are no longer, and counts that are too large.
 void anyone_forges(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     uint64_t bits = random.one_in(3) ? 0 : random.next();
     const BundlePointer bundle = some_lease(worker);
     if (bundle != nullptr && random.one_in(2))
@@ -1899,8 +1790,7 @@ void anyone_forges(Worker& worker) {
     const auto refuse = [&](const char* name, const auto& function) {
         if (worker.call(name, {GCX_ERROR_INVALID_HANDLE, GCX_ERROR_INVALID_VALUE}, function) ==
             GCX_SUCCESS)
-            worker.complain("%s took a forged handle, %#llx", name,
-                            static_cast<unsigned long long>(bits));
+            worker.complain("%s took a forged handle, %#llx", name, llu(bits));
     };
     gcx_lease made = nullptr;
     switch (random.below(9)) {
@@ -1928,10 +1818,8 @@ void anyone_forges(Worker& worker) {
         break;
     case 7: {
         const uint32_t counts[] = {GCX_REST - 1, 1025, 133, 0x80000000U};
-        if (worker.call("gcx_lease_acquire",
-                        {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
-                            return gcx_lease_acquire(0, counts[random.below(4)], nullptr, &made);
-                        }) == GCX_SUCCESS)
+        if (CALL(gcx_lease_acquire, (0, counts[random.below(4)], nullptr, &made),
+                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
             worker.complain("more SMs than there are");
         break;
     }
@@ -2008,7 +1896,7 @@ const std::vector<const Operation*>& wanted_operations(const Options& options) {
     return wanted;
 }
 
-const Operation& next_operation(const Options& options, Random& random) {
+const Operation& next_operation(const Options& options, SeededRandom& random) {
     const auto& wanted = wanted_operations(options);
     return *wanted[random.below(static_cast<uint32_t>(wanted.size()))];
 }
@@ -2070,14 +1958,14 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
             gcx_lease_release(all);
     }
     gcx_cache_set_limit(64);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000'000'000'000'000);
+    sim::advance(2'000'000'000'000'000'000);
     gcx_cache_stats stats = cache_stats();
     const uint64_t greens = sim::counts().green_contexts - before.green_contexts;
     // gcx notices contexts that a reset destroyed when their device is next used.
     if ((storm.resets ? greens > stats.in_use + stats.kept : stats.in_use + stats.kept != greens) ||
         stats.in_use != 0)
         worker.complain("%u contexts in use and %u cached of %llu that exist", stats.in_use,
-                        stats.kept, static_cast<unsigned long long>(greens));
+                        stats.kept, llu(greens));
     gcx_cache_set_limit(0);
     stats = cache_stats();
     if (stats.in_use + stats.kept != 0)
@@ -2094,10 +1982,6 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
     gcx_cache_set_limit(64);
 }
 
-void note_runs(std::size_t most) {
-    sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
-}
-
 std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const std::string& spec,
                                    unsigned threads) {
     auto storm = std::make_unique<Storm>(options, seed, spec);
@@ -2105,7 +1989,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     gcx_driver_get_info(&info);
     storm->driver = info.version;
-    Random random(seed);
+    SeededRandom random(seed);
     storm->faulty = storm->was_faulty = random.one_in(3);
     storm->resets = storm->driver < 13000 && random.one_in(3);
     const auto count = static_cast<std::size_t>(storm->devices);
@@ -2120,7 +2004,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
         storm->workers[i]->plain = plain_stream(*storm, storm->workers[i]->device);
     }
     CHECK_OK(gcx_cancel_create(&storm->stop));
-    note_runs(200'000);
+    sim::note_runs(200'000);
     return storm;
 }
 
@@ -2128,9 +2012,9 @@ void end_storm(Storm& storm, const gcx_sim_counts& before) {
     driver_thread().jitter = 0;
     clean_up(storm);
     check_runs(storm);
-    note_runs(0);
+    sim::note_runs(0);
     for (const auto& worker : storm.workers)
-        CHECK_EQ(NATIVE(cuStreamDestroy)(worker->plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, worker->plain);
     for (int32_t device = 0; device < storm.devices; device++)
         end_device(storm, device);
     check_end(storm, before);
@@ -2199,7 +2083,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
         });
     }
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    Random random(seed + 17);
+    SeededRandom random(seed + 17);
     while (started != kThreads)
         usleep(100);
     const auto all_ended = [&] {
@@ -2238,7 +2122,7 @@ void history(const Options& options, unsigned seed, const std::string& spec,
         if (!steps.empty() && std::find(steps.begin(), steps.end(), step) == steps.end())
             continue;
         worker.step = step;
-        worker.random = Random(seed_of_step(seed, step));
+        worker.random = SeededRandom(seed_of_step(seed, step));
         one_operation(worker);
         check_list(worker, -1);
     }
@@ -2278,10 +2162,7 @@ void print_sums(const Options& options, const Sums& sums) {
     std::printf("%s: %u rounds, %llu operations, %llu leases, %llu changes, at most %llu driver "
                 "calls a lease and change\n",
                 options.mode == Mode::history ? "history" : "storm", sums.rounds,
-                static_cast<unsigned long long>(sums.operations),
-                static_cast<unsigned long long>(sums.granted),
-                static_cast<unsigned long long>(sums.changed),
-                static_cast<unsigned long long>(sums.most_calls));
+                llu(sums.operations), llu(sums.granted), llu(sums.changed), llu(sums.most_calls));
 }
 
 // Returns whether a history of these steps fails.
@@ -2325,7 +2206,7 @@ void cut_down(const Options& options, unsigned seed) {
     }
     std::string numbers;
     for (const unsigned step : steps) {
-        Random random(seed_of_step(seed, step));
+        SeededRandom random(seed_of_step(seed, step));
         std::fprintf(stderr, "    step %u: %s\n", step, next_operation(options, random).name);
         numbers += (numbers.empty() ? "" : ",") + std::to_string(step);
     }

@@ -1,6 +1,7 @@
 // Changes leases in one thread while another is in the middle of a call, on a driver that blocks
 // the calls a test names.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <dlfcn.h>
@@ -42,34 +43,8 @@ class BlockedCall {
     std::thread thread_;
 };
 
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
 gcx_result resize(gcx_lease lease, uint32_t sm_count) {
-    const gcx_lease_size size = {lease, sm_count, 0};
-    return gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT);
-}
-
-uint32_t sms_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info.sm_count;
-}
-
-void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {
-    for (gcx_stream stream : streams)
-        CHECK_OK(gcx_stream_destroy(stream));
-    for (gcx_lease lease : leases)
-        CHECK_OK(gcx_lease_release(lease));
+    return support::resize({{lease, sm_count, 0}});
 }
 
 gcx_result probe(gcx_stream stream) {
@@ -140,8 +115,7 @@ void change_waits_for(const char* function, const std::function<gcx_result(gcx_s
 }
 
 void change_waits_for_submissions() {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     change_waits_for("cuStreamWaitEvent",
                      [&](gcx_stream stream) { return gcx_stream_wait(stream, event); });
     change_waits_for("cuEventRecord",
@@ -161,8 +135,7 @@ void wait_during_change_holds_later_work() {
         CHECK_OK(resize(lease, count));
         CHECK(gcx_stream_native(stream) != nullptr);
     }
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     work.spin(gcx_stream_native(other), 5'000'000'000);
     CHECK_OK(gcx_stream_record(other, event));
     BlockedCall call("cuStreamWaitEvent", [&] { return gcx_stream_wait(stream, event); });
@@ -181,7 +154,7 @@ void wait_during_change_holds_later_work() {
 
 // SMs can be acquired as soon as their release returns, also while another thread queries the
 // lease.
-void release_beside_a_monitor_frees_sms() {
+void release_during_queries_frees_sms() {
     std::atomic<gcx_lease> watched{nullptr};
     std::atomic<bool> over{false};
     std::thread monitor([&] {
@@ -202,7 +175,7 @@ void release_beside_a_monitor_frees_sms() {
 }
 
 // Either the hand-over or the release happens, and completely.
-void hand_over_beside_release_is_all_or_nothing() {
+void hand_over_during_release_is_all_or_nothing() {
     std::atomic<int> turn{0};
     std::atomic<int> done{0};
     gcx_lease from = nullptr;
@@ -278,15 +251,15 @@ int main(int, char** argv) {
     blocking_driver = argv[1];
     for (void (*body)() : {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
                            probe_of_moved_stream_sees_new_sms, change_waits_for_submissions,
-                           wait_during_change_holds_later_work, release_beside_a_monitor_frees_sms,
-                           hand_over_beside_release_is_all_or_nothing, release_twice_succeeds_once,
+                           wait_during_change_holds_later_work, release_during_queries_frees_sms,
+                           hand_over_during_release_is_all_or_nothing, release_twice_succeeds_once,
                            refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
                 return;
             const gcx_sim_counts before = sim::counts();
             body();
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000'000);
+            sim::advance(10'000'000'000);
             CHECK_OK(gcx_cache_set_limit(0));
             CHECK_EQ(cache_stats().in_use, 0U);
             gcx_sim_counts after = sim::counts();

@@ -1,6 +1,7 @@
 // Tests which SMs leases get, which requests wait, what a change results in, and the order of work
 // after it.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -11,15 +12,6 @@
 using namespace support;
 
 namespace {
-
-gcx_lease acquire(uint32_t sm_count, const char* name = nullptr, uint32_t flags = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.name = name;
-    params.flags = flags;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    return lease;
-}
 
 gcx_result try_acquire(uint32_t sm_count, uint32_t timeout_ms = 0) {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -32,59 +24,10 @@ gcx_result try_acquire(uint32_t sm_count, uint32_t timeout_ms = 0) {
     return result;
 }
 
-gcx_lease_info info(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info;
-}
-
-uint32_t sms_of(gcx_lease lease) {
-    return info(lease).sm_count;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
-gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags = GCX_RESIZE_DEFAULT) {
-    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
-}
-
-std::vector<gcx_live_lease> list() {
-    std::vector<gcx_live_lease> live(64);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(-1, live.data(), 64, &count));
-    live.resize(count);
-    return live;
-}
-
-SmIds probe(gcx_stream stream) {
-    SmIds ids(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-    ids.resize(count);
-    return ids;
-}
-
 bool disjoint(const SmIds& a, const SmIds& b) {
     SmIds both;
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
     return both.empty();
-}
-
-void release_all(std::vector<gcx_stream> streams, std::vector<gcx_lease> leases) {
-    for (gcx_stream stream : streams)
-        CHECK_OK(gcx_stream_destroy(stream));
-    for (gcx_lease lease : leases)
-        CHECK_OK(gcx_lease_release(lease));
 }
 
 // Two callers acquire independently.
@@ -102,7 +45,7 @@ void lease_exclusive_is_disjoint() {
     CHECK(message_has("84 are free") && message_has("\"one\" has 24") &&
           message_has("\"two\" has 24"));
     CHECK_REFUSED(try_acquire(140), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    const auto live = list();
+    const auto live = live_leases();
     CHECK_EQ(live.size(), 2U);
     CHECK_EQ(std::string(live[0].name), "one");
     CHECK_EQ(live[1].sm_count, 24U);
@@ -118,7 +61,7 @@ void lease_exclusive_is_disjoint() {
     CHECK_OK(gcx_resource_get_live_overlap(&whole, &leased));
     CHECK_EQ(leased, 48U);
     release_all({first, second}, {one, two});
-    CHECK(list().empty());
+    CHECK(live_leases().empty());
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(left_behind(before, sim::counts()), std::string());
     CHECK_OK(gcx_cache_set_limit(64));
@@ -148,14 +91,14 @@ void shared_leases_overlap() {
     params.exclusive_sm_count = 24;
     gcx_lease two = nullptr;
     CHECK_OK(gcx_lease_acquire(0, 88, &params, &two));
-    CHECK_EQ(info(two).exclusive_sm_count, 24U);
+    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
     CHECK_EQ(overlap(resource_of(one), resource_of(two)), 64U);
     const gcx_lease single = acquire(GCX_REST);
     CHECK_EQ(sms_of(single), 132U - 88U);
     CHECK_REFUSED(resize({{two, 16, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_OK(resize({{two, 40, 0}}));
     CHECK_EQ(overlap(resource_of(one), resource_of(two)), 16U);
-    CHECK_EQ(info(two).exclusive_sm_count, 24U);
+    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
     release_all({}, {one, two, single});
 }
 
@@ -168,7 +111,7 @@ void streams_follow_a_resize() {
     const SmIds small = probe(stream);
     work.spin(before, 5'000'000);
     CHECK_OK(resize({{lease, 64, 0}}));
-    CHECK_EQ(info(lease).changes, 1U);
+    CHECK_EQ(info_of(lease).changes, 1U);
     CUstream after = gcx_stream_native(stream);
     CHECK(after != before);
     CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_ERROR_NOT_READY);
@@ -182,9 +125,8 @@ void streams_follow_a_resize() {
     CHECK_EQ(large.size(), 64U);
     CHECK(std::includes(large.begin(), large.end(), small.begin(), small.end()));
     // The former native stream is alive, on its SMs.
-    CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_SUCCESS);
-    gcx_stream former = nullptr;
-    CHECK_OK(gcx_stream_from_native(before, &former));
+    CHECK_NATIVE(cuStreamQuery, before);
+    gcx_stream former = handle_for(before);
     CHECK(probe(former) == small);
     CHECK_OK(gcx_stream_destroy(former));
     // The lease shrinks back: the context and the stream were cached.
@@ -192,8 +134,7 @@ void streams_follow_a_resize() {
     CHECK_OK(resize({{lease, 24, 0}}));
     CHECK(probe(stream) == small);
     CHECK_EQ(cache_stats().misses, misses);
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+    gcx_stream_info info = info_of(stream);
     CHECK_EQ(info.sm_count, 24U);
     release_all({stream}, {lease});
 }
@@ -285,8 +226,7 @@ void deferred_work_is_waited_for() {
 }
 
 uint32_t sms_at(gcx_stream stream) {
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+    gcx_stream_info info = info_of(stream);
     return info.sm_count;
 }
 
@@ -444,7 +384,7 @@ void busy_leases_reach_their_sms(const std::vector<std::vector<uint32_t>>& layou
         int steps = 0;
         for (; steps < 50 && !arrived(); steps++) {
             all_busy();
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+            sim::advance(1'000'000);
         }
         CHECK(steps < 50);
         for (gcx_lease lease : leases)
@@ -491,8 +431,7 @@ void query_covers_only_streams_of_the_lease() {
     CHECK_OK(gcx_lease_synchronize(next));
     CHECK_EQ(waits(), waited);
     // The query itself does not make it wait.
-    gcx_stream_info queried = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(unused, &queried));
+    info_of(unused);
     CHECK_EQ(gcx_stream_query(unused), GCX_SUCCESS);
     CHECK_EQ(gcx_lease_query(next), GCX_SUCCESS);
     // Its own work runs behind that.
@@ -516,7 +455,7 @@ void synchronize_waits_for_destroyed_streams() {
 }
 
 // A context that the streams left stays in use until their work there is done.
-void contexts_are_kept_until_their_work_is_done() {
+void contexts_stay_in_use_until_their_work_is_done() {
     const Work work;
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
@@ -532,7 +471,7 @@ void contexts_are_kept_until_their_work_is_done() {
     CHECK(gcx_stream_native(stream) != nullptr);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, 2U);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(60'000'000);
+    sim::advance(60'000'000);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_cache_set_limit(64));
@@ -578,7 +517,7 @@ void hand_over_moves_all_sms() {
     CHECK_REFUSED(gcx_stream_query(giver), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(work.free_at(gcx_stream_native(taker)) >= 3.0F);
     CHECK_EQ(probe(taker).size(), 56U);
-    CHECK_EQ(list().size(), 1U);
+    CHECK_EQ(live_leases().size(), 1U);
     release_all({giver, taker}, {to});
 }
 
@@ -587,14 +526,14 @@ void captures_survive_resizes() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     CUstream native = gcx_stream_native(stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_OK(resize({{lease, 64, 0}}));
     CHECK_EQ(gcx_stream_native(stream), native);
     CHECK_OK(gcx_lease_query(lease));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
     CHECK(graph != nullptr);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, graph);
     CHECK(gcx_stream_native(stream) != native);
     CHECK_EQ(probe(stream).size(), 64U);
     release_all({stream}, {lease});
@@ -614,14 +553,14 @@ void waiting_requests_are_served_in_order() {
         CHECK(done.compare_exchange_strong(expected, turn + 1));
     };
     const auto waiting = [](std::size_t count) {
-        while (list().size() != count)
+        while (live_leases().size() != count)
             std::this_thread::yield();
     };
     std::thread first([&] { wait_for(64, "large", &large, 0); });
     waiting(2);
-    CHECK_EQ(list()[1].waits, 1U);
-    CHECK_EQ(list()[1].sm_count, 64U);
-    CHECK_EQ(std::string(list()[1].name), "large");
+    CHECK_EQ(live_leases()[1].waits, 1U);
+    CHECK_EQ(live_leases()[1].sm_count, 64U);
+    CHECK_EQ(std::string(live_leases()[1].name), "large");
     // 28 are free, but the large request is first.
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("1 waits, the first for 64 SMs"));
@@ -640,8 +579,7 @@ void waiting_requests_are_served_in_order() {
 
 void waits_are_cancelled() {
     const gcx_lease all = acquire(GCX_REST);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.timeout_ms = GCX_FOREVER;
     params.cancel = cancel;
@@ -652,7 +590,7 @@ void waits_are_cancelled() {
     };
     std::thread first(wait);
     std::thread second(wait);
-    while (list().size() != 3)
+    while (live_leases().size() != 3)
         std::this_thread::yield();
     CHECK_OK(gcx_cancel_signal(cancel));
     first.join();
@@ -662,16 +600,16 @@ void waits_are_cancelled() {
     wait(); // also if SMs are free
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
-    CHECK(list().empty());
+    CHECK(live_leases().empty());
 }
 
 void wait_for_rest_is_listed_as_rest() {
     const gcx_lease all = acquire(GCX_REST);
     std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, GCX_FOREVER)); });
-    while (list().size() != 2)
+    while (live_leases().size() != 2)
         std::this_thread::yield();
-    CHECK_EQ(list()[0].sm_count, 132U);
-    CHECK_EQ(list()[1].sm_count, GCX_REST);
+    CHECK_EQ(live_leases()[0].sm_count, 132U);
+    CHECK_EQ(live_leases()[1].sm_count, GCX_REST);
     CHECK_OK(gcx_lease_release(all));
     waiter.join();
 }
@@ -845,7 +783,7 @@ int main() {
             deferred_swaps_and_cycles_make_progress();
             query_covers_only_streams_of_the_lease();
             synchronize_waits_for_destroyed_streams();
-            contexts_are_kept_until_their_work_is_done();
+            contexts_stay_in_use_until_their_work_is_done();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, remainder_atom_of_one_alignment_fits_any_other);

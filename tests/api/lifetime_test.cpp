@@ -16,23 +16,10 @@ using namespace support;
 
 namespace {
 
-gcx_context make_context(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-uint64_t id_of(gcx_context context) {
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(context, &info));
-    return info.id;
-}
-
 void equal_resources_share_a_context() {
     const gcx_resource whole = whole_device();
     const Split two = split(whole, {24, 24});
-    gcx_resource both{};
-    CHECK_OK(gcx_resource_union(&two.groups[0], &two.groups[1], &both));
+    gcx_resource both = united(two.groups[0], two.groups[1]);
     const gcx_context a = make_context(both);
     const gcx_context b = make_context(split(whole, {48}).groups[0]);
     gcx_context c = nullptr;
@@ -44,10 +31,8 @@ void equal_resources_share_a_context() {
     CHECK_EQ(cache_stats().misses, 1U);
     CHECK_EQ(cache_stats().hits, 2U);
     CHECK_EQ(cache_stats().in_use, 1U);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(a, nullptr, &stream));
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(b, &info));
+    gcx_stream stream = make_stream(a);
+    gcx_context_info info = info_of(b);
     CHECK_EQ(info.stream_count, 1U);
     CHECK_EQ(info.sm_count, 48U);
     gcx_context d = nullptr;
@@ -60,7 +45,7 @@ void equal_resources_share_a_context() {
     CHECK_EQ(cache_stats().kept, 1U);
 }
 
-void kept_contexts_cost_no_driver_context() {
+void cached_contexts_cost_no_driver_context() {
     const Split made = split(whole_device(), {24, GCX_REST});
     for (int round = 0; round < 50; round++) {
         const Partition one(made.groups[0]);
@@ -72,7 +57,7 @@ void kept_contexts_cost_no_driver_context() {
     CHECK_EQ(cache_stats().hits, 98U);
 }
 
-void the_longest_unused_goes_first() {
+void limit_evicts_least_recently_used() {
     std::vector<gcx_resource> resources;
     resources.reserve(8);
     for (uint32_t count = 8; count <= 64; count += 8)
@@ -181,13 +166,13 @@ bool refuses_resets(const std::string& spec) {
 }
 
 // The driver allows the reset.
-void a_reset_under_gcx() {
+void reset_destroys_all_contexts() {
     const Split made = split(whole_device(), {24, 24, GCX_REST});
     const Live live(made.groups[0]);
     const gcx_context cached = make_context(made.groups[1]);
     const uint64_t cached_id = id_of(cached);
     CHECK_OK(gcx_context_destroy(cached));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     check_dead(live);
     // Resources stay valid, and new contexts of them work next to the dead handles.
     const Live fresh(made.groups[0]);
@@ -208,8 +193,8 @@ void a_reset_under_gcx() {
     // Resets twice without a call in between, and while a context is pushed.
     const Live pushed(made.groups[0]);
     CHECK_OK(gcx_context_push(pushed.context));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     gcx_context popped = nullptr;
     CHECK_OK(gcx_context_pop(&popped));
     CHECK(popped == pushed.context);
@@ -223,7 +208,7 @@ void a_reset_under_gcx() {
 }
 
 // The driver refuses a reset while a green context is alive.
-void a_reset_is_refused_while_contexts_are_kept() {
+void reset_with_cached_contexts_is_refused() {
     const Split made = split(whole_device(), {24});
     {
         const Partition partition(made.groups[0]);
@@ -231,10 +216,9 @@ void a_reset_is_refused_while_contexts_are_kept() {
         CHECK_EQ(partition.probe().size(), 24U);
     }
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
     const Partition partition(made.groups[0]);
@@ -333,7 +317,7 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     return wrong;
 }
 
-void after_a_fork() {
+void calls_after_fork_are_refused() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Live live(resource);
     std::fflush(nullptr);
@@ -352,7 +336,7 @@ void after_a_fork() {
 }
 
 // Forks while other threads are inside gcx.
-void after_a_fork_beside_threads() {
+void fork_during_calls_does_not_hang() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Live live(resource);
     std::atomic<bool> stop{false};
@@ -387,7 +371,7 @@ void after_a_fork_beside_threads() {
 }
 
 // Sixteen threads use the same few objects, which are created and destroyed concurrently.
-void sixteen_threads_on_the_same_objects() {
+void objects_shared_by_threads_are_safe() {
     constexpr int kThreads = 16;
     constexpr int kRounds = 400;
     constexpr std::size_t kSlots = 3;
@@ -484,12 +468,7 @@ void sixteen_threads_on_the_same_objects() {
             }
         }
     };
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (unsigned t = 0; t < kThreads; t++)
-        threads.emplace_back(run, t);
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(kThreads, run);
     CHECK_EQ(wrong.load(), 0);
     CHECK(right.load() > kThreads * kRounds / 2);
     for (std::size_t slot = 0; slot < kSlots; slot++) {
@@ -503,7 +482,7 @@ void sixteen_threads_on_the_same_objects() {
 }
 
 // Threads that create the same context at once share one.
-void one_context_for_many_threads() {
+void threads_share_one_context() {
     const gcx_resource resource = split(whole_device(), {40}).groups[0];
     std::atomic<bool> go{false};
     std::vector<gcx_context> made(16);
@@ -526,7 +505,7 @@ void one_context_for_many_threads() {
 }
 
 // The first call opens the driver, in whichever thread.
-void first_calls_of_many_threads_succeed() {
+void concurrent_first_calls_succeed() {
     in_child("first calls", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         std::vector<std::thread> threads;
@@ -545,7 +524,7 @@ void first_calls_of_many_threads_succeed() {
     });
 }
 
-void messages_belong_to_threads() {
+void message_is_per_thread() {
     gcx_resource out{};
     CHECK_REFUSED(gcx_device_get_resource(77, GCX_RESOURCE_SM, &out), GCX_ERROR_INVALID_DEVICE);
     std::thread([] {
@@ -561,7 +540,7 @@ void messages_belong_to_threads() {
 }
 
 // A thread that exits with contexts pushed releases them.
-void a_thread_exits_with_a_context_pushed() {
+void thread_exit_releases_pushed_contexts() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context context = make_context(resource);
     std::thread([&] {
@@ -599,7 +578,7 @@ void a_thread_exits_with_a_context_pushed() {
 }
 
 // Thread-local destructors may run after the one that releases the pushed contexts.
-void a_pop_after_the_thread_s_end() {
+void pop_after_thread_exit_is_safe() {
     static std::string said;
     const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
     // The first push creates gcx's key, so that this destructor runs after gcx's.
@@ -728,21 +707,21 @@ void exit_with_live_objects_is_silent() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, equal_resources_share_a_context);
-        on_machine(h100, kept_contexts_cost_no_driver_context);
-        on_machine(h100, the_longest_unused_goes_first);
+        for (const auto test :
+             {equal_resources_share_a_context, cached_contexts_cost_no_driver_context,
+              limit_evicts_least_recently_used})
+            on_machine(h100, test);
         const bool refuses = refuses_resets(h100);
         CHECK_EQ(refuses, version_of(driver) >= 13000); // so that both kinds are tested
-        on_machine(h100, refuses ? a_reset_is_refused_while_contexts_are_kept : a_reset_under_gcx);
-        on_machine(h100, after_a_fork);
-        on_machine(h100, after_a_fork_beside_threads);
-        on_machine(h100, sixteen_threads_on_the_same_objects);
-        on_machine(h100, one_context_for_many_threads);
-        on_machine(h100, messages_belong_to_threads);
-        on_machine(h100, a_thread_exits_with_a_context_pushed);
-        on_machine(h100, a_pop_after_the_thread_s_end);
+        on_machine(h100,
+                   refuses ? reset_with_cached_contexts_is_refused : reset_destroys_all_contexts);
+        for (const auto test :
+             {calls_after_fork_are_refused, fork_during_calls_does_not_hang,
+              objects_shared_by_threads_are_safe, threads_share_one_context, message_is_per_thread,
+              thread_exit_releases_pushed_contexts, pop_after_thread_exit_is_safe})
+            on_machine(h100, test);
     }
-    first_calls_of_many_threads_succeed();
+    concurrent_first_calls_succeed();
     log_goes_to_the_callback();
     exit_with_live_objects_is_silent();
     return support::summary("lifetime");

@@ -115,7 +115,7 @@ void callback_runs_without_locks() {
     on_machine("h100@12.4", [] {
         const Partition lost(split(whole_device(), {24}).groups[0]);
         others_go_on_while_it_waits("died", [&] {
-            CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
             CHECK_REFUSED(gcx_context_synchronize(lost.context), GCX_ERROR_CONTEXT_IS_DESTROYED);
         });
     });
@@ -125,7 +125,7 @@ void fail_once() {
     CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
 }
 
-void a_replaced_callback_runs_no_more() {
+void replaced_callback_is_not_called() {
     Gate first("gcx_device_get_count");
     Gate second("nothing");
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, wait_at_gate, &first));
@@ -156,7 +156,7 @@ void a_replaced_callback_runs_no_more() {
 }
 
 // Replacing itself would wait for itself.
-void a_callback_does_not_replace_itself() {
+void callback_replacing_itself_is_refused() {
     static std::atomic<int> answer{-1};
     const auto replace = [](gcx_log_level, const char*, void*) {
         int expected = -1;
@@ -174,7 +174,7 @@ void a_callback_does_not_replace_itself() {
 int main() {
     callback_runs_without_locks();
     callback_that_calls_gcx_ends();
-    on_machine("h100@13.0", a_replaced_callback_runs_no_more);
-    on_machine("h100@13.0", a_callback_does_not_replace_itself);
+    on_machine("h100@13.0", replaced_callback_is_not_called);
+    on_machine("h100@13.0", callback_replacing_itself_is_refused);
     return support::summary("log");
 }

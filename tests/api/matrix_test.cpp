@@ -162,11 +162,9 @@ void set_operations(const gcx_device_info& device) {
     CHECK_OK(gcx_resource_union(&result, &made.remainder, &result));
     CHECK_EQ(std::memcmp(&result, &whole, sizeof whole), 0);
     // All atoms together are the whole device.
-    gcx_resource sum{};
-    CHECK_OK(gcx_resource_subtract(&whole, &whole, &sum));
+    gcx_resource sum = without(whole, whole);
     for (uint32_t i = 0; i < info_of(whole).atom_count; i++) {
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&whole, i, &atom));
+        gcx_resource atom = atom_of(whole, i);
         CHECK_EQ(info_of(atom).atom_count, 1U);
         CHECK_EQ(overlap(sum, atom), 0U);
         CHECK_OK(gcx_resource_union(&sum, &atom, &sum));
@@ -213,7 +211,7 @@ void maps_agree_with_kernels(const gcx_device_info& device) {
         CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_MAX_CLUSTER), GCX_ERROR_NOT_SUPPORTED);
 }
 
-void what_an_h100_gives() {
+void h100_splits_as_recorded() {
     const gcx_resource whole = whole_device();
     CHECK(sizes(split(whole, {108, 24})) == Counts({108, 24, 0}));
     CHECK(sizes(split(whole, {24, 108})) == Counts({24, 108, 0}));
@@ -428,12 +426,12 @@ void one_machine(const std::string& gpu, const std::string& driver) {
         locality_domains(driver, device);
         workqueues(driver, device);
         if (gpu == "h100" || gpu == "h200")
-            what_an_h100_gives();
+            h100_splits_as_recorded();
         nothing_is_left_behind(before);
     });
 }
 
-void without_a_usable_driver() {
+void unusable_driver_is_refused() {
     in_child("too old", [] {
         CHECK_REFUSED(gcx_driver_open("sim:h100@12.2"), GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has("12.2") && message_has("12.4"));
@@ -513,6 +511,6 @@ int main(int argc, char** argv) {
             });
         }
     }
-    without_a_usable_driver();
+    unusable_driver_is_refused();
     return support::summary("matrix");
 }

@@ -38,7 +38,7 @@ T sized() {
     return value;
 }
 
-void null_pointers() {
+void null_pointers_are_refused() {
     const Objects made;
     const gcx_resource& r = made.resource;
     const gcx_sm_request request = requests_for({8})[0];
@@ -142,7 +142,7 @@ void wrong_sizes(Call call) {
     CHECK_EQ(right.struct_size, sizeof(T));
 }
 
-void struct_sizes() {
+void wrong_struct_sizes_are_refused() {
     const Objects made;
     wrong_sizes<gcx_driver_info>([](auto* info) { return gcx_driver_get_info(info); });
     wrong_sizes<gcx_capability_info>(
@@ -232,7 +232,7 @@ void refuse_event(gcx_event bad, const Objects& made) {
     CHECK_EQ(milliseconds, 5.0F);
 }
 
-void handles() {
+void invalid_handles_are_refused() {
     const Objects made;
     const Objects gone;
     gone.destroy();
@@ -273,7 +273,7 @@ void handles() {
 }
 
 // Passes one handle of each type to a function of each other type, which refuses it.
-void types_of_handles() {
+void handles_of_other_types_are_refused() {
     const Objects made;
     gcx_lease lease = nullptr;
     gcx_cancel cancel = nullptr;
@@ -308,7 +308,7 @@ void types_of_handles() {
         CHECK_OK(take(own));
     CHECK_OK(gcx_lease_release(lease));
     CHECK_OK(gcx_cancel_destroy(cancel));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     made.destroy();
 }
 
@@ -347,24 +347,24 @@ void current_contexts_are_not_destroyed() {
     CUcontext popped = nullptr;
     {
         const Partition other(split(whole_device(), {16}).groups[0]);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other.context)), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(other.context));
         CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
     }
     CHECK_OK(gcx_context_pop(&current));
     CHECK(current == made.context);
 
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(native), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, native);
     CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
     // A second handle is not the last reference, and can be destroyed.
     gcx_context second = nullptr;
     CHECK_OK(gcx_context_from_native(native, &second));
     CHECK_OK(gcx_context_destroy(second));
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     made.destroy();
 }
 
-void push_and_pop() {
+void push_and_pop_nest() {
     const Objects made;
     gcx_context context = made.context;
     gcx_context other = nullptr;
@@ -388,35 +388,35 @@ void push_and_pop() {
     // Other code puts another context on top, by pushing and by setting.
     CUcontext popped = nullptr;
     CHECK_OK(gcx_context_push(made.context));
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(other));
     CHECK_OK(gcx_context_get_current(&context));
     CHECK(context == nullptr);
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
     CHECK(message_has("another context"));
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CHECK(popped == gcx_context_native(other));
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_push(made.context));
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS); // other code popped it
+    CHECK_NATIVE(cuCtxPopCurrent, &popped); // other code popped it
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, popped);
     CHECK_OK(gcx_context_pop(nullptr));
 
     // No other function changes which context is current.
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, gcx_context_native(other));
     CHECK_OK(gcx_context_synchronize(made.context));
     CHECK_OK(gcx_stream_synchronize(made.stream));
     uint32_t ids[GCX_MAX_SMS];
     uint32_t count = 0;
     CHECK_OK(gcx_stream_probe_sms(made.stream, ids, GCX_MAX_SMS, &count));
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetCurrent, &popped);
     CHECK(popped == gcx_context_native(other));
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     CHECK_OK(gcx_context_destroy(other));
     made.destroy();
 }
 
-void contexts_of_unfit_resources() {
+void context_of_unfit_resources_is_refused() {
     const gcx_resource whole = whole_device();
     const Split two = split(whole, {24, 24});
     const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
@@ -453,7 +453,7 @@ void contexts_of_unfit_resources() {
                   GCX_ERROR_NOT_READY);
 }
 
-void two_devices() {
+void objects_of_two_devices_are_not_mixed() {
     const gcx_resource first = split(whole_device(0), {24}).groups[0];
     const gcx_resource second = split(whole_device(1), {24}).groups[0];
     CHECK_EQ(info_of(second).device, 1);
@@ -520,7 +520,7 @@ void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_resu
     CHECK_EQ(std::memcmp(&out, &untouched, sizeof out), 0);
 }
 
-void forged_resources() {
+void forged_resources_are_refused() {
     const Split two = split(whole_device(), {24, 24});
     const gcx_resource& good = two.groups[1];
     refuse_resource(gcx_resource{}, good, GCX_ERROR_INVALID_RESOURCE_TYPE);
@@ -548,7 +548,7 @@ void resources_of_another_process_are_refused() {
     });
 }
 
-void unknown_enums_and_flags() {
+void unknown_enums_and_flags_are_refused() {
     const Objects made;
     const gcx_resource whole = whole_device();
     constexpr gcx_result kInvalid = GCX_ERROR_INVALID_VALUE;
@@ -648,7 +648,7 @@ void count_zero_is_refused() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void too_little_room() {
+void short_arrays_are_refused() {
     const Objects made;
     uint32_t ids[8] = {5, 5, 5, 5, 5, 5, 5, 5};
     uint32_t count = 0;
@@ -668,11 +668,11 @@ void too_little_room() {
     made.destroy();
 }
 
-void natives_that_are_not_gcx_s() {
+void external_natives_are_recognised() {
     gcx_context context = nullptr;
     CUcontext primary = nullptr;
     CHECK_OK(sms(whole_device()) == 132 ? GCX_SUCCESS : GCX_ERROR_UNKNOWN);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
     CHECK_REFUSED(gcx_context_from_native(primary, &context), GCX_ERROR_NOT_FOUND);
     CHECK_REFUSED(gcx_context_from_native(forged<CUcontext>(0x1234), &context),
                   GCX_ERROR_NOT_FOUND);
@@ -682,9 +682,9 @@ void natives_that_are_not_gcx_s() {
 
     // The next stream is external, of the whole device.
     CUstream native = nullptr;
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&native, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, primary);
+    CHECK_NATIVE(cuStreamCreate, &native, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     CHECK_OK(gcx_stream_from_native(native, &stream));
     auto info = sized<gcx_stream_info>();
     CHECK_OK(gcx_stream_get_info(stream, &info));
@@ -697,9 +697,9 @@ void natives_that_are_not_gcx_s() {
     CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
     CHECK_EQ(count, 132U);
     CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_EQ(NATIVE(cuStreamQuery)(native), CUDA_SUCCESS); // it is unchanged
-    CHECK_EQ(NATIVE(cuStreamDestroy)(native), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamQuery, native); // it is unchanged
+    CHECK_NATIVE(cuStreamDestroy, native);
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
 
     // The next stream, passed by its native handle, is one of a context of gcx.
     const Objects made;
@@ -711,7 +711,7 @@ void natives_that_are_not_gcx_s() {
     made.destroy();
 }
 
-void events_out_of_order() {
+void events_out_of_order_are_refused() {
     const Objects made;
     gcx_event plain = nullptr;
     gcx_event fresh = nullptr;
@@ -768,20 +768,20 @@ int main() {
     for (const char* driver : drivers({"12.4", "12.8", "13.0", "13.5"})) {
         const std::string h100 = std::string("h100@") + driver;
         const std::pair<const char*, void (*)()> cases[] = {
-            {"null_pointers", null_pointers},
-            {"struct_sizes", struct_sizes},
-            {"handles", handles},
-            {"types of handles", types_of_handles},
+            {"null_pointers_are_refused", null_pointers_are_refused},
+            {"wrong_struct_sizes_are_refused", wrong_struct_sizes_are_refused},
+            {"invalid_handles_are_refused", invalid_handles_are_refused},
+            {"handles_of_other_types_are_refused", handles_of_other_types_are_refused},
             {"children_outlive_their_parents", children_outlive_their_parents},
             {"current_contexts_are_not_destroyed", current_contexts_are_not_destroyed},
-            {"push_and_pop", push_and_pop},
-            {"contexts_of_unfit_resources", contexts_of_unfit_resources},
-            {"forged_resources", forged_resources},
-            {"unknown_enums_and_flags", unknown_enums_and_flags},
+            {"push_and_pop_nest", push_and_pop_nest},
+            {"context_of_unfit_resources_is_refused", context_of_unfit_resources_is_refused},
+            {"forged_resources_are_refused", forged_resources_are_refused},
+            {"unknown_enums_and_flags_are_refused", unknown_enums_and_flags_are_refused},
             {"count_zero_is_refused", count_zero_is_refused},
-            {"too_little_room", too_little_room},
-            {"natives_that_are_not_gcx_s", natives_that_are_not_gcx_s},
-            {"events_out_of_order", events_out_of_order},
+            {"short_arrays_are_refused", short_arrays_are_refused},
+            {"external_natives_are_recognised", external_natives_are_recognised},
+            {"events_out_of_order_are_refused", events_out_of_order_are_refused},
             {"priorities_are_clamped", priorities_are_clamped},
         };
         for (const auto& [name, body] : cases) {
@@ -795,7 +795,7 @@ int main() {
                     std::fprintf(stderr, "    in %s\n", label);
             });
         }
-        on_machine(std::string("2xh100@") + driver, two_devices);
+        on_machine(std::string("2xh100@") + driver, objects_of_two_devices_are_not_mixed);
     }
     resources_of_another_process_are_refused();
     return support::summary("misuse");

@@ -78,7 +78,7 @@ void failed_opening_does_not_affect_a_child() {
 }
 
 // The message about a driver without devices mentions the environment as a cause.
-void no_device_message_names_the_cause() {
+void missing_device_message_names_the_cause() {
     in_child("nothing is hidden", [] {
         unsetenv("CUDA_VISIBLE_DEVICES");
         CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
@@ -136,12 +136,12 @@ void simulator_path_may_be_long() {
     });
 }
 
-void a_failed_call_is_described() {
+void failed_call_is_described() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     const char* name = nullptr;
     const char* text = nullptr;
-    CHECK_EQ(NATIVE(cuGetErrorName)(CUDA_ERROR_ILLEGAL_ADDRESS, &name), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGetErrorString)(CUDA_ERROR_ILLEGAL_ADDRESS, &text), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGetErrorName, CUDA_ERROR_ILLEGAL_ADDRESS, &name);
+    CHECK_NATIVE(cuGetErrorString, CUDA_ERROR_ILLEGAL_ADDRESS, &text);
     sim::fail("cuStreamSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_REFUSED(gcx_stream_synchronize(partition.stream), GCX_ERROR_ILLEGAL_ADDRESS);
     CHECK(message_has("cuStreamSynchronize") && message_has(name) && message_has(text));
@@ -170,10 +170,10 @@ void long_message_keeps_both_ends() {
 int main() {
     open_driver_is_opened_again();
     failed_opening_does_not_affect_a_child();
-    no_device_message_names_the_cause();
+    missing_device_message_names_the_cause();
     threads_open_one_driver();
     simulator_path_may_be_long();
-    on_machine("h100@13.0", a_failed_call_is_described);
+    on_machine("h100@13.0", failed_call_is_described);
     long_message_keeps_both_ends();
     return support::summary("opening");
 }

@@ -38,18 +38,6 @@ StructuredSplit structured(const std::vector<gcx_sm_request>& requests) {
     return made;
 }
 
-gcx_resource joined(const gcx_resource& a, const gcx_resource& b) {
-    gcx_resource result{};
-    CHECK_OK(gcx_resource_union(&a, &b, &result));
-    return result;
-}
-
-gcx_resource without(const gcx_resource& a, const gcx_resource& b) {
-    gcx_resource result{};
-    CHECK_OK(gcx_resource_subtract(&a, &b, &result));
-    return result;
-}
-
 std::pair<uint32_t, uint32_t> limits(const gcx_resource& resource) {
     const gcx_resource_info info = info_of(resource);
     return {info.min_partition_size, info.coscheduled_alignment};
@@ -79,7 +67,7 @@ void min_and_alignment_are_those_of_splits() {
         CHECK_OK(made.result);
         CHECK(limits(made.groups[0]) == Limits(24, 8));
         CHECK(limits(made.groups[1]) == Limits(16, 16));
-        CHECK(limits(joined(made.groups[0], made.groups[1])) == Limits(40, 8));
+        CHECK(limits(united(made.groups[0], made.groups[1])) == Limits(40, 8));
         const gcx_resource empty = without(made.groups[0], made.groups[0]);
         CHECK_EQ(info_of(empty).min_partition_size, 0U);
         CHECK(info_of(empty).coscheduled_alignment != 0);
@@ -117,7 +105,7 @@ void structured_groups_are_united() {
             expected.insert(expected.end(), sms.begin(), sms.end());
         }
         std::sort(expected.begin(), expected.end());
-        CHECK(Partition(joined(made.groups[0], made.groups[1])).probe() == expected);
+        CHECK(Partition(united(made.groups[0], made.groups[1])).probe() == expected);
         CHECK_EQ(expected.size(), 40U);
     });
 }
@@ -237,38 +225,27 @@ void split_into_many_different_groups() {
         }
         gcx_resource all = made.remainder;
         for (const gcx_resource& group : made.groups)
-            all = joined(all, group);
+            all = united(all, group);
         CHECK_EQ(sms(all), 132U);
     });
 }
 
-// Writes a profile of an invented device, as `gcx info --record` does.
-class Profile {
-  public:
-    Profile(int major, int minor, uint32_t sm_count)
-        : path_("/tmp/gcx-resources-" + std::to_string(getpid()) + ".profile") {
-        std::ofstream file(path_);
-        file << "gcx-profile 1\nname Invented\ndescription Invented\ncompute_capability " << major
-             << "." << minor << "\nsm_count " << sm_count
-             << "\nmemory_bytes 8589934592\nclock_khz 1000000\nmemory_clock_khz 1000000\n"
-                "memory_bus_bits 256\nl2_bytes 4194304\nthreads_per_sm 1024\nblocks_per_sm 16\n"
-                "registers_per_sm 65536\nshared_memory_per_sm 102400\n"
-                "shared_memory_per_block_optin 101376\n";
-        if (major >= 9)
-            file << "max_cluster_size 16\n";
-        file << "gpc_sizes";
-        for (uint32_t left = sm_count; left != 0; left -= std::min(left, 18U))
-            file << " " << std::min(left, 18U);
-        file << "\n";
-    }
-    ~Profile() { std::remove(path_.c_str()); }
-    Profile(const Profile&) = delete;
-    Profile& operator=(const Profile&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+std::string profile_of(int major, int minor, uint32_t sm_count) {
+    std::ostringstream text;
+    text << "gcx-profile 1\nname Invented\ndescription Invented\ncompute_capability " << major
+         << "." << minor << "\nsm_count " << sm_count
+         << "\nmemory_bytes 8589934592\nclock_khz 1000000\nmemory_clock_khz 1000000\n"
+            "memory_bus_bits 256\nl2_bytes 4194304\nthreads_per_sm 1024\nblocks_per_sm 16\n"
+            "registers_per_sm 65536\nshared_memory_per_sm 102400\n"
+            "shared_memory_per_block_optin 101376\n";
+    if (major >= 9)
+        text << "max_cluster_size 16\n";
+    text << "gpc_sizes";
+    for (uint32_t left = sm_count; left != 0; left -= std::min(left, 18U))
+        text << " " << std::min(left, 18U);
+    text << "\n";
+    return text.str();
+}
 
 void splits_add_up(uint32_t flags, uint32_t total) {
     const gcx_resource whole = whole_device();
@@ -296,7 +273,7 @@ void splits_add_up(uint32_t flags, uint32_t total) {
 void every_size(int major, int minor) {
     const uint32_t step = check::slow_alone ? 38 : check::slow ? 14 : 2;
     for (uint32_t sm_count = 2; sm_count <= 192; sm_count += step) {
-        const Profile profile(major, minor, sm_count);
+        const Profile profile(profile_of(major, minor, sm_count));
         const int failed_before = check::failed;
         on_machine(profile.path() + (sm_count % 4 == 0 ? "@13.0" : "@13.5"), [&] {
             splits_add_up(GCX_SPLIT_DEFAULT, sm_count);
@@ -309,7 +286,7 @@ void every_size(int major, int minor) {
 }
 
 void small_slices_have_no_max_cluster_family() {
-    const Profile profile(9, 0, 16);
+    const Profile profile(profile_of(9, 0, 16));
     on_machine(profile.path() + "@13.0", [] {
         CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
                       GCX_ERROR_NOT_SUPPORTED);

@@ -1,6 +1,7 @@
 // Tests the SMs that all partitions of a process share once a module with dynamic parallelism is
 // loaded. The simulation behaves as measured on an H200.
 
+#include "leases.hpp"
 #include "support.hpp"
 
 #include <algorithm>
@@ -32,10 +33,10 @@ constexpr const char* kLaunchingPtx = R"(
 void load_module(const char* ptx = kLaunchingPtx, CUdevice device = 0) {
     CUcontext primary = nullptr;
     CUmodule module = nullptr;
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, device), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&module, ptx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, device);
+    CHECK_NATIVE(cuCtxPushCurrent, primary);
+    CHECK_NATIVE(cuModuleLoadData, &module, ptx);
+    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
 }
 
 SmIds shared_sms(int32_t device = 0) {
@@ -142,9 +143,8 @@ void shared_sms_are_those_of_one_device() {
 void shared_sms_of_a_library_are_found() {
     on_machine(kH200, [] {
         CUlibrary library = nullptr;
-        CHECK_EQ(NATIVE(cuLibraryLoadData)(&library, kLaunchingPtx, nullptr, nullptr, 0, nullptr,
-                                           nullptr, 0),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryLoadData, &library, kLaunchingPtx, nullptr, nullptr, 0, nullptr,
+                     nullptr, 0);
         CHECK(shared_sms() == kShared);
     });
 }
@@ -190,8 +190,7 @@ uint64_t fingerprint_of_maps() {
         CHECK_OK(gcx_device_map_sms(0, family));
         const gcx_resource whole = split(whole_device(), {GCX_REST}, flags).groups[0];
         for (uint32_t i = 0; i < info_of(whole).atom_count; i++) {
-            gcx_resource atom{};
-            CHECK_OK(gcx_resource_get_atom(&whole, i, &atom));
+            gcx_resource atom = atom_of(whole, i);
             for (const uint32_t sm : ids_of(atom))
                 print = print * 1'000'003 + sm * 1021 + i;
         }
@@ -199,24 +198,13 @@ uint64_t fingerprint_of_maps() {
     return print;
 }
 
-// Writes a profile with the H200's numbers of SMs, and these two shared ones.
-class Profile {
-  public:
-    Profile(uint32_t first, uint32_t second)
-        : path_("/tmp/gcx-shared-sms-" + std::to_string(getpid()) + ".profile") {
-        std::ofstream(path_) << "gcx-profile 1\nname Invented\ncompute_capability 9.0\n"
-                                "sm_count 132\nmemory_bytes 8589934592\nmax_cluster_size 16\n"
-                                "gpc_sizes 16 16 16 16 16 18 16 18\ndynamic_parallelism_sms "
-                             << first << " " << second << "\n";
-    }
-    ~Profile() { std::remove(path_.c_str()); }
-    Profile(const Profile&) = delete;
-    Profile& operator=(const Profile&) = delete;
-    std::string machine() const { return path_ + "@13.0"; }
-
-  private:
-    std::string path_;
-};
+// Returns a profile with the H200's numbers of SMs, and these two shared ones.
+std::string profile_of(uint32_t first, uint32_t second) {
+    return "gcx-profile 1\nname Invented\ncompute_capability 9.0\nsm_count 132\n"
+           "memory_bytes 8589934592\nmax_cluster_size 16\ngpc_sizes 16 16 16 16 16 18 16 18\n"
+           "dynamic_parallelism_sms " +
+           std::to_string(first) + " " + std::to_string(second) + "\n";
+}
 
 uint64_t maps_on(const std::string& machine, bool loaded) {
     return answer_of_child([&] {
@@ -230,8 +218,8 @@ uint64_t maps_on(const std::string& machine, bool loaded) {
 // In the map's code, each atom's number sees the shared SMs in other sets.
 void maps_ignore_shared_sms() {
     for (uint32_t sm = 0; sm < 132; sm += check::slow ? 44 : 4) {
-        const Profile profile(sm, sm + 1);
-        CHECK_EQ(maps_on(profile.machine(), true), maps_on(profile.machine(), false));
+        const Profile profile(profile_of(sm, sm + 1));
+        CHECK_EQ(maps_on(profile.path() + "@13.0", true), maps_on(profile.path() + "@13.0", false));
     }
     for (const char* machine : {"h100@13.0", "h200@12.4"})
         CHECK_EQ(maps_on(machine, true), maps_on(machine, false));
@@ -239,8 +227,8 @@ void maps_ignore_shared_sms() {
 
 // No information says which of the two atoms contains which SM.
 void map_of_shared_sms_in_two_atoms_is_refused() {
-    const Profile profile(0, 2);
-    on_machine(profile.machine(), [] {
+    const Profile profile(profile_of(0, 2));
+    on_machine(profile.path() + "@13.0", [] {
         load_module();
         CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE), GCX_ERROR_NOT_READY);
     });
@@ -275,8 +263,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         CHECK(sizes(split(whole, {121})) == SmIds({124, 8}));
 
         // Leases are left out too, and a part of the device is split like the whole.
-        gcx_lease lease = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+        gcx_lease lease = acquire(24);
         CHECK(sizes(split(whole, {GCX_REST}, kFlag | GCX_SPLIT_EXCLUDE_LEASED)) == SmIds({96, 0}));
         CHECK_OK(gcx_lease_release(lease));
         const gcx_resource part = split(whole, {24, GCX_REST}).groups[1];

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ void on_machine(const std::string& spec, const std::function<void()>& body);
 // Returns the driver versions to test. An emulated processor tests one of them, since a version
 // changes the same things on each processor.
 std::vector<const char*> drivers(std::initializer_list<const char*> all = {"12.4", "13.0", "13.5"});
+// Runs each test in a child, on an H100 with each of the driver versions.
+void on_h100(std::initializer_list<void (*)()> tests,
+             const std::vector<const char*>& versions = drivers());
 
 // Returns the number that the body returns in a child.
 uint64_t answer_of_child(const std::function<uint64_t()>& body);
@@ -56,11 +60,16 @@ Function sim_function(const char* name) {
 // NATIVE(cuInit)(0). The headers rename functions to their newest variants by macros, so the name
 // is expanded first.
 #define NATIVE(function) support::sim_function<decltype(&::function)>(SUPPORT_NAME(function))
+#define CHECK_NATIVE(function, ...) CHECK_EQ(NATIVE(function)(__VA_ARGS__), CUDA_SUCCESS)
 
 namespace sim {
 gcx_sim_counts counts();
 uint64_t calls(const char* function = nullptr);
 void fail(const char* function, uint64_t nth, CUresult result);
+void advance(uint64_t nanoseconds); // the simulated clock
+// Records up to max runs of kernels from now on, and discards earlier ones; 0 ends the recording.
+void note_runs(std::size_t max);
+std::vector<gcx_sim_run> runs();
 } // namespace sim
 
 // Names what differs from before once everything was destroyed; empty if nothing does. Ignores
@@ -97,7 +106,38 @@ gcx_resource_info info_of(const gcx_resource& resource);
 uint32_t sms(const gcx_resource& resource);
 std::vector<uint32_t> sizes(const Split& split); // of the groups, then the remainder
 uint32_t overlap(const gcx_resource& a, const gcx_resource& b);
+gcx_resource united(const gcx_resource& a, const gcx_resource& b);
+gcx_resource without(const gcx_resource& a, const gcx_resource& b);
+gcx_resource atom_of(const gcx_resource& resource, uint32_t index);
+// Returns a set of each size; all begin with the first atom.
+std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes, int32_t device = 0);
+
 gcx_cache_stats cache_stats();
+gcx_cache_trimmed trim(uint32_t keep);
+
+// The following functions create an object or describe it, and check that this succeeds.
+gcx_context make_context(const gcx_resource& resource, uint32_t flags = 0);
+gcx_context make_context(const std::vector<gcx_resource>& resources, uint32_t flags = 0);
+gcx_stream make_stream(gcx_context context, int32_t priority = 0);
+gcx_stream handle_for(CUstream native);
+gcx_event make_event(int32_t device = 0, uint32_t flags = 0);
+gcx_cancel make_cancel();
+gcx_context_info info_of(gcx_context context);
+gcx_stream_info info_of(gcx_stream stream);
+uint64_t id_of(gcx_context context);
+SmIds probe(gcx_stream stream);
+
+// Returns the numbers of the bits that are set.
+template <std::size_t kWords>
+SmIds sm_ids(const uint64_t (&words)[kWords]) {
+    SmIds ids;
+    for (uint32_t sm = 0; sm < kWords * 64; sm++) {
+        if (((words[sm / 64] >> (sm % 64)) & 1) != 0)
+            ids.push_back(sm);
+    }
+    return ids;
+}
+bool share_sms(const gcx_sim_run& a, const gcx_sim_run& b);
 
 // Has a context over the resource and a stream of it.
 class Partition {
@@ -106,11 +146,45 @@ class Partition {
     ~Partition();
     Partition(const Partition&) = delete;
     Partition& operator=(const Partition&) = delete;
-    SmIds probe() const;
+    SmIds probe() const { return support::probe(stream); }
 
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
 };
+
+// Makes a context of the driver current until the end of the scope.
+class Current {
+  public:
+    explicit Current(CUcontext context);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+};
+
+// Writes a profile of an invented device, as `gcx info --record` does, until the end of the scope.
+class Profile {
+  public:
+    explicit Profile(const std::string& text);
+    ~Profile();
+    Profile(const Profile&) = delete;
+    Profile& operator=(const Profile&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+class Random {
+  public:
+    explicit Random(unsigned seed) : engine_(seed) {}
+    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+
+  private:
+    std::mt19937 engine_;
+};
+
+// Runs body(0), body(1), ... in threads that start together, and waits for them.
+void in_threads(unsigned count, const std::function<void(unsigned)>& body);
 
 // Returns a value outside of an enum, as C lets a caller pass it.
 template <class Enum>

@@ -14,25 +14,12 @@ namespace {
 
 constexpr unsigned kThreads = 16;
 
-// Runs body in many threads, which start together.
 void together(const std::function<void(unsigned)>& body) {
-    std::atomic<unsigned> ready{0};
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (unsigned i = 0; i < kThreads; i++) {
-        threads.emplace_back([&, i] {
-            ready++;
-            while (ready != kThreads)
-                std::this_thread::yield();
-            body(i);
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(kThreads, body);
 }
 
 // Threads that map at once wait for one map, because contexts cost device memory permanently.
-void mapping_at_once_costs_one_map() {
+void concurrent_maps_cost_one_map() {
     for (const gcx_sm_family family : {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE}) {
         const uint64_t before = sim::calls("cuGreenCtxCreate");
         together([&](unsigned) { CHECK_OK(gcx_device_map_sms(0, family)); });
@@ -42,7 +29,7 @@ void mapping_at_once_costs_one_map() {
 }
 
 // Two concurrent maps share no state except the cache of contexts.
-void families_are_mapped_at_once() {
+void families_are_mapped_concurrently() {
     together([](unsigned i) {
         CHECK_OK(
             gcx_device_map_sms(0, i % 2 == 0 ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_COSCHEDULED));
@@ -50,7 +37,7 @@ void families_are_mapped_at_once() {
 }
 
 // If a map fails, the next caller makes it.
-void a_map_that_failed_is_made_by_the_next() {
+void failed_map_is_repeated_by_the_next_caller() {
     sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
     std::atomic<int> failed{0};
     together([&](unsigned) {
@@ -61,7 +48,7 @@ void a_map_that_failed_is_made_by_the_next() {
 }
 
 // First uses of a device's families, of a context's streams and of its workqueue happen at once.
-void first_uses() {
+void concurrent_first_uses_succeed() {
     gcx_resource config{};
     const bool queues =
         gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config) == GCX_SUCCESS;
@@ -89,17 +76,16 @@ void first_uses() {
 }
 
 // First uses of the kernel that all probes share happen at once.
-void first_probes() {
+void concurrent_first_probes_succeed() {
     const gcx_resource whole = whole_device();
     together([&](unsigned i) {
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&whole, i % 15, &atom));
+        gcx_resource atom = atom_of(whole, i % 15);
         CHECK_EQ(Partition(atom).probe().size(), 8U);
     });
 }
 
 // Some threads create a context that can't be created, others a different one.
-void contexts_that_fail() {
+void failed_creation_affects_its_callers_only() {
     const Split made = split(whole_device(), {24, 32, GCX_REST});
     for (uint64_t nth = 1; nth < 6; nth++) {
         sim::fail("cuGreenCtxCreate", nth, CUDA_ERROR_OUT_OF_MEMORY);
@@ -138,7 +124,7 @@ std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turne
 
 // Some splits' requests fit into their groups' resources; the device remembers longer ones. Half of
 // the threads read what it remembers.
-void structured_splits_at_once() {
+void concurrent_structured_splits_are_equal() {
     std::atomic<unsigned> splitting{kThreads / 2};
     together([&](unsigned i) {
         const std::vector<gcx_resource> groups = structured_groups(38, i);
@@ -148,8 +134,7 @@ void structured_splits_at_once() {
             splitting--;
         }
         while (i % 2 != 0 && splitting != 0) {
-            gcx_resource again{};
-            CHECK_OK(gcx_resource_union(&groups[i], &groups[i], &again));
+            gcx_resource again = united(groups[i], groups[i]);
             CHECK_EQ(sms(again), sms(groups[i]));
         }
     });
@@ -211,7 +196,7 @@ void use_everything(const Split& made, unsigned choice) {
 }
 
 // Every second round calls gcx under the application's lock, which every thread's callback takes.
-void a_callback_that_takes_the_application_s_lock() {
+void log_callback_that_takes_a_lock_does_not_deadlock() {
     Application application;
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, &application));
     const Split made = split(whole_device(), {8, 16, 24});
@@ -238,15 +223,14 @@ void a_callback_that_takes_the_application_s_lock() {
 int main() {
     for (const char* driver : {"12.4", "13.5"}) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, mapping_at_once_costs_one_map);
-        on_machine(h100, a_map_that_failed_is_made_by_the_next);
-        on_machine(h100, families_are_mapped_at_once);
-        on_machine(h100, first_uses);
-        on_machine(h100, first_probes);
-        on_machine(h100, contexts_that_fail);
+        for (const auto test :
+             {concurrent_maps_cost_one_map, failed_map_is_repeated_by_the_next_caller,
+              families_are_mapped_concurrently, concurrent_first_uses_succeed,
+              concurrent_first_probes_succeed, failed_creation_affects_its_callers_only})
+            on_machine(h100, test);
         if (version_of(driver) >= 13010)
-            on_machine(h100, structured_splits_at_once);
-        on_machine(h100, a_callback_that_takes_the_application_s_lock);
+            on_machine(h100, concurrent_structured_splits_are_equal);
+        on_machine(h100, log_callback_that_takes_a_lock_does_not_deadlock);
     }
     return check::summary("threads");
 }

@@ -104,21 +104,19 @@ void progress_exception_reaches_the_caller() {
 
 struct Kernel {
     Kernel() {
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
+        CHECK_NATIVE(cuCtxPushCurrent, primary);
         const char* const code = ".version 6.3\n.target sm_70\n.address_size 64\n"
                                  ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
-        CHECK_EQ(
-            NATIVE(cuLibraryLoadData)(&library, code, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuLibraryGetKernel)(&kernel, library, "gcx_spin"), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuKernelGetFunction)(&function, kernel), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryLoadData, &library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        CHECK_NATIVE(cuLibraryGetKernel, &kernel, library, "gcx_spin");
+        CHECK_NATIVE(cuKernelGetFunction, &function, kernel);
     }
     ~Kernel() {
         CUcontext popped = nullptr;
-        CHECK_EQ(NATIVE(cuLibraryUnload)(library), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryUnload, library);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     }
     Kernel(const Kernel&) = delete;
     Kernel& operator=(const Kernel&) = delete;

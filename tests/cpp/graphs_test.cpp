@@ -31,7 +31,7 @@ struct ProbeArguments {
 struct Captured {
     template <class Submit>
     Captured(CUstream stream, const Submit& submit) : graph(support::capture(stream, submit)) {}
-    ~Captured() { CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS); }
+    ~Captured() { CHECK_NATIVE(cuGraphDestroy, graph); }
     Captured(const Captured&) = delete;
     Captured& operator=(const Captured&) = delete;
     CUgraph graph;
@@ -91,11 +91,11 @@ void graph_parts_run_on_their_partitions() {
     const gcx::event join(0);
     const Captured captured(a.native(), [&] {
         kernels.probe(a.native(), From::library, 0);
-        CHECK_EQ(NATIVE(cuEventRecord)(fork.native(), a.native()), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(b.native(), fork.native(), 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, fork.native(), a.native());
+        CHECK_NATIVE(cuStreamWaitEvent, b.native(), fork.native(), 0);
         kernels.probe(b.native(), From::library, 1);
-        CHECK_EQ(NATIVE(cuEventRecord)(join.native(), b.native()), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(a.native(), join.native(), 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, join.native(), b.native());
+        CHECK_NATIVE(cuStreamWaitEvent, a.native(), join.native(), 0);
     });
     const gcx::graph graph(captured.graph);
     CHECK_EQ(graph.part_count(), 2u);

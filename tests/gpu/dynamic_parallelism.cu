@@ -469,10 +469,10 @@ void time_row(const char* when, const char* what, const Kernels& kernels, const 
     std::fflush(stdout);
 }
 
-void mps_row(const char* who) {
+void mps_row(const char* name) {
     gcx_mps_info info = GCX_MPS_INFO_INIT;
     GCX(gcx_mps_get_info(0, &info));
-    std::printf("%s: MPS is %s\n", who, info.state == GCX_MPS_ON ? "on" : "NOT on");
+    std::printf("%s: MPS is %s\n", name, info.state == GCX_MPS_ON ? "on" : "NOT on");
 }
 
 void loads(const Steps& steps) {

@@ -132,7 +132,7 @@ class Notes {
     Notes& operator=(const Notes&) = delete;
 
     // Launches a kernel with blocks that last so long and leave a note each. Each replaces its
-    // value of data by 3 times that plus 1, so that the result tells how many such kernels ran in a
+    // value of data by 3 times that plus 1, so that the result shows how many such kernels ran in a
     // row.
     CUresult launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t nanoseconds,
                     CUdeviceptr data);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the GPU suite from a build folder, also one copied from another machine:
 #     tests/gpu/run.sh BUILD [FOLDER FOR LOGS]
-# Needs a GPU of 132 SMs (H100 SXM, H200), whose figures the checks name. Ends with "N passed, N failed".
+# Needs a GPU of 132 SMs (H100 SXM, H200), as the checks require. Ends with "N passed, N failed".
 set -uo pipefail
 build=${1:?usage: tests/gpu/run.sh BUILD [FOLDER FOR LOGS]}
 logs=${2:-$build/gpu-logs}

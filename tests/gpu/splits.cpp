@@ -132,7 +132,7 @@ void test_splits() {
     suffixes_are_their_atoms(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
     section("splits of splits");
     resplits();
-    section("scattered unions, the odd atom among them");
+    section("scattered unions, the remainder atom among them");
     scattered_unions();
     section("overlap across families");
     across_families();

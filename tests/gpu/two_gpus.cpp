@@ -231,7 +231,7 @@ void mixed() {
 }
 
 // Work on one device doesn't delay the creation of the other's contexts, which waits for all
-// kernels of its own device.
+// kernels of its device.
 void create_during_work_of_the_other() {
     const Side busy(0, 24);
     busy.spin(500 * raw::kMillisecond);
