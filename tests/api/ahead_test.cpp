@@ -320,12 +320,8 @@ void prepared_layouts_of_four_devices_are_not_made_again() {
 // With more layouts than the limit, 64 contexts are prepared and stay, and the next call reports
 // it.
 void prepare_in_a_loop_is_refused_at_the_limit() {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.family = GCX_SM_FAMILY_FINE;
-    gcx_lease first = nullptr;
-    gcx_lease second = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 24, &params, &first));
-    CHECK_OK(gcx_lease_acquire(0, GCX_REST, &params, &second));
+    const gcx_lease first = acquire(24, {.family = GCX_SM_FAMILY_FINE});
+    const gcx_lease second = acquire(GCX_REST, {.family = GCX_SM_FAMILY_FINE});
     uint32_t refused_at = 0;
     for (uint32_t sms = 2; sms <= 130 && refused_at == 0; sms += 2) {
         const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
@@ -341,8 +337,7 @@ void prepare_in_a_loop_is_refused_at_the_limit() {
     CHECK_EQ(refused_at, 66U);
     const uint64_t before = made();
     for (uint32_t sms = 2; sms < refused_at; sms += 2) {
-        const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+        CHECK_OK(resize({{first, sms, 0}, {second, GCX_REST, 0}}));
     }
     CHECK_EQ(made(), before);
     CHECK_EQ(cache_stats().evicted, 0U);

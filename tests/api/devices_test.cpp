@@ -183,10 +183,7 @@ void lease_belongs_to_one_device() {
     // A request for one device's SMs is served when that device has some.
     std::atomic<bool> got = false;
     std::thread waiter([&] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.timeout_ms = 60'000;
-        gcx_lease waited = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 16, &params, &waited));
+        const gcx_lease waited = acquire(16, {.timeout_ms = 60'000});
         got = true;
         CHECK_EQ(info_of(waited).device, 0);
         CHECK_OK(gcx_lease_release(waited));

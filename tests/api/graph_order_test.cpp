@@ -44,8 +44,7 @@ Owner make_owner(const GraphKernels& kernels, unsigned number, uint32_t sm_count
         kernels.probe(kernels.plain, From::module, 1, time_of(number), false, 132);
     });
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
-    params.max_executables =
-        2 + number % 3; // small enough that executables are evicted while in use
+    params.max_executables = 2 + number % 3; // evicts executables that are in use
     CHECK_OK(gcx_graph_create(captured, &params, &owner.graph));
     CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &owner.lease));

@@ -162,8 +162,7 @@ void graph_follows_a_lease() {
     }
     CHECK_EQ(info_of(graph).made, 2U);
     for (const uint32_t count : {32U, 64U, 32U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        CHECK_OK(resize({{lease, count, 0}}));
         CHECK_OK(gcx_graph_launch(graph, stream));
         CHECK_OK(gcx_lease_synchronize(lease));
         CHECK_EQ(kernels.count_sms(0), count);

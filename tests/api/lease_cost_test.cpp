@@ -73,8 +73,7 @@ struct Pair {
     Pair& operator=(const Pair&) = delete;
 
     void change(int step) const {
-        const gcx_lease_size sizes[] = {{a, step % 2 == 0 ? 32U : 64U, 0}, {b, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+        CHECK_OK(resize({{a, step % 2 == 0 ? 32U : 64U, 0}, {b, GCX_REST, 0}}));
         CHECK(gcx_stream_native(in_a) != nullptr && gcx_stream_native(in_b) != nullptr);
     }
 };
@@ -180,8 +179,7 @@ void leases_come_and_go(bool resized) {
         stream = stream_of(lease);
         work.spin(gcx_stream_native(stream), 1'000);
         if (resized) {
-            const gcx_lease_size size = {lease, 16 + 8 * static_cast<uint32_t>(step / 7 % 7), 0};
-            CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+            CHECK_OK(resize({{lease, 16 + 8 * static_cast<uint32_t>(step / 7 % 7), 0}}));
             work.spin(gcx_stream_native(stream), 1'000);
         }
         if (step % 2 == 0)
@@ -236,8 +234,7 @@ void new_stream_of_a_lease_waits_for_former_owners() {
     work.spin(gcx_stream_native(first), 1'000);
     // The lease loses the SMs and gets them back.
     for (const uint32_t count : {8U, 64U, 8U, 64U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+        CHECK_OK(resize({{lease, count, 0}}));
     }
     const gcx_stream second = stream_of(lease);
     CHECK(work.free_at(gcx_stream_native(second)) >= 49.0F);

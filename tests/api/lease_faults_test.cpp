@@ -72,8 +72,7 @@ void two_at_work_beside_all(State& state) {
 
 void two_changed(State& state) {
     two_at_work(state);
-    const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
-    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+    CHECK_OK(resize({{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}}));
 }
 
 // Decode's stream stays on its SMs until prefill's work on the new ones is done.

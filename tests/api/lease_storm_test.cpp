@@ -136,9 +136,9 @@ struct Bundle {
     std::array<uint32_t, 3> last{}; // the last native launch's tag
     std::array<bool, 3> used{};
     bool graph_launched = false; // its end is not tracked
-    bool left = false;   // has unfinished work of destroyed streams, which the lease may wait for
-    bool ended = false;  // its parts are destroyed, and no new ones are added
-    bool gained = false; // may have to wait for other leases' work
+    bool pending = false; // has unfinished work of destroyed streams, which the lease may wait for
+    bool ended = false;   // its parts are destroyed, and no new ones are added
+    bool gained = false;  // may have to wait for other leases' work
     std::atomic<gcx_graph> graph{nullptr};
     // The model's state, for a thread's private device.
     gcx_resource set{};
@@ -602,7 +602,7 @@ std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32
 
 void read_set(Worker& worker, Bundle& bundle) {
     if (gcx_lease_get_resource(bundle.lease, &bundle.set) != GCX_SUCCESS)
-        worker.complain("a lease of the thread's own answers nothing");
+        worker.complain("a lease of this thread can't be read");
 }
 
 // Checks that each lease has the SMs of the model.
@@ -625,13 +625,13 @@ void check_own(Worker& worker) {
     }
 }
 
-BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uint32_t flags,
+BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t minimum, uint32_t flags,
                              uint32_t timeout) {
     const gcx_resource free = free_of(worker);
     const std::vector<uint32_t> plan = planned(free, {count});
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = flags;
-    params.min_sm_count = least;
+    params.min_sm_count = minimum;
     params.timeout_ms = timeout;
     params.name = worker.random.one_in(2) ? "own" : nullptr;
     if ((flags & GCX_LEASE_SHARED) != 0 && worker.random.one_in(3))
@@ -649,15 +649,15 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     const bool has_exclusive =
         params.exclusive_sm_count == 0 || !planned(free, {params.exclusive_sm_count}).empty();
     const bool expected =
-        has_exclusive && ((!plan.empty() && plan[0] >= least) ||
-                          (least != 0 && count_of(free) >= least && count_of(free) != 0));
+        has_exclusive && ((!plan.empty() && plan[0] >= minimum) ||
+                          (minimum != 0 && count_of(free) >= minimum && count_of(free) != 0));
     const bool exclusive = (flags & GCX_LEASE_SHARED) == 0;
     if (result != GCX_SUCCESS) {
         if (lease != nullptr)
             worker.complain("a failed acquire wrote a handle");
         if (expected && !injected && worker.storm.exact())
             worker.complain("%u SMs (at least %u, flags %u) were refused with %s, and %u are free",
-                            count, least, flags, gcx_result_name(result), count_of(free));
+                            count, minimum, flags, gcx_result_name(result), count_of(free));
         check_own(worker);
         return nullptr;
     }
@@ -667,8 +667,8 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     const uint32_t got = count_of(bundle->set);
     const uint32_t right = plan.empty() ? count_of(free) : plan[0];
     if (exclusive && worker.storm.exact() && (!expected || got != right))
-        worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count, least,
-                        got, expected ? right : 0);
+        worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count,
+                        minimum, got, expected ? right : 0);
     worker.own.push_back(bundle);
     check_own(worker);
     const std::lock_guard lock(worker.storm.mutex);
@@ -685,10 +685,10 @@ void own_acquire(Worker& worker) {
     if (worker.own.size() >= 4)
         return;
     const uint32_t count = some_count(random);
-    uint32_t least = random.one_in(4) ? 8 * (1 + random.below(3)) : 0;
-    if (least > count)
-        least = 0;
-    own_acquire_of(worker, count, least, random.one_in(4) ? GCX_LEASE_SHARED : 0,
+    uint32_t minimum = random.one_in(4) ? 8 * (1 + random.below(3)) : 0;
+    if (minimum > count)
+        minimum = 0;
+    own_acquire_of(worker, count, minimum, random.one_in(4) ? GCX_LEASE_SHARED : 0,
                    some_timeout(worker));
 }
 
@@ -705,6 +705,13 @@ Bundle* some_own(Worker& worker) {
     return worker.own.empty()
                ? nullptr
                : worker.own[worker.random.below(static_cast<uint32_t>(worker.own.size()))].get();
+}
+
+// Calls an operation with one of the thread's leases, if it has any.
+template <void (*operation)(Worker&, Bundle*)>
+void on_some_own(Worker& worker) {
+    if (Bundle* const bundle = some_own(worker); bundle != nullptr)
+        operation(worker, bundle);
 }
 
 // SMs are free when release returns, whatever other threads do with the lease.
@@ -836,10 +843,7 @@ void own_hand_over(Worker& worker) {
     destroy_parts(worker, *from);
 }
 
-void own_launch(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_launch(Worker& worker, Bundle* bundle) {
     const uint32_t tag =
         launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
     if (tag != 0 && worker.calls > kMostToFollow && !worker.many && !worker.injected)
@@ -858,10 +862,7 @@ std::map<uint64_t, uint64_t> ends(const Storm& storm) {
 }
 
 // A query covers only the work of the lease's streams.
-void own_query(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_query(Worker& worker, Bundle* bundle) {
     const bool unused =
         std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
         !bundle->graph_launched;
@@ -887,8 +888,9 @@ void own_query(Worker& worker) {
     if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
         worker.complain("lease %llu, which has never used its streams, has unfinished work",
                         llu(bundle->serial));
-    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && !bundle->left &&
-             all_done() && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
+    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before &&
+             !bundle->pending && all_done() &&
+             gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
         worker.complain("lease %llu has unfinished work, and none of its streams has",
                         llu(bundle->serial));
     if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > sim::counts().clock_ns)
@@ -896,10 +898,7 @@ void own_query(Worker& worker) {
                         llu(bundle->serial), llu(end[bundle->serial]), llu(now));
 }
 
-void own_synchronize(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_synchronize(Worker& worker, Bundle* bundle) {
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
         end = ends(worker.storm);
@@ -919,10 +918,7 @@ void own_synchronize(Worker& worker) {
                         llu(bundle->serial), static_cast<double>(after - before) / 1e6);
 }
 
-void own_stream(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_stream(Worker& worker, Bundle* bundle) {
     const std::lock_guard lock(bundle->submit);
     const std::size_t at = worker.random.below(3);
     gcx_stream stream = bundle->streams[at];
@@ -937,10 +933,7 @@ void own_stream(Worker& worker) {
     }
 }
 
-void own_graph(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_graph(Worker& worker, Bundle* bundle) {
     SeededRandom& random = worker.random;
     gcx_graph graph = bundle->graph;
     if (graph == nullptr) {
@@ -961,17 +954,14 @@ void own_graph(Worker& worker) {
 }
 
 // Work of a plain context over a lease's SMs is not the lease's work.
-void own_plain_context(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_plain_context(Worker& worker, Bundle* bundle) {
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
     if (CALL(gcx_context_create, (&bundle->set, 1, nullptr, &context)) == GCX_SUCCESS &&
         CALL(gcx_stream_create, (context, nullptr, &stream)) == GCX_SUCCESS)
         spin(worker.storm, worker.device, gcx_stream_native(stream),
              worker.storm.new_tag(worker.device, nullptr) + kTagUnit * some_length(worker.random));
-    own_query(worker);
+    own_query(worker, some_own(worker));
     DESTROY(gcx_stream_destroy, stream);
     DESTROY(gcx_context_destroy, context);
 }
@@ -1106,14 +1096,11 @@ void own_persistent(Worker& worker) {
 }
 
 // Destroys more streams with unfinished work than a context caches; their work is still waited for.
-void own_many_streams(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_many_streams(Worker& worker, Bundle* bundle) {
     std::vector<gcx_stream> streams(30 + worker.random.below(12));
     {
         const std::lock_guard lock(bundle->submit);
-        bundle->graph_launched = bundle->left = worker.many = true;
+        bundle->graph_launched = bundle->pending = worker.many = true;
         for (gcx_stream& stream : streams) {
             if (CALL(gcx_lease_stream_create, (bundle->lease, nullptr, &stream)) != GCX_SUCCESS)
                 continue;
@@ -1245,10 +1232,10 @@ void own_cancel(Worker& worker) {
         CALL(gcx_cancel_create, (&second)) != GCX_SUCCESS)
         return;
     const uint32_t choice = random.below(6);
-    const uint32_t held = choice == 1 || choice == 5 ? 64 : GCX_REST;
+    const uint32_t busy_count = choice == 1 || choice == 5 ? 64 : GCX_REST;
     const uint32_t timeout = random.one_in(2) ? GCX_FOREVER : 100'000;
     const auto signal_first = [&] { CALL(gcx_cancel_signal, (first)); };
-    const BundlePointer holder = own_acquire_of(worker, held, 0, 0, 0);
+    const BundlePointer busy = own_acquire_of(worker, busy_count, 0, 0, 0);
     const auto expect = [&](Waiting& waiting, gcx_result result) {
         if (waiting.outcome() != result)
             worker.complain("a wait (case %u) ended in %s instead of %s: %s", choice,
@@ -1260,7 +1247,7 @@ void own_cancel(Worker& worker) {
         if (all != nullptr && count_of(all->set) != 132)
             worker.complain("all SMs are %u (case %u)", count_of(all->set), choice);
     };
-    if (holder != nullptr && choice == 0) {
+    if (busy != nullptr && choice == 0) {
         Waiting waiting(worker.device, 8 * (1 + random.below(16)), timeout, first, jitter,
                         random.next());
         if (random.one_in(4) || wait_for_waiters(worker, 1)) {
@@ -1272,7 +1259,7 @@ void own_cancel(Worker& worker) {
         }
         expect(waiting, GCX_ERROR_NOT_PERMITTED);
         give_back(worker, waiting);
-    } else if (holder != nullptr && choice == 1) {
+    } else if (busy != nullptr && choice == 1) {
         Waiting large(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
         Waiting small(worker.device, 8, timeout, second, jitter, random.next());
@@ -1285,7 +1272,7 @@ void own_cancel(Worker& worker) {
         expect(large, GCX_ERROR_NOT_PERMITTED);
         give_back(worker, small);
         give_back(worker, large);
-    } else if (holder != nullptr && choice == 2) {
+    } else if (busy != nullptr && choice == 2) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
         std::thread signaller([&] { gcx_cancel_signal(first); });
@@ -1298,7 +1285,7 @@ void own_cancel(Worker& worker) {
         else
             expect(waiting, GCX_ERROR_NOT_PERMITTED);
         take_all();
-    } else if (holder != nullptr && choice == 3) {
+    } else if (busy != nullptr && choice == 3) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
         DESTROY(gcx_cancel_destroy, first);
@@ -1315,7 +1302,7 @@ void own_cancel(Worker& worker) {
         Waiting waiting(worker.device, 8, random.below(2) * 50, first, jitter, random.next());
         expect(waiting, GCX_ERROR_NOT_PERMITTED);
         take_all();
-    } else if (holder != nullptr) {
+    } else if (busy != nullptr) {
         Waiting large(worker.device, 132, 30 + random.below(30), first, jitter, random.next());
         if (waiters_on(worker.device) == 0)
             usleep(2000);
@@ -1615,7 +1602,7 @@ BundlePointer some_lease(Worker& worker) {
 }
 
 // Calls functions on a lease that its owner may release or change concurrently.
-void anyone_asks(Worker& worker) {
+void anyone_queries(Worker& worker) {
     const BundlePointer bundle = some_lease(worker);
     if (bundle == nullptr)
         return;
@@ -1792,29 +1779,29 @@ void anyone_forges(Worker& worker) {
             GCX_SUCCESS)
             worker.complain("%s took a forged handle, %#llx", name, llu(bits));
     };
+#define REFUSE(function, arguments) refuse(#function, [&] { return function arguments; })
     gcx_lease made = nullptr;
     switch (random.below(9)) {
     case 0:
-        refuse("gcx_lease_release", [&] { return gcx_lease_release(lease); });
+        REFUSE(gcx_lease_release, (lease));
         break;
     case 1:
-        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(&size, 1, 0); });
+        REFUSE(gcx_lease_resize, (&size, 1, 0));
         break;
     case 2:
-        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(nullptr, UINT32_MAX, 0); });
+        REFUSE(gcx_lease_resize, (nullptr, UINT32_MAX, 0));
         break;
     case 3:
-        refuse("gcx_lease_hand_over", [&] { return gcx_lease_hand_over(lease, lease, 0); });
+        REFUSE(gcx_lease_hand_over, (lease, lease, 0));
         break;
     case 4:
-        refuse("gcx_stream_destroy", [&] { return gcx_stream_destroy(forged<gcx_stream>(bits)); });
+        REFUSE(gcx_stream_destroy, (forged<gcx_stream>(bits)));
         break;
     case 5:
-        refuse("gcx_graph_launch",
-               [&] { return gcx_graph_launch(forged<gcx_graph>(bits), nullptr); });
+        REFUSE(gcx_graph_launch, (forged<gcx_graph>(bits), nullptr));
         break;
     case 6:
-        refuse("gcx_lease_acquire", [&] { return gcx_lease_acquire(0, 0, nullptr, &made); });
+        REFUSE(gcx_lease_acquire, (0, 0, nullptr, &made));
         break;
     case 7: {
         const uint32_t counts[] = {GCX_REST - 1, 1025, 133, 0x80000000U};
@@ -1824,8 +1811,9 @@ void anyone_forges(Worker& worker) {
         break;
     }
     default:
-        refuse("gcx_cancel_signal", [&] { return gcx_cancel_signal(forged<gcx_cancel>(bits)); });
+        REFUSE(gcx_cancel_signal, (forged<gcx_cancel>(bits)));
     }
+#undef REFUSE
 }
 
 // --------------------------------------------------------------------------------------------
@@ -1843,19 +1831,19 @@ constexpr Operation kOperations[] = {
     {"own_release", 10, own_release},
     {"own_resize", 14, own_resize},
     {"own_hand_over", 3, own_hand_over},
-    {"own_launch", 20, own_launch},
-    {"own_query", 8, own_query},
-    {"own_synchronize", 1, own_synchronize},
-    {"own_stream", 4, own_stream},
-    {"own_graph", 6, own_graph},
-    {"own_plain_context", 2, own_plain_context},
+    {"own_launch", 20, on_some_own<own_launch>},
+    {"own_query", 8, on_some_own<own_query>},
+    {"own_synchronize", 1, on_some_own<own_synchronize>},
+    {"own_stream", 4, on_some_own<own_stream>},
+    {"own_graph", 6, on_some_own<own_graph>},
+    {"own_plain_context", 2, on_some_own<own_plain_context>},
     {"own_events", 4, own_events},
     {"own_cancel", 1, own_cancel},
     {"own_timeout", 1, own_timeout},
     {"own_reservation", 1, own_reservation},
     {"own_persistent", 1, own_persistent},
     {"own_layouts", 1, own_layouts},
-    {"own_many_streams", 1, own_many_streams},
+    {"own_many_streams", 1, on_some_own<own_many_streams>},
     {"own_wait_race", 1, own_wait_race},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
@@ -1866,7 +1854,7 @@ constexpr Operation kOperations[] = {
     {"common_events", 6, common_events},
     {"common_graph", 8, common_graph},
     {"common_parts", 10, common_parts},
-    {"anyone_asks", 16, anyone_asks},
+    {"anyone_queries", 16, anyone_queries},
     {"anyone_synchronizes", 2, anyone_synchronizes},
     {"anyone_lists", 6, anyone_lists},
     {"anyone_cancels", 3, anyone_cancels},

@@ -143,8 +143,7 @@ void wait_during_change_holds_later_work() {
         CHECK_OK(resize(lease, 32));
         CHECK(gcx_stream_native(stream) != nullptr);
     });
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(50)); // long enough for a wrong change to happen
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // enough for a wrong change
     CHECK_OK(call.finish());
     change.join();
     CHECK(work.free_at(gcx_stream_native(stream)) >= 5'000.0F);

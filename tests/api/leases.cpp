@@ -2,6 +2,35 @@
 
 namespace support {
 
+gcx_result try_acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.name = terms.name;
+    params.timeout_ms = terms.timeout_ms;
+    params.cancel = terms.cancel;
+    params.min_sm_count = terms.min_sm_count;
+    params.flags = terms.flags;
+    params.exclusive_sm_count = terms.exclusive;
+    params.family = terms.family;
+    if (terms.reservation != nullptr)
+        return gcx_reservation_acquire_lease(terms.reservation, sm_count, &params, lease);
+    return gcx_lease_acquire(0, sm_count, &params, lease);
+}
+
+gcx_result try_acquire(uint32_t sm_count, const Terms& terms) {
+    gcx_lease lease = nullptr;
+    const gcx_result result = try_acquire(sm_count, terms, &lease);
+    CHECK_EQ(result == GCX_SUCCESS, lease != nullptr);
+    if (lease != nullptr)
+        CHECK_OK(gcx_lease_release(lease));
+    return result;
+}
+
+gcx_lease acquire(uint32_t sm_count, const Terms& terms) {
+    gcx_lease lease = nullptr;
+    CHECK_OK(try_acquire(sm_count, terms, &lease));
+    return lease;
+}
+
 gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags, int32_t device) {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.name = name;

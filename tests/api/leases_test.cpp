@@ -13,17 +13,6 @@ using namespace support;
 
 namespace {
 
-gcx_result try_acquire(uint32_t sm_count, uint32_t timeout_ms = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.timeout_ms = timeout_ms;
-    gcx_lease lease = nullptr;
-    const gcx_result result = gcx_lease_acquire(0, sm_count, &params, &lease);
-    CHECK_EQ(result == GCX_SUCCESS, lease != nullptr);
-    if (lease != nullptr)
-        CHECK_OK(gcx_lease_release(lease));
-    return result;
-}
-
 bool disjoint(const SmIds& a, const SmIds& b) {
     SmIds both;
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
@@ -69,14 +58,9 @@ void lease_exclusive_is_disjoint() {
 
 void min_sm_count_accepts_fewer_sms() {
     const gcx_lease most = acquire(100, "most");
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.min_sm_count = 20;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 64, &params, &lease));
+    gcx_lease lease = acquire(64, {.min_sm_count = 20});
     CHECK_EQ(sms_of(lease), 132U - sms_of(most));
-    params.min_sm_count = 40;
-    gcx_lease none = nullptr;
-    CHECK_REFUSED(gcx_lease_acquire(0, 64, &params, &none), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(64, {.min_sm_count = 40}), GCX_ERROR_ALREADY_ACQUIRED);
     release_all({}, {lease, most});
     lease = acquire(GCX_REST);
     CHECK_EQ(sms_of(lease), 132U);
@@ -86,11 +70,7 @@ void min_sm_count_accepts_fewer_sms() {
 
 void shared_leases_overlap() {
     const gcx_lease one = acquire(64, "one", GCX_LEASE_SHARED);
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = GCX_LEASE_SHARED;
-    params.exclusive_sm_count = 24;
-    gcx_lease two = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 88, &params, &two));
+    const gcx_lease two = acquire(88, {.flags = GCX_LEASE_SHARED, .exclusive = 24});
     CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
     CHECK_EQ(overlap(resource_of(one), resource_of(two)), 64U);
     const gcx_lease single = acquire(GCX_REST);
@@ -545,10 +525,7 @@ void waiting_requests_are_served_in_order() {
     gcx_lease large = nullptr;
     gcx_lease small = nullptr;
     const auto wait_for = [&](uint32_t count, const char* name, gcx_lease* lease, int turn) {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.timeout_ms = GCX_FOREVER;
-        params.name = name;
-        CHECK_OK(gcx_lease_acquire(0, count, &params, lease));
+        *lease = acquire(count, {.name = name, .timeout_ms = GCX_FOREVER});
         int expected = turn;
         CHECK(done.compare_exchange_strong(expected, turn + 1));
     };
@@ -564,7 +541,7 @@ void waiting_requests_are_served_in_order() {
     // 28 are free, but the large request is first.
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("1 waits, the first for 64 SMs"));
-    CHECK_REFUSED(try_acquire(8, 1), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(8, {.timeout_ms = 1}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("timed out after 1 ms waiting for 8 SMs"));
     CHECK_REFUSED(resize({{busy, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     std::thread second([&] { wait_for(8, "small", &small, 1); });
@@ -580,12 +557,9 @@ void waiting_requests_are_served_in_order() {
 void waits_are_cancelled() {
     const gcx_lease all = acquire(GCX_REST);
     gcx_cancel cancel = make_cancel();
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.timeout_ms = GCX_FOREVER;
-    params.cancel = cancel;
     const auto wait = [&] {
-        gcx_lease lease = nullptr;
-        CHECK_REFUSED(gcx_lease_acquire(0, 8, &params, &lease), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
+                      GCX_ERROR_NOT_PERMITTED);
         CHECK(message_has("was cancelled by gcx_cancel_signal"));
     };
     std::thread first(wait);
@@ -605,7 +579,7 @@ void waits_are_cancelled() {
 
 void wait_for_rest_is_listed_as_rest() {
     const gcx_lease all = acquire(GCX_REST);
-    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, GCX_FOREVER)); });
+    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, {.timeout_ms = GCX_FOREVER})); });
     while (live_leases().size() != 2)
         std::this_thread::yield();
     CHECK_EQ(live_leases()[0].sm_count, 132U);
@@ -616,14 +590,11 @@ void wait_for_rest_is_listed_as_rest() {
 
 void leases_of_two_families_need_maps() {
     const gcx_lease lease = acquire(24, "lease");
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.family = GCX_SM_FAMILY_FINE;
-    gcx_lease fine = nullptr;
-    CHECK_REFUSED(gcx_lease_acquire(0, 10, &params, &fine), GCX_ERROR_NOT_READY);
+    CHECK_REFUSED(try_acquire(10, {.family = GCX_SM_FAMILY_FINE}), GCX_ERROR_NOT_READY);
     CHECK(message_has("gcx_device_map_sms"));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
-    CHECK_OK(gcx_lease_acquire(0, 10, &params, &fine));
+    const gcx_lease fine = acquire(10, {.family = GCX_SM_FAMILY_FINE});
     CHECK_EQ(sms_of(fine), 10U);
     CHECK_EQ(overlap(resource_of(lease), resource_of(fine)), 0U);
     const gcx_lease rest = acquire(GCX_REST);
@@ -636,13 +607,7 @@ void leases_of_two_families_need_maps() {
 // Work that a lease of another family left is waited for if it may run on the same SMs.
 void work_of_another_family() {
     constexpr float kLong = 50;
-    const auto fine_lease = [] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.family = GCX_SM_FAMILY_FINE;
-        gcx_lease fine = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 24, &params, &fine));
-        return fine;
-    };
+    const auto fine_lease = [] { return acquire(24, {.family = GCX_SM_FAMILY_FINE}); };
     // Returns when a lease of this count can begin. Creates the context first, since creating one
     // waits for all running work.
     const auto free_at = [&](uint32_t sm_count, bool after_another) {

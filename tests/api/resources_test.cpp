@@ -23,19 +23,8 @@ gcx_sm_request structured_request(uint32_t sm_count, uint32_t coscheduled) {
     return request;
 }
 
-struct StructuredSplit {
-    gcx_result result = GCX_SUCCESS;
-    std::vector<gcx_resource> groups;
-    gcx_resource remainder{};
-};
-
-StructuredSplit structured(const std::vector<gcx_sm_request>& requests) {
-    const gcx_resource whole = whole_device();
-    StructuredSplit made;
-    made.groups.resize(requests.size());
-    made.result = gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()), 0,
-                               made.groups.data(), &made.remainder);
-    return made;
+Split structured(const std::vector<gcx_sm_request>& requests) {
+    return split_by_requests(whole_device(), requests);
 }
 
 std::pair<uint32_t, uint32_t> limits(const gcx_resource& resource) {
@@ -62,8 +51,7 @@ void min_and_alignment_are_those_of_splits() {
         CHECK(sizes(split(large, {12})) == Counts({12, 96}));
     });
     on_machine("h100@13.5", [] {
-        const StructuredSplit made =
-            structured({structured_request(24, 8), structured_request(16, 16)});
+        const Split made = structured({structured_request(24, 8), structured_request(16, 16)});
         CHECK_OK(made.result);
         CHECK(limits(made.groups[0]) == Limits(24, 8));
         CHECK(limits(made.groups[1]) == Limits(16, 16));
@@ -96,7 +84,7 @@ void device_properties_without_the_driver() {
 // Groups that are united without the rest run on the SMs of both.
 void structured_groups_are_united() {
     on_machine("h100@13.5", [] {
-        const StructuredSplit made = structured(
+        const Split made = structured(
             {structured_request(24, 8), structured_request(16, 8), structured_request(8, 8)});
         CHECK_OK(made.result);
         SmIds expected;
@@ -117,7 +105,7 @@ gcx_result sm_ids(const gcx_resource& resource, uint32_t& count) {
 
 void advice_can_be_followed() {
     on_machine("h100@13.5", [] {
-        const StructuredSplit made = structured({structured_request(24, 8)});
+        const Split made = structured({structured_request(24, 8)});
         const gcx_resource fine =
             split(whole_device(), {8}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0];
         uint32_t count = 7;
@@ -179,7 +167,7 @@ void structured_splits_leak_nothing() {
     on_machine("h100@13.5", [] {
         const uint32_t kRounds = check::slow ? 2'000 : 20'000; // different ones
         const gcx_resource whole = whole_device();
-        const StructuredSplit first = structured(nth_requests(0));
+        const Split first = structured(nth_requests(0));
         uint32_t counts[4];
         std::size_t settled = 0;
         for (uint32_t round = 0; round < kRounds; round++) {
@@ -191,7 +179,7 @@ void structured_splits_leak_nothing() {
         }
         CHECK(heap() <= settled + 65536);
         for (uint32_t round = 0; round < kRounds; round++) {
-            const StructuredSplit made = structured(nth_requests(round));
+            const Split made = structured(nth_requests(round));
             if (!CHECK_OK(made.result))
                 return;
             CHECK_EQ(sms(made.groups[1]), nth_requests(round)[1].sm_count);
@@ -200,7 +188,7 @@ void structured_splits_leak_nothing() {
         // The first of them is still known, and equals what the same requests give.
         CHECK_EQ(sms(first.groups[0]), 2U);
         CHECK_EQ(overlap(first.groups[0], first.groups[1]), 0U);
-        const StructuredSplit again = structured(nth_requests(0));
+        const Split again = structured(nth_requests(0));
         CHECK_EQ(std::memcmp(again.groups.data(), first.groups.data(), 4 * sizeof(gcx_resource)),
                  0);
         const Partition one(first.groups[0]);
@@ -216,9 +204,9 @@ void split_into_many_different_groups() {
         std::vector<gcx_sm_request> requests;
         for (uint32_t i = 0; i < 44; i++)
             requests.push_back(structured_request(i % 2 == 0 ? 2 : 4, 2));
-        const StructuredSplit made = structured(requests);
+        const Split made = structured(requests);
         CHECK_OK(made.result);
-        const StructuredSplit again = structured(requests);
+        const Split again = structured(requests);
         for (std::size_t i = 0; i < requests.size(); i++) {
             CHECK_EQ(sms(made.groups[i]), requests[i].sm_count);
             CHECK_EQ(std::memcmp(&made.groups[i], &again.groups[i], sizeof made.groups[i]), 0);

@@ -213,11 +213,15 @@ std::vector<gcx_sm_request> requests_for(const std::vector<uint32_t>& counts) {
 }
 
 Split try_split(const gcx_resource& from, const std::vector<uint32_t>& counts, uint32_t flags) {
-    const std::vector<gcx_sm_request> requests = requests_for(counts);
+    return split_by_requests(from, requests_for(counts), flags);
+}
+
+Split split_by_requests(const gcx_resource& from, const std::vector<gcx_sm_request>& requests,
+                        uint32_t flags) {
     Split made;
-    made.groups.resize(counts.size());
-    made.result = gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(counts.size()), flags,
-                               made.groups.data(), &made.remainder);
+    made.groups.resize(requests.size());
+    made.result = gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(requests.size()),
+                               flags, made.groups.data(), &made.remainder);
     return made;
 }
 

@@ -97,6 +97,8 @@ struct Split {
     gcx_resource remainder{};
 };
 std::vector<gcx_sm_request> requests_for(const std::vector<uint32_t>& counts);
+Split split_by_requests(const gcx_resource& from, const std::vector<gcx_sm_request>& requests,
+                        uint32_t flags = GCX_SPLIT_DEFAULT);
 Split try_split(const gcx_resource& from, const std::vector<uint32_t>& counts,
                 uint32_t flags = GCX_SPLIT_DEFAULT);
 Split split(const gcx_resource& from, const std::vector<uint32_t>& counts,

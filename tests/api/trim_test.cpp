@@ -136,8 +136,7 @@ void trim_during_other_calls_leaves_nothing() {
             CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
         gcx_stream stream = stream_of(leases[0]);
         for (const uint32_t sms : {40U, 8U, 32U}) {
-            const gcx_lease_size sizes[] = {{leases[0], sms, 0}, {leases[1], 48 - sms, 0}};
-            CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+            CHECK_OK(resize({{leases[0], sms, 0}, {leases[1], 48 - sms, 0}}));
             CHECK(gcx_stream_native(stream) != nullptr);
         }
         CHECK_OK(gcx_stream_destroy(stream));

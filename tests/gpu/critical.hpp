@@ -34,10 +34,10 @@ Times measure(CUstream stream, const std::function<CUresult()>& launch,
 
 } // namespace critical
 
-// Measures for Python, because its threads would wait for the interpreter lock. Launches the kernel of
-// kBlocks in a CUstream until *stop and at least min times, and at most max times. Returns the
-// number of launches, or the negative CUresult.
-extern "C" int gcx_critical_measure(void* stream, double* us, int least, int most,
+// Measures for Python, because its threads would wait for the interpreter lock. Launches the
+// kernel of kBlocks in a CUstream until *stop and at least min times, and at most max times.
+// Returns the number of launches, or the negative CUresult.
+extern "C" int gcx_critical_measure(void* stream, double* us, int min, int max,
                                     const volatile int* stop);
 // Loads the driver; call it first. Ends the process if there is no driver.
 extern "C" void gcx_critical_load();
