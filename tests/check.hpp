@@ -1,5 +1,5 @@
-// Checks for the tests: each counts, a failed one says where and what, and the process's
-// exit status tells. May be used from any thread.
+// Counts the checks of tests. A failed check prints its place and values, and makes the process's
+// exit status 1. Thread-safe.
 #pragma once
 
 #include <gcx.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <type_traits>
 
-// GCC says it by macros, Clang by features.
+// GCC defines macros, Clang has features.
 #if defined(__SANITIZE_ADDRESS__)
 #define CHECK_SANITIZED 1
 #elif defined(__SANITIZE_THREAD__)
@@ -29,13 +29,13 @@
 
 namespace check {
 
-// A sanitizer makes all slower, and keeps what was freed.
+// A sanitizer is slower, and does not return freed memory.
 inline constexpr bool sanitized = CHECK_SANITIZED != 0;
-// What the suite says of an emulated processor.
+// The suite sets the variable for an emulated processor.
 inline const bool emulated = std::getenv("CHECK_EMULATED") != nullptr;
-// Where all takes many times as long, and what could show does in fewer rounds.
+// Tests run fewer rounds where everything takes many times as long.
 inline const bool slow = sanitized || emulated;
-// The same of what one thread does: data races aren't to be seen there, addresses are.
+// Is the same for tests with one thread, where the thread sanitizer finds nothing.
 inline const bool slow_alone = CHECK_SANITIZED == 2 || emulated;
 
 inline std::atomic<int> passed{0};
@@ -53,8 +53,8 @@ std::string text(const T& value) {
     return out.str();
 }
 
-inline bool count(bool holds, const char* file, int line, const std::string& what) {
-    if (holds) {
+inline bool count(bool ok, const char* file, int line, const std::string& what) {
+    if (ok) {
         passed++;
         return true;
     }
@@ -67,12 +67,12 @@ inline bool count(bool holds, const char* file, int line, const std::string& wha
 
 template <class A, class B>
 bool equal(const A& a, const B& b, const char* file, int line, const char* what) {
-    const bool holds = a == b;
-    return count(holds, file, line,
-                 holds ? std::string() : std::string(what) + ": " + text(a) + " and " + text(b));
+    const bool ok = a == b;
+    return count(ok, file, line,
+                 ok ? std::string() : std::string(what) + ": " + text(a) + " and " + text(b));
 }
 
-// Prints the sum and returns main's result. A run that checked nothing has failed.
+// Prints the counts and returns main's result. A run without checks fails.
 inline int summary(const char* name) {
     std::printf("%s: %d passed, %d failed\n", name, passed.load(), failed.load());
     return failed.load() == 0 && passed.load() != 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-// Every driver call of preparing, trimming and asking what fits made to fail in turn.
+// Makes each driver call of preparing, trimming and asking for a kernel's fit fail in turn.
 
 #include "faults.hpp"
 #include "work.hpp"
@@ -28,13 +28,12 @@ void three_sets(State& state) {
     state.sets = layouts();
 }
 
-void some_kept(State& state) {
+void some_cached(State& state) {
     const auto sets = layouts();
     CHECK_OK(gcx_cache_prepare(sets.data(), 3, nullptr));
     CHECK_OK(gcx_context_create(sets.data(), 1, nullptr, &state.context));
     for (int i = 0; i < 2; i++) {
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(state.context, nullptr, &stream));
+        gcx_stream stream = make_stream(state.context);
         CHECK_OK(gcx_stream_destroy(stream));
     }
 }
@@ -45,19 +44,17 @@ void stream_and_kernel(State& state) {
     CHECK_OK(gcx_stream_create(state.context, nullptr, &state.stream));
     constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
                             ".visible .entry fit_kernel() { ret; }\n";
-    CHECK_EQ(
-        NATIVE(cuLibraryLoadData)(&state.library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0),
-        CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuLibraryGetKernel)(&state.kernel, state.library, "fit_kernel"), CUDA_SUCCESS);
+    CHECK_NATIVE(cuLibraryLoadData, &state.library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    CHECK_NATIVE(cuLibraryGetKernel, &state.kernel, state.library, "fit_kernel");
 }
 
-void give_up_all(State& state) {
+void destroy_all(State& state) {
     if (state.stream != nullptr)
         CHECK_OK(gcx_stream_destroy(state.stream));
     if (state.context != nullptr)
         CHECK_OK(gcx_context_destroy(state.context));
     if (state.library != nullptr)
-        CHECK_EQ(NATIVE(cuLibraryUnload)(state.library), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryUnload, state.library);
 }
 
 gcx_result prepare(const State& state, uint32_t flags) {
@@ -67,7 +64,7 @@ gcx_result prepare(const State& state, uint32_t flags) {
     sim::fail(nullptr, 0, CUDA_SUCCESS);
     const gcx_cache_stats stats = cache_stats();
     CHECK(result != GCX_SUCCESS || stats.kept == 3);
-    CHECK_EQ(stats.kept, sim::counts().green_contexts); // what was made is kept, and no other
+    CHECK_EQ(stats.kept, sim::counts().green_contexts); // every context that was created is cached
     CHECK_EQ(stats.in_use, 0U);
     return result;
 }
@@ -82,39 +79,25 @@ gcx_result trim() {
     return result;
 }
 
-struct Named {
-    const char* name;
-    void (*prepare)(State&);
-    gcx_result (*run)(State&);
-};
-
-const Named kOperations[] = {
+const faults::Named<State> kOperations[] = {
     {"prepare", three_sets, [](State& state) { return prepare(state, 0); }},
     {"prepare for leases", three_sets,
      [](State& state) { return prepare(state, GCX_PREPARE_FOR_LEASES); }},
-    {"trim", some_kept, [](State&) { return trim(); }},
-    {"limit 0", some_kept, [](State&) { return gcx_cache_set_limit(0); }},
+    {"trim", some_cached, [](State&) { return trim(); }},
+    {"limit 0", some_cached, [](State&) { return gcx_cache_set_limit(0); }},
     {"kernel fit", stream_and_kernel,
      [](State& state) {
          gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
          params.block_threads = 256;
          params.cluster_blocks = 4;
          gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
-         return gcx_stream_get_kernel_fit(state.stream, foreign<CUfunction>(state.kernel), &params,
-                                          &fit);
+         return gcx_stream_get_kernel_fit(state.stream, handle_cast<CUfunction>(state.kernel),
+                                          &params, &fit);
      }},
 };
 
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string driver = argc > 1 ? argv[1] : "13.0";
-    for (const Named& operation : kOperations) {
-        State state;
-        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
-                                  [&] { return operation.run(state); },
-                                  [&] { give_up_all(state); }},
-                                 "h100@" + driver);
-    }
-    return support::summary(("ahead-faults-" + driver).c_str());
+    return faults::test_all("ahead-faults", argc, argv, kOperations, destroy_all);
 }

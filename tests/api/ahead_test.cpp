@@ -1,5 +1,6 @@
-// Contexts that are prepared, and the limit of cached contexts.
+// Tests contexts that are prepared, and the limit of cached contexts.
 
+#include "leases.hpp"
 #include "support.hpp"
 #include "work.hpp"
 
@@ -12,14 +13,6 @@
 using namespace support;
 
 namespace {
-
-// One for each size: the first atoms.
-std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes, int32_t device = 0) {
-    std::vector<gcx_resource> found;
-    for (const uint32_t size : sizes)
-        found.push_back(split(whole_device(device), {size}).groups[0]);
-    return found;
-}
 
 const std::vector<uint32_t> kLayouts = {8, 16, 24, 32, 40, 48, 56, 64};
 
@@ -50,24 +43,6 @@ uint64_t made() {
     return sim::calls("cuGreenCtxCreate");
 }
 
-gcx_context make_context(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_cache_trimmed trim(uint32_t keep) {
-    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    CHECK_OK(gcx_cache_trim(keep, &trimmed));
-    return trimmed;
-}
-
 void prepared_contexts_are_cached() {
     const auto layouts = sets(kLayouts);
     Progress progress;
@@ -85,7 +60,7 @@ void prepared_contexts_are_cached() {
         CHECK_OK(gcx_context_destroy(make_context(layout)));
     CHECK_EQ(made(), 8U);
     CHECK_EQ(cache_stats().hits, 8U);
-    // Again: they are there, in use or not.
+    // Preparing them again creates nothing, whether they are in use or not.
     const gcx_context used = make_context(layouts[3]);
     CHECK_OK(prepare(layouts, &progress));
     CHECK_EQ(progress.done.size(), 16U);
@@ -96,7 +71,7 @@ void prepared_contexts_are_cached() {
     CHECK_EQ(made(), 8U);
 }
 
-// From 13.1 on they have workqueues of their own.
+// From 13.1 on, contexts for leases have private workqueues.
 void leases_use_prepared_contexts() {
     CHECK_OK(prepare(sets({24, 40}), nullptr, nullptr, GCX_PREPARE_FOR_LEASES));
     const uint64_t before = made();
@@ -116,8 +91,7 @@ void leases_use_prepared_contexts() {
 
 void prepare_cancelled_by_progress_stops() {
     const auto layouts = sets(kLayouts);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     Progress progress;
     progress.at = [&](uint32_t done) {
         if (done == 3)
@@ -127,13 +101,13 @@ void prepare_cancelled_by_progress_stops() {
     CHECK(message_has("3 of 8"));
     CHECK_EQ(made(), 3U);
     CHECK_EQ(cache_stats().kept, 3U);
-    // For good.
+    // The signal is permanent.
     CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_NOT_PERMITTED);
     CHECK(message_has("0 of 8"));
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_INVALID_HANDLE);
     CHECK_EQ(progress.done.size(), 3U);
-    // After the last there is nothing to give up, and a handle may go while it is used.
+    // Destroying a cancel after its call has ended, or while it is used, is no error.
     CHECK_OK(gcx_cancel_create(&cancel));
     progress.at = [&](uint32_t done) {
         if (done == 1)
@@ -150,8 +124,7 @@ void prepare_cancelled_by_progress_stops() {
 }
 
 void prepare_cancelled_by_another_thread_stops() {
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     Progress progress;
     progress.at = [&](uint32_t done) {
         if (done == 5)
@@ -162,7 +135,7 @@ void prepare_cancelled_by_another_thread_stops() {
     CHECK_OK(gcx_cancel_destroy(cancel));
 }
 
-// No lock is held: also other threads go on meanwhile.
+// gcx holds no lock during the callback, so other threads can call it too.
 void progress_may_call_gcx() {
     const auto layouts = sets(kLayouts);
     gcx_lease lease = acquire(120);
@@ -174,10 +147,10 @@ void progress_may_call_gcx() {
         std::thread([&] {
             const gcx_lease_size size = {lease, done % 2 == 0 ? 120U : 64U, 0};
             CHECK_OK(gcx_lease_resize(&size, 1, 0));
-            const uint32_t kept = cache_stats().kept;
-            CHECK(kept > done || done > 4); // also the last one
+            const uint32_t cached = cache_stats().kept;
+            CHECK(cached > done || done > 4); // true after the last one as well
             if (done == 4)
-                CHECK_EQ(trim(0).contexts, kept);
+                CHECK_EQ(trim(0).contexts, cached);
         }).join();
     };
     CHECK_OK(prepare(layouts, &progress));
@@ -193,7 +166,7 @@ void prepare_beyond_the_limit_is_refused() {
     CHECK(message_has("limit of cached contexts is 7"));
     CHECK(message_has("gcx_cache_set_limit") && message_has("gcx_cache_trim"));
     CHECK_EQ(made(), 0U);
-    // One that is in use comes back to the cache, so that it counts too; what is there twice counts
+    // A context in use returns to the cache, so it counts too. A set that is passed twice counts
     // once.
     const gcx_context used = make_context(layouts[0]);
     CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
@@ -205,7 +178,7 @@ void prepare_beyond_the_limit_is_refused() {
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_REFUSED(prepare({layouts[1]}), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(cache_stats().kept, 0U);
-    // A lease's layouts too.
+    // A lease's layouts count as well.
     gcx_lease lease = acquire(8);
     const gcx_lease_size size = {lease, 48, 0};
     const uint64_t before = made();
@@ -217,8 +190,7 @@ void prepare_beyond_the_limit_is_refused() {
 void invalid_resources_are_not_prepared() {
     const auto layouts = sets({8});
     const gcx_resource whole = whole_device();
-    gcx_resource none{};
-    CHECK_OK(gcx_resource_subtract(&whole, &whole, &none));
+    gcx_resource none = without(whole, whole);
     Progress progress;
     CHECK_REFUSED(gcx_cache_prepare(layouts.data(), 0, nullptr), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_cache_prepare(nullptr, 1, nullptr), GCX_ERROR_INVALID_VALUE);
@@ -245,7 +217,7 @@ void invalid_resources_are_not_prepared() {
     CHECK(progress.done.empty());
 }
 
-// Programs that were built with gcx 0.1.
+// Programs that were built with gcx 0.1 pass smaller structs.
 void older_structs_are_accepted() {
     const gcx_context context = make_context(sets({24})[0]);
     gcx_cache_stats stats;
@@ -272,7 +244,7 @@ void lower_limit_evicts_least_recently_used() {
     for (const std::size_t i : {6U, 7U, 0U})
         CHECK_OK(gcx_context_destroy(make_context(layouts[i])));
     CHECK_EQ(made(), before);
-    // The limit holds for what is released later.
+    // The limit also applies to contexts that are released later.
     CHECK_OK(gcx_context_destroy(make_context(layouts[4])));
     CHECK_EQ(cache_stats().kept, 3U);
     CHECK_OK(gcx_cache_set_limit(0));
@@ -305,7 +277,7 @@ void limit_holds_for_each_device() {
     CHECK_EQ(made(), before + 6);
 }
 
-// The start of a server as the documentation describes it: one call for each layout.
+// Starts a server as the documentation describes it, with one call for each layout.
 struct Layouts {
     static constexpr uint32_t kStep = 8;
     static constexpr uint32_t kLargest = 120;
@@ -345,14 +317,11 @@ void prepared_layouts_of_four_devices_are_not_made_again() {
     CHECK_EQ(cache_stats().evicted, 0U);
 }
 
-// More layouts than the limit: 64 contexts are prepared and stay, and the next call says so.
+// With more layouts than the limit, 64 contexts are prepared and stay, and the next call reports
+// it.
 void prepare_in_a_loop_is_refused_at_the_limit() {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.family = GCX_SM_FAMILY_FINE;
-    gcx_lease first = nullptr;
-    gcx_lease second = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 24, &params, &first));
-    CHECK_OK(gcx_lease_acquire(0, GCX_REST, &params, &second));
+    const gcx_lease first = acquire(24, {.family = GCX_SM_FAMILY_FINE});
+    const gcx_lease second = acquire(GCX_REST, {.family = GCX_SM_FAMILY_FINE});
     uint32_t refused_at = 0;
     for (uint32_t sms = 2; sms <= 130 && refused_at == 0; sms += 2) {
         const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
@@ -368,8 +337,7 @@ void prepare_in_a_loop_is_refused_at_the_limit() {
     CHECK_EQ(refused_at, 66U);
     const uint64_t before = made();
     for (uint32_t sms = 2; sms < refused_at; sms += 2) {
-        const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+        CHECK_OK(resize({{first, sms, 0}, {second, GCX_REST, 0}}));
     }
     CHECK_EQ(made(), before);
     CHECK_EQ(cache_stats().evicted, 0U);
@@ -381,7 +349,7 @@ void prepared_contexts_outlast_others() {
     CHECK_OK(gcx_cache_set_limit(4));
     const auto prepared = sets({8, 16, 24});
     CHECK_OK(prepare(prepared));
-    CHECK_OK(prepare(prepared)); // counts once
+    CHECK_OK(prepare(prepared)); // the same sets count once
     for (const uint32_t size : {32U, 40U, 48U, 56U, 64U})
         CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
     CHECK_EQ(cache_stats().kept, 4U);
@@ -391,7 +359,7 @@ void prepared_contexts_outlast_others() {
     for (const gcx_resource& layout : prepared)
         used.push_back(make_context(layout));
     CHECK_EQ(made(), before);
-    // While they are used others have their room, and give it back.
+    // While the prepared contexts are used, others take their room, and make room again.
     for (const uint32_t size : {72U, 80U, 88U})
         CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
     CHECK_EQ(cache_stats().kept, 4U);
@@ -412,7 +380,7 @@ void lower_limit_evicts_prepared_contexts_last() {
     uint64_t before = made();
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
     CHECK_EQ(made(), before);
-    // Below their number: the one used last stays, the others are not prepared any more.
+    // A limit below their number keeps the one used last; the others are no longer prepared.
     const gcx_context used = make_context(layouts[0]);
     CHECK_OK(gcx_cache_set_limit(1));
     CHECK_EQ(cache_stats().kept, 1U);
@@ -439,8 +407,8 @@ void trim_makes_room_for_other_layouts() {
     CHECK_EQ(made(), before);
 }
 
-// The limit is lowered while contexts are made: it wins.
-void limit_lowered_in_between_is_kept() {
+// If the limit is lowered while contexts are created, the new limit applies.
+void limit_lowered_during_prepare_applies() {
     const auto layouts = sets(kLayouts);
     Progress progress;
     progress.at = [&](uint32_t done) {
@@ -450,12 +418,12 @@ void limit_lowered_in_between_is_kept() {
     CHECK_REFUSED(prepare(layouts, &progress), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(made(), 5U);
     CHECK_EQ(cache_stats().kept, 2U);
-    // What the call was to make is not counted any more.
+    // Contexts that the call would have created no longer count.
     CHECK_OK(prepare({layouts[3], layouts[4]}));
     CHECK_EQ(made(), 5U);
 }
 
-// What one call is about to make counts for a call of another thread.
+// Contexts that one call is about to create count for a concurrent call.
 void concurrent_prepares_keep_to_the_limit() {
     CHECK_OK(gcx_cache_set_limit(8));
     const auto others = sets({48, 56, 64, 72});
@@ -473,13 +441,13 @@ void concurrent_prepares_keep_to_the_limit() {
     CHECK_EQ(cache_stats().kept, 8U);
 }
 
-// A reset destroys prepared contexts: they have no part in the limit any more, and what comes after
-// them is cached again.
+// A reset destroys prepared contexts. They no longer count against the limit, and later contexts
+// are cached.
 void reset_destroys_prepared_contexts() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
     CHECK_EQ(cache_stats().kept, 1U);
     CHECK_EQ(cache_stats().lost, 3U);
@@ -487,7 +455,7 @@ void reset_destroys_prepared_contexts() {
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
     CHECK_EQ(made(), before);
     CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(prepare({layouts[5], layouts[6], layouts[7]}));
     CHECK_EQ(cache_stats().kept, 3U);
 }
@@ -497,21 +465,16 @@ void reset_destroys_prepared_contexts() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, prepared_contexts_are_cached);
-        on_machine(h100, leases_use_prepared_contexts);
-        on_machine(h100, prepare_cancelled_by_progress_stops);
-        on_machine(h100, prepare_cancelled_by_another_thread_stops);
-        on_machine(h100, progress_may_call_gcx);
-        on_machine(h100, prepare_beyond_the_limit_is_refused);
-        on_machine(h100, invalid_resources_are_not_prepared);
-        on_machine(h100, older_structs_are_accepted);
-        on_machine(h100, lower_limit_evicts_least_recently_used);
-        on_machine(h100, prepared_contexts_outlast_others);
-        on_machine(h100, lower_limit_evicts_prepared_contexts_last);
-        on_machine(h100, trim_makes_room_for_other_layouts);
-        on_machine(h100, limit_lowered_in_between_is_kept);
-        on_machine(h100, concurrent_prepares_keep_to_the_limit);
-        on_machine(h100, prepare_in_a_loop_is_refused_at_the_limit);
+        for (const auto test :
+             {prepared_contexts_are_cached, leases_use_prepared_contexts,
+              prepare_cancelled_by_progress_stops, prepare_cancelled_by_another_thread_stops,
+              progress_may_call_gcx, prepare_beyond_the_limit_is_refused,
+              invalid_resources_are_not_prepared, older_structs_are_accepted,
+              lower_limit_evicts_least_recently_used, prepared_contexts_outlast_others,
+              lower_limit_evicts_prepared_contexts_last, trim_makes_room_for_other_layouts,
+              limit_lowered_during_prepare_applies, concurrent_prepares_keep_to_the_limit,
+              prepare_in_a_loop_is_refused_at_the_limit})
+            on_machine(h100, test);
         on_machine("2x" + h100, limit_holds_for_each_device);
     }
     on_machine("4xh100@13.0", prepared_layouts_of_four_devices_are_not_made_again);

@@ -1,5 +1,5 @@
-// The simulated driver, with one function that takes as long as a test wants: as a call that waits
-// for a kernel does.
+// Wraps the simulated driver. A test blocks one of its functions, as a kernel blocks a call that
+// waits for it.
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ void pass(const char* function) {
     inside--;
 }
 
-// One of the simulated driver's functions, and one in its place.
+// Wraps one of the simulated driver's functions.
 template <class Result, class... Args>
 struct Stand {
     static inline Result (*real)(Args...) = nullptr;
@@ -52,20 +52,20 @@ void put_in_place(const char* wanted, const char* name, Result (*)(Args...), voi
 
 extern "C" {
 
-// From now on calls of the function, or of none if that is null, wait until it is another one.
+// Blocks calls of the function until another one, or null for none, is named.
 __attribute__((visibility("default"))) void block_calls(const char* function) {
     const std::lock_guard lock(mutex);
     blocked = function == nullptr ? "" : function;
     changed.notify_all();
 }
 
-// Waits until a call waits there.
+// Waits until a call is blocked.
 __attribute__((visibility("default"))) void await_blocked_call() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [] { return inside != 0; });
 }
 
-// All other functions are found in the simulated driver, which a reference keeps linked.
+// The reference keeps the simulated driver linked; all other functions are found there.
 [[gnu::used]] const void* simulated_driver = reinterpret_cast<const void*>(&cuDriverGetVersion);
 
 #undef cuGetProcAddress

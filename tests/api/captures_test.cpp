@@ -1,5 +1,5 @@
-// Graph captures in gcx's own streams: whatever gcx is asked for meanwhile is done or refused, and
-// the capture lives on.
+// Tests graph captures in gcx's streams: gcx does or refuses each call during a capture, and the
+// capture continues.
 
 #include "support.hpp"
 
@@ -15,30 +15,18 @@ constexpr std::array kModes = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_
                                CU_STREAM_CAPTURE_MODE_RELAXED};
 
 void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, mode), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, mode);
 }
 
-// Ends a capture that must be whole.
+// Ends a capture and checks that it is intact.
 void end_capture(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CHECK_EQ(NATIVE(cuStreamIsCapturing)(stream, &status), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamIsCapturing, stream, &status);
     CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     if (graph != nullptr)
-        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
-}
-
-gcx_context context_of(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-gcx_event make_event() {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
-    return event;
+        CHECK_NATIVE(cuGraphDestroy, graph);
 }
 
 void in_this_thread_and_another(const std::function<void()>& body) {
@@ -46,7 +34,7 @@ void in_this_thread_and_another(const std::function<void()>& body) {
     std::thread(body).join();
 }
 
-// Somebody else, who shares the green context, asks for all sorts of things.
+// Calls gcx through another handle of the green context that captures.
 void calls_do_not_break_a_capture() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Partition capturing(resource);
@@ -68,14 +56,12 @@ void calls_do_not_break_a_capture() {
             uint32_t count = 0;
             CHECK_REFUSED(gcx_stream_probe_sms(capturing.stream, ids, GCX_MAX_SMS, &count),
                           kCaptures);
-            // By a handle of another's, too.
-            gcx_stream again = nullptr;
-            CHECK_OK(gcx_stream_from_native(native, &again));
+            // The capture is visible through another handle of the stream, too.
+            gcx_stream again = handle_for(native);
             CHECK_REFUSED(gcx_stream_synchronize(again), kCaptures);
-            gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
-            CHECK_OK(gcx_stream_get_info(again, &stream_info));
+            info_of(again);
             CHECK_OK(gcx_stream_destroy(again));
-            // What concerns other streams alone goes on.
+            // Calls on other streams succeed.
             CHECK_OK(gcx_stream_synchronize(other.stream));
             CHECK_OK(gcx_stream_query(other.stream));
             CHECK_OK(gcx_stream_record(other.stream, outside));
@@ -96,7 +82,7 @@ void calls_do_not_break_a_capture() {
     CHECK_OK(gcx_event_destroy(outside));
 }
 
-// Asking for a captured event's work breaks the capture, says the driver; gcx doesn't ask it.
+// The driver documents that querying a captured event breaks the capture, so gcx does not query it.
 void captured_events_are_refused() {
     const Split made = split(whole_device(), {24, 24});
     const Partition capturing(made.groups[0]);
@@ -111,13 +97,13 @@ void captured_events_are_refused() {
             CHECK_REFUSED(gcx_event_synchronize(event), GCX_ERROR_CAPTURED_EVENT);
             CHECK_REFUSED(gcx_context_wait(elsewhere.context, event), GCX_ERROR_CAPTURED_EVENT);
         });
-        // Recorded anew elsewhere it is an event like any other.
+        // Recorded again in another stream, it is an event like any other.
         CHECK_OK(gcx_stream_record(elsewhere.stream, event));
         CHECK_OK(gcx_event_synchronize(event));
         CHECK_OK(gcx_stream_record(capturing.stream, event));
         CHECK_OK(gcx_context_record(elsewhere.context, event));
         CHECK_OK(gcx_event_query(event));
-        // A stream of another partition joins, which takes part from then on, and comes back.
+        // A stream of another partition joins the capture, and leaves it again.
         CHECK_OK(gcx_stream_record(capturing.stream, event));
         CHECK_OK(gcx_stream_wait(elsewhere.stream, event));
         CHECK_REFUSED(gcx_context_synchronize(elsewhere.context),
@@ -134,23 +120,22 @@ void captured_events_are_refused() {
     CHECK_OK(gcx_event_destroy(event));
 }
 
-// A handle that goes while its stream captures, as one may that is collected as garbage, leaves
-// the capture whole.
+// Destroying the handle of a capturing stream, as a garbage collector may, leaves the capture
+// intact.
 void destroyed_stream_continues_its_capture() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     for (const CUstreamCaptureMode mode : kModes) {
-        const gcx_context context = context_of(resource);
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        const gcx_context context = make_context(resource);
+        gcx_stream stream = make_stream(context);
         CUstream native = gcx_stream_native(stream);
         begin_capture(native, mode);
         CHECK_OK(gcx_stream_destroy(stream));
-        // Nobody else gets it, and its context is nothing to wait for.
+        // The stream is not reused, and its context has nothing to wait for.
         CHECK_OK(gcx_stream_create(context, nullptr, &stream));
         CHECK(gcx_stream_native(stream) != native);
         CHECK_REFUSED(gcx_context_synchronize(context), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         CHECK_OK(gcx_stream_destroy(stream));
-        // Nor does it go with its context.
+        // Evicting its context does not destroy it either.
         CHECK_OK(gcx_context_destroy(context));
         CHECK_OK(gcx_cache_set_limit(0));
         CHECK_EQ(sim::counts().green_contexts, 1U);
@@ -159,11 +144,10 @@ void destroyed_stream_continues_its_capture() {
         CHECK_EQ(sim::counts().green_contexts, 0U);
         CHECK_OK(gcx_cache_set_limit(64));
     }
-    // Once it has ended, the stream is the next one's.
+    // Once the capture has ended, the stream is reused.
     const Partition partition(resource);
     const gcx_stream stream = [&] {
-        gcx_stream made = nullptr;
-        CHECK_OK(gcx_stream_create(partition.context, nullptr, &made));
+        gcx_stream made = make_stream(partition.context);
         return made;
     }();
     CUstream native = gcx_stream_native(stream);
@@ -174,8 +158,8 @@ void destroyed_stream_continues_its_capture() {
     CHECK_EQ(gcx_stream_native(next.stream), native);
 }
 
-// What the process holds of the machine's memory; always 0 under a sanitizer, which keeps what was
-// freed.
+// Returns the resident memory of the process, or 0 under a sanitizer, which does not return freed
+// memory.
 std::size_t resident_bytes() {
     if (check::sanitized)
         return 0;
@@ -186,14 +170,13 @@ std::size_t resident_bytes() {
     return resident * 4096;
 }
 
-// Captures that are begun and never ended: the first 32 of a context stay, those beyond end with
-// their streams, and nothing grows.
+// Captures that are begun and never ended: the first 32 of a context stay, later ones end with
+// their streams, and memory does not grow.
 void abandoned_captures_leak_nothing() {
-    const gcx_context context = context_of(split(whole_device(), {24}).groups[0]);
+    const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
     std::vector<CUstream> natives;
     const auto abandon = [&] {
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        gcx_stream stream = make_stream(context);
         natives.push_back(gcx_stream_native(stream));
         begin_capture(natives.back(), CU_STREAM_CAPTURE_MODE_RELAXED);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -212,7 +195,7 @@ void abandoned_captures_leak_nothing() {
     CHECK(resident_bytes() < before + std::size_t{100} * kRounds + (1U << 20));
     for (std::size_t i = 0; i < 32; i++)
         end_capture(natives[i]);
-    // Streams that capture nothing make room for one that does.
+    // Streams without a capture make room for one that captures.
     for (int i = 0; i < 33; i++)
         abandon();
     CHECK_EQ(sim::counts().streams, 32U);
@@ -223,8 +206,7 @@ void ended_captures_leak_nothing() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     std::size_t before = 0;
     for (int i = 0; i < 6000; i++) {
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
+        gcx_stream stream = make_stream(partition.context);
         CUstream native = gcx_stream_native(stream);
         begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -240,12 +222,8 @@ void ended_captures_leak_nothing() {
 } // namespace
 
 int main() {
-    for (const char* driver : drivers()) {
-        const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, calls_do_not_break_a_capture);
-        on_machine(h100, captured_events_are_refused);
-        on_machine(h100, destroyed_stream_continues_its_capture);
-    }
+    on_h100({calls_do_not_break_a_capture, captured_events_are_refused,
+             destroyed_stream_continues_its_capture});
     on_machine("h100@13.0", abandoned_captures_leak_nothing);
     on_machine("h100@13.0", ended_captures_leak_nothing);
     return support::summary("captures");

@@ -1,4 +1,4 @@
-// Which contexts are shared, which are listed, and whose workqueues they have.
+// Tests which contexts are shared, which are listed, and which workqueues they have.
 
 #include "support.hpp"
 
@@ -9,21 +9,6 @@
 using namespace support;
 
 namespace {
-
-gcx_context make_context(const std::vector<gcx_resource>& resources, uint32_t flags = 0) {
-    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
-    params.flags = flags;
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()), &params,
-                                &context));
-    return context;
-}
-
-uint64_t id_of(gcx_context context) {
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(context, &info));
-    return info.id;
-}
 
 std::vector<gcx_live_context> list(int32_t device = -1) {
     std::vector<gcx_live_context> live(32);
@@ -41,46 +26,44 @@ uint32_t live_overlap(const gcx_resource& resource) {
 
 void private_contexts_are_not_shared() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
-    const gcx_context shared = make_context({resource});
-    const gcx_context mine = make_context({resource}, GCX_CONTEXT_PRIVATE);
-    const gcx_context other = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    const gcx_context shared = make_context(resource);
+    const gcx_context mine = make_context(resource, GCX_CONTEXT_PRIVATE);
+    const gcx_context other = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(mine) != id_of(shared) && id_of(mine) != id_of(other));
-    const gcx_context again = make_context({resource});
+    const gcx_context again = make_context(resource);
     CHECK_EQ(id_of(again), id_of(shared));
     CHECK_EQ(sim::counts().green_contexts, 3U);
-    // Somebody captures in the shared one: nothing to the private one.
-    gcx_stream capturing = nullptr;
-    CHECK_OK(gcx_stream_create(shared, nullptr, &capturing));
+    // A capture in the shared context does not concern the private one.
+    gcx_stream capturing = make_stream(shared);
     CUstream native = gcx_stream_native(capturing);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_REFUSED(gcx_context_synchronize(again), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_OK(gcx_context_synchronize(mine));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
     CHECK_OK(gcx_stream_destroy(capturing));
-    // Private as long as a stream of it is alive, even without a handle.
+    // A context stays private while a stream of it is alive, even without a handle.
     const uint64_t id = id_of(mine);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    gcx_stream stream = make_stream(mine);
     CHECK_OK(gcx_context_destroy(mine));
-    gcx_context next = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    gcx_context next = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(next) != id);
     CHECK_OK(gcx_context_destroy(next));
     CHECK_OK(gcx_stream_destroy(stream));
-    // Then it is kept, and the next one's: shared again, if that is what is asked for.
+    // Then it is cached, and shared again if the next caller requests a shared one.
     CHECK_OK(gcx_context_destroy(other));
     for (const gcx_context context : {shared, again})
         CHECK_OK(gcx_context_destroy(context));
     CHECK_EQ(cache_stats().in_use, 0U);
     const uint64_t misses = cache_stats().misses;
-    const gcx_context first = make_context({resource});
-    const gcx_context second = make_context({resource});
+    const gcx_context first = make_context(resource);
+    const gcx_context second = make_context(resource);
     CHECK_EQ(id_of(first), id_of(second));
-    const gcx_context third = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    const gcx_context third = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(third) != id_of(first));
     CHECK_EQ(cache_stats().misses, misses);
-    // By its native handle it can be had, by those who were given that.
+    // A caller that has its native handle can use it.
     CHECK_OK(gcx_context_from_native(gcx_context_native(third), &next));
     CHECK_EQ(id_of(next), id_of(third));
     for (const gcx_context context : {first, second, third, next})
@@ -93,11 +76,10 @@ void contexts_in_use_are_listed() {
     uint32_t count = 9;
     CHECK_OK(gcx_context_list(-1, nullptr, 0, &count));
     CHECK_EQ(count, 0U);
-    const gcx_context first = make_context({made.groups[0]});
-    const gcx_context again = make_context({made.groups[0]});
-    const gcx_context mine = make_context({made.groups[1]}, GCX_CONTEXT_PRIVATE);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    const gcx_context first = make_context(made.groups[0]);
+    const gcx_context again = make_context(made.groups[0]);
+    const gcx_context mine = make_context(made.groups[1], GCX_CONTEXT_PRIVATE);
+    gcx_stream stream = make_stream(mine);
     std::vector<gcx_live_context> live = list(0);
     if (!CHECK_EQ(live.size(), 2U))
         return;
@@ -115,12 +97,12 @@ void contexts_in_use_are_listed() {
     for (const gcx_live_context& one : live)
         for (const uint32_t word : one.reserved)
             CHECK_EQ(word, 0U);
-    // Too little room.
+    // The list is too short.
     gcx_live_context one{};
     CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(count, 2U);
     CHECK_EQ(one.id, 0U);
-    // By its stream alone, and by a thread that has it current.
+    // A stream or a thread that has it current keeps a context alive.
     CHECK_OK(gcx_context_destroy(mine));
     live = list();
     CHECK(live.size() == 2 && live[1].handle_count == 0 && live[1].stream_count == 1);
@@ -148,7 +130,7 @@ void contexts_in_use_are_listed() {
 void dead_contexts_are_not_listed() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     CHECK_EQ(list().size(), 1U);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK(list().empty());
     CHECK_EQ(cache_stats().lost, 1U);
 }
@@ -182,12 +164,12 @@ void overlaps_with_live_contexts() {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
         CHECK_EQ(live_overlap(fine), overlap(fine, made.groups[0]));
-        // Together, each SM once.
+        // The union counts each SM once.
         const Partition other(fine);
         CHECK_EQ(live_overlap(whole_device()), 34U - overlap(fine, made.groups[0]));
         CHECK_EQ(live_overlap(fine), 10U);
     }
-    CHECK_EQ(live_overlap(whole_device()), 0U); // kept ones hold nothing
+    CHECK_EQ(live_overlap(whole_device()), 0U); // cached contexts use no SMs
     const Partition all(whole_device());
     CHECK_EQ(live_overlap(fine), 10U);
 }
@@ -218,11 +200,11 @@ void equal_workqueues_are_equal() {
     CHECK(same(queue, queue_of(second)));
     const gcx_context third = make_context({made.groups[1], queue_of(second)});
     CHECK_EQ(id_of(second), id_of(third));
-    // Another queue is another one; those who share the device's have one and the same.
+    // A different queue gives a different context; those that share the device's queue share one.
     const gcx_context balanced = make_context({made.groups[2], balanced_queue()});
     CHECK(!same(queue, queue_of(balanced)));
-    const gcx_context plain = make_context({made.groups[1]});
-    const gcx_context plain_too = make_context({made.groups[2]});
+    const gcx_context plain = make_context(made.groups[1]);
+    const gcx_context plain_too = make_context(made.groups[2]);
     CHECK(same(queue_of(plain), queue_of(plain_too)));
     CHECK(!same(queue_of(plain), queue));
     for (const gcx_context context : {first, second, third, balanced, plain, plain_too})
@@ -231,14 +213,13 @@ void equal_workqueues_are_equal() {
 
 std::vector<char> native_queue_of(gcx_context context) {
     CUdevResource native{};
-    CHECK_EQ(NATIVE(cuGreenCtxGetDevResource)(gcx_context_native_green(context), &native,
-                                              no_such<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE)),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuGreenCtxGetDevResource, gcx_context_native_green(context), &native,
+                 no_such<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE));
     const auto* const bytes = reinterpret_cast<const char*>(&native);
     return {bytes, bytes + sizeof native};
 }
 
-// A queue is that of the context which it came from, also beside others.
+// A queue belongs to the context it came from, also in a context that has other resources.
 void workqueue_is_shared_by_contexts() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
@@ -250,14 +231,14 @@ void workqueue_is_shared_by_contexts() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-// CUDA's rule of 13.1.
+// CUDA 13.1 requires it.
 void remainder_atom_needs_the_last_atoms() {
     const gcx_resource whole = whole_device();
     gcx_resource first{};
-    gcx_resource odd{};
+    gcx_resource remainder{};
     CHECK_OK(gcx_resource_get_atom(&whole, 0, &first));
-    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
-    const gcx_resource both[] = {first, odd};
+    CHECK_OK(gcx_resource_get_atom(&whole, 15, &remainder));
+    const gcx_resource both[] = {first, remainder};
     gcx_context context = nullptr;
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
     CHECK(message_has("remainder atom") && context == nullptr);
@@ -269,7 +250,7 @@ void workqueue_ends_with_its_last_context() {
     const gcx_resource queue = queue_of(first);
     const gcx_context second = make_context({made.groups[1], queue});
     CHECK_OK(gcx_context_destroy(first));
-    CHECK_OK(gcx_cache_set_limit(0)); // the first is gone, and the second has it still
+    CHECK_OK(gcx_cache_set_limit(0)); // the first is gone, and the second still has it
     const gcx_context third = make_context({made.groups[2], queue});
     CHECK(same(queue, queue_of(third)));
     CHECK_OK(gcx_context_destroy(third));
@@ -304,9 +285,9 @@ void workqueues_are_forgotten() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, private_contexts_are_not_shared);
-        on_machine(h100, contexts_in_use_are_listed);
-        on_machine(h100, overlaps_with_live_contexts);
+        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed,
+                                overlaps_with_live_contexts})
+            on_machine(h100, test);
         on_machine("2x" + h100, list_of_one_device_has_no_others);
     }
     on_machine("h100@12.4", dead_contexts_are_not_listed);

@@ -1,7 +1,8 @@
-// Several devices in one process: each has partitions, leases and graphs of its own, events order
-// work across them, and what mixes them is refused with the state as it was.
+// Tests several devices in one process. Each has its own partitions, leases and graphs; events
+// order work across devices; calls that mix devices are refused and change nothing.
 
 #include "graph_kernels.hpp"
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -25,24 +26,6 @@ struct Side {
     Partition part;
 };
 
-gcx_event make_event(int32_t device, uint32_t flags = 0) {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(device, flags, &event));
-    return event;
-}
-
-gcx_lease acquire(int32_t device, uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(device, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_lease_info info_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info;
-}
-
 uint32_t leases_of(int32_t device) {
     uint32_t count = 0;
     gcx_live_lease leases[16];
@@ -50,10 +33,6 @@ uint32_t leases_of(int32_t device) {
     for (uint32_t i = 0; i < count && device >= 0; i++)
         CHECK_EQ(leases[i].device, device);
     return count;
-}
-
-uint64_t clock_ns() {
-    return sim::counts().clock_ns;
 }
 
 // The same atoms of two devices are two sets of SMs, with a context each.
@@ -70,34 +49,31 @@ void devices_have_their_own_contexts() {
         CHECK(count == 1 && live[0].device == device);
         CHECK_OK(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE));
     }
-    // Whichever is current, others' objects are told apart by themselves.
+    // A native handle identifies its device, whichever device is current.
     CHECK_OK(gcx_context_push(first.context));
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(gcx_stream_native(second.stream), &plain));
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(plain, &info));
+    gcx_stream plain = handle_for(gcx_stream_native(second.stream));
+    gcx_stream_info info = info_of(plain);
     CHECK(info.device == 1 && info.sm_count == 24);
     gcx_context same = nullptr;
     CHECK_OK(gcx_context_from_native(gcx_context_native(second.context), &same));
-    gcx_context_info context = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(same, &context));
+    gcx_context_info context = info_of(same);
     CHECK_EQ(context.device, 1);
-    // The stack of the thread holds contexts of both.
+    // A thread's stack can have contexts of both devices.
     CHECK_OK(gcx_context_push(second.context));
     CUdevice device = -1;
-    CHECK_EQ(NATIVE(cuCtxGetDevice)(&device), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetDevice, &device);
     CHECK_EQ(device, 1);
     CHECK_EQ(first.probe().size(), 24U); // of the device that isn't current
     CHECK_REFUSED(gcx_context_destroy(second.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
     CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_EQ(NATIVE(cuCtxGetDevice)(&device), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetDevice, &device);
     CHECK_EQ(device, 0);
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_stream_destroy(plain));
     CHECK_OK(gcx_context_destroy(same));
 }
 
-// One call makes contexts of both ahead of time.
+// One call prepares contexts of both devices.
 void prepare_covers_two_devices() {
     const gcx_resource both[] = {split(whole_device(0), {24}).groups[0],
                                  split(whole_device(1), {24}).groups[0]};
@@ -113,23 +89,23 @@ void prepare_covers_two_devices() {
 void events_order_work_across() {
     const Side first(0), second(1);
     gcx_event event = make_event(0, GCX_EVENT_TIMING);
-    // Waiting works in both kinds of waiting, recording only where the event belongs.
+    // Streams of both devices can wait for the event; only those of its own device can record it.
     for (const bool by_stream : {true, false}) {
         first.spin(5'000'000);
-        const uint64_t launched = clock_ns();
+        const uint64_t launched = sim::counts().clock_ns;
         CHECK_OK(gcx_stream_record(first.part.stream, event));
         CHECK_OK(by_stream ? gcx_stream_wait(second.part.stream, event)
                            : gcx_context_wait(second.part.context, event));
         second.spin(1'000);
         CHECK_EQ(gcx_event_query(event), GCX_ERROR_NOT_READY);
         CHECK_OK(gcx_stream_synchronize(second.part.stream));
-        CHECK(clock_ns() - launched >= 4'900'000);
+        CHECK(sim::counts().clock_ns - launched >= 4'900'000);
         CHECK_OK(gcx_event_query(event));
     }
     CHECK_REFUSED(gcx_stream_record(second.part.stream, event), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_context_record(second.part.context, event), GCX_ERROR_INVALID_HANDLE);
-    CHECK_OK(gcx_event_query(event)); // as it was
-    // By the programming guide no time lies between events of two devices.
+    CHECK_OK(gcx_event_query(event)); // the refused calls changed nothing
+    // By the programming guide, no elapsed time exists between events of two devices.
     gcx_event other = make_event(1, GCX_EVENT_TIMING);
     CHECK_OK(gcx_stream_record(second.part.stream, other));
     CHECK_OK(gcx_event_synchronize(other));
@@ -137,50 +113,50 @@ void events_order_work_across() {
     CHECK_REFUSED(gcx_event_get_elapsed(event, other, &milliseconds), GCX_ERROR_INVALID_HANDLE);
     CHECK(message_has("device 0") && message_has("device 1"));
     CHECK_EQ(milliseconds, 7.0F);
-    // Of one that gcx doesn't know the device of, the driver says so.
-    gcx_event foreign = nullptr;
-    CHECK_OK(gcx_event_from_native(gcx_event_native(other), &foreign));
-    CHECK_REFUSED(gcx_event_get_elapsed(event, foreign, &milliseconds), GCX_ERROR_INVALID_HANDLE);
-    CHECK_OK(gcx_event_destroy(foreign));
+    // For an event of unknown device, the driver refuses.
+    gcx_event external = nullptr;
+    CHECK_OK(gcx_event_from_native(gcx_event_native(other), &external));
+    CHECK_REFUSED(gcx_event_get_elapsed(event, external, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(gcx_event_destroy(external));
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_event_destroy(other));
 }
 
-// Memory of one, written on it and read in a partition of the other, in order by an event.
+// A partition of one device reads memory of the other that was written there, ordered by an event.
 void peer_memory_is_usable() {
     constexpr std::size_t kWords = 1024;
     const Side here(0), there(1);
     int can = 0;
-    CHECK_EQ(NATIVE(cuDeviceCanAccessPeer)(&can, 0, 1), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDeviceCanAccessPeer, &can, 0, 1);
     CHECK_EQ(can, 1);
     CUdeviceptr memory = 0;
     CUdeviceptr peers = 0;
     gcx_event written = make_event(1);
     CHECK_OK(gcx_context_push(there.part.context));
-    CHECK_EQ(NATIVE(cuMemAlloc)(&peers, kWords * 4), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemsetD32Async)(peers, 0x1234, kWords, there.native()), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemAlloc, &peers, kWords * 4);
+    CHECK_NATIVE(cuMemsetD32Async, peers, 0x1234, kWords, there.native());
     CHECK_OK(gcx_stream_record(there.part.stream, written));
     CHECK_OK(gcx_context_push(here.part.context));
-    CHECK_EQ(NATIVE(cuMemAlloc)(&memory, kWords * 4), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxEnablePeerAccess)(there.work.primary(), 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemAlloc, &memory, kWords * 4);
+    CHECK_NATIVE(cuCtxEnablePeerAccess, there.work.primary(), 0);
     CHECK_OK(gcx_stream_wait(here.part.stream, written));
-    CHECK_EQ(NATIVE(cuMemcpyPeerAsync)(memory, here.work.primary(), peers, there.work.primary(),
-                                       kWords * 4, here.native()),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemcpyPeerAsync, memory, here.work.primary(), peers, there.work.primary(),
+                 kWords * 4, here.native());
     CHECK_OK(gcx_stream_synchronize(here.part.stream));
     std::vector<uint32_t> words(kWords);
-    CHECK_EQ(NATIVE(cuMemcpyDtoH)(words.data(), memory, kWords * 4), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemcpyDtoH, words.data(), memory, kWords * 4);
     CHECK_EQ(std::count(words.begin(), words.end(), 0x1234U), 1024);
-    CHECK_EQ(NATIVE(cuMemFree)(memory), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemFree)(peers), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemFree, memory);
+    CHECK_NATIVE(cuMemFree, peers);
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_event_destroy(written));
 }
 
-// All SMs of both at once; a change of one device's leases is none of the other's.
+// Leases take all SMs of both devices; a change on one device does not affect the other.
 void lease_belongs_to_one_device() {
-    gcx_lease lease[kDevices] = {acquire(0, GCX_REST), acquire(1, GCX_REST)};
+    gcx_lease lease[kDevices] = {acquire(GCX_REST, nullptr, 0, 0),
+                                 acquire(GCX_REST, nullptr, 0, 1)};
     for (int32_t device = 0; device < kDevices; device++) {
         CHECK_EQ(info_of(lease[device]).device, device);
         CHECK_EQ(info_of(lease[device]).sm_count, sms(whole_device(device)));
@@ -204,20 +180,17 @@ void lease_belongs_to_one_device() {
     CHECK_EQ(info_of(lease[0]).sm_count, sms(whole_device(0)));
     CHECK_EQ(info_of(lease[1]).sm_count, 24U);
 
-    // Who waits for SMs of one gets them when that one has some.
+    // A request for one device's SMs is served when that device has some.
     std::atomic<bool> got = false;
     std::thread waiter([&] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.timeout_ms = 60'000;
-        gcx_lease waited = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 16, &params, &waited));
+        const gcx_lease waited = acquire(16, {.timeout_ms = 60'000});
         got = true;
         CHECK_EQ(info_of(waited).device, 0);
         CHECK_OK(gcx_lease_release(waited));
     });
     while (leases_of(0) != 2)
         std::this_thread::yield();
-    CHECK_OK(gcx_lease_release(acquire(1, 48))); // past it
+    CHECK_OK(gcx_lease_release(acquire(48, nullptr, 0, 1))); // passes the queue of the other device
     CHECK(!got);
     for (int i = 0; i < kDevices; i++)
         CHECK_OK(gcx_stream_destroy(stream[i]));
@@ -233,7 +206,7 @@ CUgraph captured_on(const Side& side) {
 gcx_graph graph_of(CUgraph captured) {
     gcx_graph graph = nullptr;
     CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     return graph;
 }
 
@@ -253,22 +226,22 @@ void graph_belongs_to_one_device() {
         CHECK_REFUSED(gcx_graph_launch_parts(graph[i], &other, 1), GCX_ERROR_INVALID_DEVICE);
         const gcx_resource there = whole_device(1 - i);
         CHECK_REFUSED(gcx_graph_prepare(graph[i], &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
-        // A context of the other device that is current changes nothing.
+        // A current context of the other device changes nothing.
         CHECK_OK(gcx_context_push(side[1 - i].part.context));
         CHECK_OK(gcx_graph_launch(graph[i], side[i].part.stream));
         CHECK_OK(gcx_context_pop(nullptr));
     }
-    // A graph of the same nodes, captured on the other device, is no update.
-    CUgraph theirs = captured_on(side[1]);
-    CHECK(gcx_graph_update(graph[0], theirs) != GCX_SUCCESS);
+    // A graph of the same nodes that was captured on the other device is no update.
+    CUgraph other = captured_on(side[1]);
+    CHECK(gcx_graph_update(graph[0], other) != GCX_SUCCESS);
     CHECK_OK(gcx_graph_launch(graph[0], side[0].part.stream));
     CHECK_OK(gcx_stream_synchronize(side[0].part.stream));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(theirs), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, other);
     for (int i = 0; i < kDevices; i++)
         CHECK_OK(gcx_graph_destroy(graph[i]));
 }
 
-// A capture that forks to the other device: kernels of both, which no one partition can run.
+// A capture that forks to the other device has kernels of both, which no single partition can run.
 void graph_over_two_devices_is_refused() {
     const Side first(0), second(1);
     gcx_event fork = make_event(0);
@@ -286,36 +259,35 @@ void graph_over_two_devices_is_refused() {
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("device 0") && message_has("device 1"));
     CHECK(graph == nullptr);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(both), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, both);
     CHECK_OK(gcx_event_destroy(fork));
     CHECK_OK(gcx_event_destroy(join));
 }
 
-// While one captures, the other is used: nothing of it takes part.
+// While one device captures, the other can be used, and its work is not captured.
 void capture_on_one_device_leaves_the_other() {
     const Side first(0), second(1);
     gcx_graph graph = graph_of(capture(first.native(), [&] {
         first.spin(1'000);
         const Partition fresh(split(whole_device(1), {40}).groups[0]);
         second.spin(1'000);
-        CHECK_OK(gcx_lease_release(acquire(1, 16)));
+        CHECK_OK(gcx_lease_release(acquire(16, nullptr, 0, 1)));
     }));
     CHECK_OK(gcx_graph_launch(graph, first.part.stream));
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// 12.4 lets a device be reset while green contexts are alive on it.
+// 12.4 allows a reset while green contexts of the device are alive.
 void reset_affects_one_device() {
     const Partition first(split(whole_device(0), {24}).groups[0]);
-    gcx_lease lease[kDevices] = {acquire(0, 48), acquire(1, 48)};
+    gcx_lease lease[kDevices] = {acquire(48, nullptr, 0, 0), acquire(48, nullptr, 0, 1)};
     {
         const Partition second(split(whole_device(1), {24}).groups[0]);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(1), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxReset, 1);
         CHECK_REFUSED(gcx_stream_synchronize(second.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
     }
     CHECK_EQ(first.probe().size(), 24U);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease[0], nullptr, &stream));
+    gcx_stream stream = stream_of(lease[0]);
     CHECK_OK(gcx_stream_synchronize(stream));
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_lease_release(lease[0]));
@@ -327,37 +299,31 @@ void reset_affects_one_device() {
 void threads_use_two_devices() {
     constexpr unsigned kThreads = 8;
     const unsigned rounds = check::slow ? 10 : 40;
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (unsigned number = 0; number < kThreads; number++) {
-        threads.emplace_back([=] {
-            std::minstd_rand random(number + 1);
-            for (unsigned round = 0; round < rounds; round++) {
-                const auto device = static_cast<int32_t>(random() % kDevices);
-                const uint32_t count = 8 * (1 + static_cast<uint32_t>(random() % 3));
-                const Partition here(split(whole_device(device), {count}).groups[0]);
-                const Partition there(split(whole_device(1 - device), {count}).groups[0]);
-                gcx_event event = make_event(device);
-                CHECK_OK(gcx_stream_record(here.stream, event));
-                CHECK_OK(gcx_stream_wait(there.stream, event));
-                CHECK_EQ(gcx_stream_record(there.stream, event), GCX_ERROR_INVALID_HANDLE);
-                CHECK_OK(gcx_context_push(there.context));
-                CHECK_EQ(here.probe().size(), count);
-                CHECK_OK(gcx_context_pop(nullptr));
-                gcx_lease lease = acquire(device, 8); // 8 of each thread: never too few
-                const gcx_lease_size size{.lease = lease, .sm_count = 16};
-                CHECK_OK(gcx_lease_resize(&size, 1, 0));
-                CHECK_EQ(info_of(lease).device, device);
-                CHECK_OK(gcx_lease_release(lease));
-                CHECK_OK(gcx_event_destroy(event));
-            }
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(kThreads, [&](unsigned number) {
+        std::minstd_rand random(number + 1);
+        for (unsigned round = 0; round < rounds; round++) {
+            const auto device = static_cast<int32_t>(random() % kDevices);
+            const uint32_t count = 8 * (1 + static_cast<uint32_t>(random() % 3));
+            const Partition here(split(whole_device(device), {count}).groups[0]);
+            const Partition there(split(whole_device(1 - device), {count}).groups[0]);
+            gcx_event event = make_event(device);
+            CHECK_OK(gcx_stream_record(here.stream, event));
+            CHECK_OK(gcx_stream_wait(there.stream, event));
+            CHECK_EQ(gcx_stream_record(there.stream, event), GCX_ERROR_INVALID_HANDLE);
+            CHECK_OK(gcx_context_push(there.context));
+            CHECK_EQ(here.probe().size(), count);
+            CHECK_OK(gcx_context_pop(nullptr));
+            gcx_lease lease = acquire(8, nullptr, 0, device); // 8 for each thread always fit
+            const gcx_lease_size size{.lease = lease, .sm_count = 16};
+            CHECK_OK(gcx_lease_resize(&size, 1, 0));
+            CHECK_EQ(info_of(lease).device, device);
+            CHECK_OK(gcx_lease_release(lease));
+            CHECK_OK(gcx_event_destroy(event));
+        }
+    });
 }
 
-// GPUs of two kinds: what is promised of one is not taken for the other.
+// With GPUs of two kinds, each device has its own limits.
 void devices_of_two_kinds_differ() {
     CHECK_EQ(sms(whole_device(0)), 132U);
     CHECK_EQ(sms(whole_device(1)), 108U);

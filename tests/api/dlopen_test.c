@@ -1,5 +1,5 @@
-/* A program that knows gcx by dlopen and dlsym alone, in C99. The library can be unloaded, leaves
- * nothing behind in the driver, and can be loaded again. */
+/* Uses gcx by dlopen and dlsym, in C99. The library can be unloaded, leaves nothing behind in the
+ * driver, and can be loaded again. */
 #include <gcx.h>
 #include <gcx_sim.h>
 
@@ -14,8 +14,8 @@
 static int passed;
 static int failed;
 
-static void check(int holds, int line, const char* what) {
-    if (holds) {
+static void check(int ok, int line, const char* what) {
+    if (ok) {
         passed++;
         return;
     }
@@ -24,7 +24,7 @@ static void check(int holds, int line, const char* what) {
 }
 #define CHECK(expression) check((expression) != 0, __LINE__, #expression)
 
-/* ISO C knows no conversion of an object pointer to that of a function, POSIX does. */
+/* ISO C has no conversion of an object pointer to a function pointer, POSIX does. */
 static void find(void* library, const char* name, void* function) {
     void* const symbol = dlsym(library, name);
     check(symbol != NULL, __LINE__, name);
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
     void (*get_counts)(gcx_sim_counts*);
     gcx_sim_counts counts;
     int round;
-    /* Held here, so that it can tell what is left when gcx has let go of it. */
+    /* Keeps the driver loaded, to count what is left after gcx has closed it. */
     void* driver = NULL;
     for (round = 0; round < 3; round++)
         unload_with(round, path);

@@ -1,8 +1,8 @@
-// Objects that are destroyed late: by the destructor of a static object, by a handler of atexit, by
-// the end of a library, when the driver may have ended before. All succeed. Built twice, linked
-// with libgcx and without, and once more as a library that knows libgcx by dlopen alone.
+// Destroys objects late: in the destructor of a static object, in a handler of atexit, at the end
+// of a library, when the driver may have ended before. All calls succeed. Built twice, linked with
+// libgcx and without, and once more as a library that opens libgcx by dlopen.
 //
-// Usage: exit LIBGCX PLUGIN, which starts itself for each case.
+// Usage: exit LIBGCX PLUGIN. The program starts itself for each case.
 
 #include "../own_program.hpp"
 
@@ -19,7 +19,7 @@
 
 namespace {
 
-// One of each, made by make() and destroyed by its owner.
+// Has one object of each type, created by make() and destroyed by its owner.
 struct Objects {
     void* library = nullptr;
     gcx_context context = nullptr;
@@ -51,7 +51,7 @@ struct Objects {
                find<decltype(&gcx_event_create)>("gcx_event_create")(0, 0, &event) == GCX_SUCCESS;
     }
 
-    // Ends the process with the status 3 if one isn't destroyed.
+    // Ends the process with status 3 if an object isn't destroyed.
     void destroy() const {
         if (context == nullptr)
             return;
@@ -75,12 +75,12 @@ struct Objects {
 
 namespace {
 Objects objects;
-// After that of libgcx, which is loaded later.
+// Runs after the destructor of libgcx, which is loaded later.
 [[gnu::destructor]] void end() {
     objects.destroy();
     if (objects.library == nullptr)
         return;
-    // Open still, if the program itself is linked to it; else it ended before.
+    // libgcx is still open if the program is linked to it; otherwise it has ended.
     const gcx_result opened =
         objects.find<decltype(&gcx_driver_open)>("gcx_driver_open")("sim:h100@13.0");
     if (opened != GCX_SUCCESS && opened != GCX_ERROR_DEINITIALIZED)
@@ -97,7 +97,7 @@ int make_objects(const char* path) {
 
 namespace {
 
-// Made before the driver is opened, so that its destructor comes after the driver's end.
+// Is constructed before the driver is opened, so that its destructor runs after the driver's end.
 struct Static {
     Objects objects;
     ~Static() { objects.destroy(); }
@@ -123,7 +123,7 @@ int run(const std::string& how, const char* libgcx, const char* plugin) {
     return reinterpret_cast<int (*)(const char*)>(dlsym(module, "make_objects"))(libgcx);
 }
 
-// A library that was opened by a relative path finds the simulated driver from anywhere.
+// A library that was opened by a relative path finds the simulated driver from any working folder.
 int run_elsewhere(const std::string& libgcx) {
     const std::size_t slash = libgcx.rfind('/');
     unsetenv("GCX_SIM_LIBRARY");

@@ -5,7 +5,7 @@ using namespace support;
 namespace faults {
 namespace {
 
-// Runs an operation with its nth driver call failing. 0: none. Returns its number of calls.
+// Runs an operation, makes its nth driver call fail (0: none), and returns its number of calls.
 uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
                   CUresult injected) {
     CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
@@ -21,23 +21,23 @@ uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t 
         CHECK_OK(result);
     else if (result != GCX_SUCCESS && CHECK(*gcx_last_error_message() != '\0'))
         note_message(result);
-    // A failure changed nothing, so the same works now. A handle that is gone was given up.
+    // A failure changed nothing, so the operation works now. A handle that is null was destroyed.
     CHECK_OK(gcx_cache_set_limit(64));
     if (result != GCX_SUCCESS)
         CHECK_OK(operation.run());
-    operation.give_up();
+    operation.cleanup();
     CHECK_OK(gcx_cache_set_limit(0));
     const gcx_sim_counts after = sim::counts();
     CHECK_EQ(left_behind(before, after), std::string());
-    CHECK(after.modules <= before.modules + 1); // the probe's kernel, which is kept
+    CHECK(after.modules <= before.modules + 1); // the probe's kernel stays loaded
     CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
     CUcontext current = nullptr;
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetCurrent, &current);
     CHECK(current == nullptr);
     return made;
 }
 
-// Where calls are left out, each operation's and each driver's run takes others.
+// Where calls are skipped, each operation and driver version skips others.
 uint64_t first_failing(const Operation& operation, const std::string& spec) {
     uint64_t of_operation = 0;
     for (const char letter : operation.name)
@@ -60,7 +60,7 @@ void every_call_fails_with(const Operation& operation, const std::string& spec, 
 
 void every_call_fails(const Operation& operation, const std::string& spec) {
     every_call_fails_with(operation, spec, CUDA_ERROR_UNKNOWN);
-    // Takes the same ways back, so that where children are slow it shows no more.
+    // Runs in this process with the same sequence of calls.
     if (!check::slow)
         every_call_fails_with(operation, spec, CUDA_ERROR_OUT_OF_MEMORY);
 }

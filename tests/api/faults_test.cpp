@@ -1,5 +1,5 @@
-// Every driver call made to fail in turn, in every operation: an error with a message or a right
-// success; then the operation works; and once everything was given up, nothing is left behind.
+// Makes each driver call of every operation fail in turn: the result is an error with a message or
+// a correct success, the operation then works, and nothing is left after cleanup.
 
 #include "faults.hpp"
 
@@ -10,7 +10,7 @@ using namespace support;
 
 namespace {
 
-// What an operation works on. Whatever it makes goes in here too, so that it can be given up.
+// Has what an operation uses and what it creates, so that cleanup destroys both.
 struct State {
     gcx_resource sm{};
     gcx_resource other_sm{};
@@ -23,39 +23,39 @@ struct State {
     gcx_event event = nullptr;
     int pushed = 0;
     CUcontext primary = nullptr; // of the application
-    CUstream plain = nullptr;    // the application's
+    CUstream plain = nullptr;    // of the application
     CUevent plain_event = nullptr;
     CUgreenCtx plain_green = nullptr;
 };
 
 template <class Handle, class Destroy>
-void give_up(Handle& handle, Destroy destroy) {
+void destroy(Handle& handle, Destroy function) {
     if (handle != nullptr)
-        CHECK_OK(destroy(handle));
+        CHECK_OK(function(handle));
     handle = nullptr;
 }
 
-void give_up_all(State& state) {
+void destroy_all(State& state) {
     for (; state.pushed > 0; state.pushed--)
         CHECK_OK(gcx_context_pop(nullptr));
     for (gcx_event* event : {&state.start, &state.end, &state.event})
-        give_up(*event, gcx_event_destroy);
+        destroy(*event, gcx_event_destroy);
     for (gcx_stream* stream : {&state.stream, &state.own_stream})
-        give_up(*stream, gcx_stream_destroy);
+        destroy(*stream, gcx_stream_destroy);
     for (gcx_context* context : {&state.context, &state.second})
-        give_up(*context, gcx_context_destroy);
+        destroy(*context, gcx_context_destroy);
     if (state.plain_event != nullptr)
-        CHECK_EQ(NATIVE(cuEventDestroy)(state.plain_event), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventDestroy, state.plain_event);
     if (state.plain != nullptr) {
-        CHECK_EQ(NATIVE(cuStreamDestroy)(state.plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, state.plain);
         if (state.plain_green != nullptr)
-            CHECK_EQ(NATIVE(cuGreenCtxDestroy)(state.plain_green), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuGreenCtxDestroy, state.plain_green);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     }
     state.plain = nullptr;
 }
 
-// Preparations, which don't fail.
+// The following functions prepare a state and don't fail.
 void nothing(State&) {
 }
 void resources(State& state) {
@@ -67,9 +67,9 @@ void context(State& state) {
     resources(state);
     CHECK_OK(gcx_context_create(&state.sm, 1, nullptr, &state.context));
 }
-void kept_context(State& state) {
+void cached_context(State& state) {
     context(state);
-    give_up(state.context, gcx_context_destroy);
+    destroy(state.context, gcx_context_destroy);
 }
 void stream(State& state) {
     context(state);
@@ -77,7 +77,7 @@ void stream(State& state) {
 }
 void last_stream(State& state) {
     stream(state);
-    give_up(state.context, gcx_context_destroy);
+    destroy(state.context, gcx_context_destroy);
 }
 void events(State& state) {
     stream(state);
@@ -96,33 +96,30 @@ void pushed(State& state) {
     state.pushed = 1;
 }
 void plain_stream_in(State& state, CUcontext context) {
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(context), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&state.plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&state.plain_event, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, context);
+    CHECK_NATIVE(cuStreamCreate, &state.plain, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuEventCreate, &state.plain_event, 0);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
 }
 void plain_stream(State& state) {
     resources(state);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
     plain_stream_in(state, state.primary);
 }
-// Of a green context that gcx did not make.
+// Makes a handle of a stream of a green context that gcx did not create.
 void plain_green_handle(State& state) {
     CUdevResource whole{};
     CUdevResource group{};
     CUdevResourceDesc descriptor = nullptr;
     unsigned groups = 1;
     CUcontext context = nullptr;
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, 16),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
-    CHECK_EQ(
-        NATIVE(cuGreenCtxCreate)(&state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
-        CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context, state.plain_green), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
+    CHECK_NATIVE(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
+    CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, 16);
+    CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+    CHECK_NATIVE(cuGreenCtxCreate, &state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    CHECK_NATIVE(cuCtxFromGreenCtx, &context, state.plain_green);
     plain_stream_in(state, context);
     CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
 }
@@ -170,10 +167,10 @@ gcx_result probe(gcx_stream stream, uint32_t expected) {
     return result;
 }
 
-// A destroy function that fails leaves the handle as it was; success takes it away.
+// A destroy function that fails keeps the handle valid; success sets it to null.
 template <class Handle, class Destroy>
-gcx_result destroyed(Handle& handle, Destroy destroy) {
-    const gcx_result result = destroy(handle);
+gcx_result destroyed(Handle& handle, Destroy function) {
+    const gcx_result result = function(handle);
     if (result == GCX_SUCCESS)
         handle = nullptr;
     return result;
@@ -215,13 +212,13 @@ const Operation kOperations[] = {
     {"structured split", nothing, structured, 13010},
     {"context create, the first", resources,
      [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.context); }},
-    {"context create, of the odd atom", resources,
+    {"context create, of the remainder atom", resources,
      [](State& state) { return gcx_context_create(&state.other_sm, 1, nullptr, &state.context); }},
     {"context create, one more", context,
      [](State& state) { return gcx_context_create(&state.other_sm, 1, nullptr, &state.second); }},
     {"context create, one in use", context,
      [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.second); }},
-    {"context create, a kept one", kept_context,
+    {"context create, a cached one", cached_context,
      [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.second); }},
     {"context create, with a workqueue", resources, with_workqueue, 13010},
     {"context create, a private one", context,
@@ -345,18 +342,18 @@ const Operation kOperations[] = {
          return native == nullptr ? GCX_ERROR_UNKNOWN
                                   : gcx_stream_from_native(native, &state.own_stream);
      }},
-    {"foreign stream info", plain_handle,
+    {"external stream info", plain_handle,
      [](State& state) {
          gcx_stream_info info = GCX_STREAM_INFO_INIT;
          return gcx_stream_get_info(state.stream, &info);
      }},
-    {"foreign stream resource", plain_green_handle,
+    {"external stream resource", plain_green_handle,
      [](State& state) {
          gcx_resource resource{};
          return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
      },
      13010},
-    {"foreign stream resource, of the whole device", plain_handle,
+    {"external stream resource, of the whole device", plain_handle,
      [](State& state) {
          gcx_resource resource{};
          return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
@@ -399,21 +396,21 @@ const Operation kOperations[] = {
          CHECK_OK(probe(state.stream, 24));
      },
      [](State& state) { return probe(state.stream, 24); }},
-    {"foreign probe", plain_handle, [](State& state) { return probe(state.stream, 132); }},
+    {"external probe", plain_handle, [](State& state) { return probe(state.stream, 132); }},
     {"map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED); }},
     {"fine map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_FINE); }},
-    {"cache limit 0", kept_context, [](State&) { return gcx_cache_set_limit(0); }},
+    {"cache limit 0", cached_context, [](State&) { return gcx_cache_set_limit(0); }},
     {"cache limit 0, of three",
      [](State& state) {
          for (const gcx_resource& group : split(whole_device(), {8, 16, 24}).groups) {
              CHECK_OK(gcx_context_create(&group, 1, nullptr, &state.context));
-             give_up(state.context, gcx_context_destroy);
+             destroy(state.context, gcx_context_destroy);
          }
      },
      [](State&) { return gcx_cache_set_limit(0); }},
 };
 
-// Opening: ordered by the environment, since it begins before anything can be ordered.
+// Opening a driver begins before a failure can be set by a call, so the environment sets it.
 void opening_fails_at_every_call(const std::string& spec) {
     const std::string choice = "sim:" + spec;
     const uint64_t calls = answer_of_child([&] {
@@ -427,7 +424,7 @@ void opening_fails_at_every_call(const std::string& spec) {
                 const std::string order =
                     "*:" + std::to_string(nth) + ":" + std::to_string(injected);
                 setenv("GCX_SIM_FAIL", order.c_str(), 1);
-                sim_symbol("cuInit"); // keeps the library, and so the order is given once
+                sim_symbol("cuInit"); // keeps the library loaded, so that the order is given once
                 int32_t count = -1;
                 const gcx_result opened = gcx_driver_open(choice.c_str());
                 if (opened == GCX_SUCCESS) {
@@ -457,7 +454,7 @@ int main(int argc, char** argv) {
         State state;
         faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
                                   [&] { return operation.run(state); },
-                                  [&] { give_up_all(state); }},
+                                  [&] { destroy_all(state); }},
                                  spec);
     }
     return support::summary(("faults-" + driver).c_str());

@@ -1,4 +1,4 @@
-// How much of a kernel fits a stream's SMs at once.
+// Tests how many blocks of a kernel fit a stream's SMs at once.
 
 #include "support.hpp"
 
@@ -14,27 +14,25 @@ constexpr char kPtx[] = R"(
 { ret; }
 )";
 
-// A kernel of the application's, in both forms that CUDA has.
+// Has a kernel of the application in both forms of CUDA.
 class Kernel {
   public:
     Kernel() {
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuModuleLoadData)(&module_, kPtx), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuModuleGetFunction)(&function, module_, "fit_kernel"), CUDA_SUCCESS);
-        CHECK_EQ(
-            NATIVE(cuLibraryLoadData)(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
+        CHECK_NATIVE(cuCtxPushCurrent, primary);
+        CHECK_NATIVE(cuModuleLoadData, &module_, kPtx);
+        CHECK_NATIVE(cuModuleGetFunction, &function, module_, "fit_kernel");
+        CHECK_NATIVE(cuLibraryLoadData, &library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
         CUkernel found = nullptr;
-        CHECK_EQ(NATIVE(cuLibraryGetKernel)(&found, library_, "fit_kernel"), CUDA_SUCCESS);
-        kernel = foreign<CUfunction>(found);
+        CHECK_NATIVE(cuLibraryGetKernel, &found, library_, "fit_kernel");
+        kernel = handle_cast<CUfunction>(found);
         CUcontext popped = nullptr;
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
     }
     ~Kernel() {
-        CHECK_EQ(NATIVE(cuLibraryUnload)(library_), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuModuleUnload)(module_), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryUnload, library_);
+        CHECK_NATIVE(cuModuleUnload, module_);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     }
     Kernel(const Kernel&) = delete;
     Kernel& operator=(const Kernel&) = delete;
@@ -82,13 +80,11 @@ void max_blocks_is_the_largest_launch() {
             CHECK_EQ(found.max_blocks, 24 * found.blocks_per_sm);
             CHECK_EQ(found.max_clusters, 0U);
             int blocks = 0;
-            CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernel.primary), CUDA_SUCCESS);
-            CHECK_EQ(NATIVE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
-                         &blocks, function, static_cast<int>(params.block_threads),
-                         params.dynamic_shared_bytes),
-                     CUDA_SUCCESS);
+            CHECK_NATIVE(cuCtxPushCurrent, kernel.primary);
+            CHECK_NATIVE(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
+                         static_cast<int>(params.block_threads), params.dynamic_shared_bytes);
             CUcontext popped = nullptr;
-            CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+            CHECK_NATIVE(cuCtxPopCurrent, &popped);
             CHECK_EQ(found.blocks_per_sm, static_cast<uint32_t>(blocks));
             CHECK_EQ(fit(large.stream, function, params).max_blocks, 108 * found.blocks_per_sm);
             CHECK_EQ(launch_cooperative(small.stream, function, found.max_blocks, params),
@@ -98,11 +94,11 @@ void max_blocks_is_the_largest_launch() {
         }
     }
     CUcontext current = nullptr;
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetCurrent, &current);
     CHECK(current == nullptr);
 }
 
-// Too much for an SM: nothing fits, which is an answer.
+// A kernel that needs more than an SM has fits nowhere; that is an answer, not an error.
 void impossible_launch_has_no_fit() {
     const Kernel kernel;
     const Partition part(split(whole_device(), {24}).groups[0]);
@@ -113,21 +109,21 @@ void impossible_launch_has_no_fit() {
     CHECK_EQ(found.max_cluster_blocks, 0U);
 }
 
-void clusters() {
+void cluster_fit_matches_an_h200() {
     const Kernel kernel;
     const Partition coarse(split(whole_device(), {24}).groups[0]);
     const Partition fine(split(whole_device(), {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
     uint32_t blocks = 0;
     CHECK_OK(gcx_stream_get_max_cluster_size(fine.stream, &blocks));
     CHECK_EQ(blocks, 2U);
-    // As recorded of an H200: see facts of the driver in docs/measurements.md.
+    // The numbers are those of an H200: see "facts of the driver" in docs/measurements.md.
     for (const auto& [cluster, deferred] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
         const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, deferred);
         CHECK_EQ(found.max_blocks, deferred * cluster);
         CHECK_EQ(found.max_cluster_blocks, 8U);
     }
-    // None fits: too large for the partition, for what the kernel allows, for any GPU.
+    // No cluster fits: too large for the partition, for the kernel's attribute, for any GPU.
     for (const uint32_t cluster : {4U, 8U, 16U, 0xffffffffU}) {
         const auto found = fit(fine.stream, kernel.function, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, 0U);
@@ -148,8 +144,8 @@ void device_without_clusters_reports_one() {
     CHECK_EQ(fit(part.stream, kernel.function, params_of(1024, 0, 2)).max_blocks, 0U);
 }
 
-// Those of leases, of other libraries, and those that capture.
-void any_stream() {
+// Tests streams of leases, of other libraries, and streams that capture.
+void fit_is_known_for_any_stream() {
     const Kernel kernel;
     gcx_lease lease = nullptr;
     gcx_stream stream = nullptr;
@@ -159,28 +155,28 @@ void any_stream() {
     const gcx_lease_size size = {lease, 64, 0};
     CHECK_OK(gcx_lease_resize(&size, 1, 0));
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 128U);
-    // A capture stays where it began, and goes on.
+    // The capture stays in its context, and continues.
     CUstream native = gcx_stream_native(stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     const gcx_lease_size less = {lease, 16, 0};
     CHECK_OK(gcx_lease_resize(&less, 1, 0));
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024, 0, 8)).sm_count, 64U);
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 32U);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_lease_release(lease));
-    // One of the primary context.
+    // The native stream belongs to the primary context.
     CUstream plain = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernel.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernel.primary);
+    CHECK_NATIVE(cuStreamCreate, &plain, CU_STREAM_NON_BLOCKING);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CHECK_OK(gcx_stream_from_native(plain, &stream));
     CHECK_EQ(fit(stream, kernel.function, params_of(1024)).max_blocks, 264U);
     CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_EQ(NATIVE(cuStreamDestroy)(plain), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamDestroy, plain);
 }
 
 void invalid_launches_are_refused() {
@@ -192,8 +188,8 @@ void invalid_launches_are_refused() {
     found.struct_size = sizeof found;
     const gcx_kernel_fit before = found;
     const auto refused = [&](gcx_stream stream, CUfunction function,
-                             const gcx_kernel_fit_params* asked, gcx_result expected) {
-        CHECK_REFUSED(gcx_stream_get_kernel_fit(stream, function, asked, &found), expected);
+                             const gcx_kernel_fit_params* requested, gcx_result expected) {
+        CHECK_REFUSED(gcx_stream_get_kernel_fit(stream, function, requested, &found), expected);
         CHECK_EQ(std::memcmp(&found, &before, sizeof found), 0);
     };
     refused(part.stream, nullptr, &params, GCX_ERROR_INVALID_VALUE);
@@ -217,9 +213,9 @@ void invalid_launches_are_refused() {
                   GCX_ERROR_INVALID_VALUE);
 }
 
-void after_a_reset() {
+void fit_after_reset_is_computed_again() {
     const Partition part(split(whole_device(), {24}).groups[0]);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     const auto params = params_of(256);
     gcx_kernel_fit found = GCX_KERNEL_FIT_INIT;
     CHECK_REFUSED(
@@ -232,13 +228,14 @@ void after_a_reset() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, max_blocks_is_the_largest_launch);
-        on_machine(h100, impossible_launch_has_no_fit);
-        on_machine(h100, clusters);
-        on_machine(h100, any_stream);
+        for (const auto test : {max_blocks_is_the_largest_launch, impossible_launch_has_no_fit,
+                                cluster_fit_matches_an_h200, fit_is_known_for_any_stream})
+            on_machine(h100, test);
         on_machine(std::string("a100@") + driver, device_without_clusters_reports_one);
     }
     on_machine("h100@13.0", invalid_launches_are_refused);
-    on_machine("h100@12.4", after_a_reset); // later drivers refuse to reset under green contexts
+    on_machine(
+        "h100@12.4",
+        fit_after_reset_is_computed_again); // later drivers refuse to reset under green contexts
     return support::summary("fit");
 }

@@ -1,5 +1,5 @@
-// The contexts that a graph was captured in: those of gcx stay while the graph lives; one of others
-// that was destroyed is an error, and never used.
+// Tests the contexts in which a graph was captured: those of gcx live as long as the graph; a
+// destroyed external one is an error, and is never used.
 
 #include "graph_kernels.hpp"
 
@@ -17,18 +17,12 @@ CUgraph capture_one(const GraphKernels& kernels, CUstream stream, uint32_t place
     });
 }
 
-// Makes a graph of what was captured, and destroys that.
+// Makes a graph of the capture, and destroys the capture.
 gcx_graph make(CUgraph captured) {
     gcx_graph graph = nullptr;
     CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     return graph;
-}
-
-uint32_t trim_all() {
-    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    CHECK_OK(gcx_cache_trim(0, &trimmed));
-    return trimmed.contexts;
 }
 
 gcx_result write_elsewhere(const GraphKernels& kernels, gcx_graph graph, uint32_t place) {
@@ -48,30 +42,28 @@ gcx_result write_elsewhere(const GraphKernels& kernels, gcx_graph graph, uint32_
 
 void captured_context_stays_while_its_graph_lives() {
     const GraphKernels kernels;
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     auto partition = std::make_unique<Partition>(resource);
     const SmIds sms = partition->probe();
     gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
     partition.reset();
-    CHECK_EQ(trim_all(), 0U);
+    CHECK_EQ(trim(0).contexts, 0U);
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
     CHECK(kernels.take_sms(0) == sms);
-    CHECK_EQ(trim_all(), 0U);
+    CHECK_EQ(trim(0).contexts, 0U);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
     CHECK_OK(gcx_graph_launch(graph, plain));
     CHECK(kernels.take_sms(3) == sms);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(trim_all(), 1U);
+    CHECK_EQ(trim(0).contexts, 1U);
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
 void captured_context_is_not_evicted_for_others() {
     const GraphKernels kernels;
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_cache_set_limit(2));
     gcx_lease lease = nullptr;
     gcx_stream stream = nullptr;
@@ -92,11 +84,10 @@ void captured_context_is_not_evicted_for_others() {
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
-// Each of two parts, and after an update those of the new capture alone.
+// The graph keeps the contexts of both parts, and after an update only those of the new capture.
 void update_keeps_the_contexts_of_the_new_capture() {
     const GraphKernels kernels;
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     const Split parts = split(whole_device(), {24, 32, 40});
     std::vector<std::unique_ptr<Partition>> partitions;
     std::vector<SmIds> sms;
@@ -108,19 +99,19 @@ void update_keeps_the_contexts_of_the_new_capture() {
         CUstream first = gcx_stream_native(partitions[a]->stream);
         CUstream second = gcx_stream_native(partitions[b]->stream);
         CUevent event = nullptr;
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+        CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
         CUgraph graph = capture(first, [&] {
             kernels.probe(first, From::library, 0);
-            CHECK_EQ(NATIVE(cuEventRecord)(event, first), CUDA_SUCCESS);
-            CHECK_EQ(NATIVE(cuStreamWaitEvent)(second, event, 0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuEventRecord, event, first);
+            CHECK_NATIVE(cuStreamWaitEvent, second, event, 0);
             kernels.probe(second, From::library, 1);
-            CHECK_EQ(NATIVE(cuEventRecord)(event, second), CUDA_SUCCESS);
-            CHECK_EQ(NATIVE(cuStreamWaitEvent)(first, event, 0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuEventRecord, event, second);
+            CHECK_NATIVE(cuStreamWaitEvent, first, event, 0);
         });
-        CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventDestroy, event);
         CUcontext popped = nullptr;
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
         return graph;
     };
     const auto check = [&](gcx_graph graph, std::size_t a, std::size_t b) {
@@ -132,22 +123,22 @@ void update_keeps_the_contexts_of_the_new_capture() {
     check(graph, 0, 1);
     CUgraph other = capture_in(1, 2);
     partitions.clear();
-    CHECK_EQ(trim_all(), 1U); // the third
+    CHECK_EQ(trim(0).contexts, 1U); // the third
     check(graph, 0, 1);
-    // The capture's own context is gone: the driver may give its address to another one.
+    // The capture's own context is gone, so the driver may reuse its address.
     CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, other);
     check(graph, 0, 1);
     for (const gcx_resource& part : parts.groups)
         partitions.push_back(std::make_unique<Partition>(part));
     other = capture_in(1, 2);
     CHECK_OK(gcx_graph_update(graph, other));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, other);
     partitions.clear();
-    CHECK_EQ(trim_all(), 1U); // the first
+    CHECK_EQ(trim(0).contexts, 1U); // the first
     check(graph, 1, 2);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(trim_all(), 2U);
+    CHECK_EQ(trim(0).contexts, 2U);
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
@@ -156,14 +147,14 @@ void create_after_the_context_is_gone_is_refused() {
     auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
     CUgraph captured = capture_one(kernels, gcx_stream_native(partition->stream));
     partition.reset();
-    CHECK_EQ(trim_all(), 1U);
+    CHECK_EQ(trim(0).contexts, 1U);
     gcx_graph graph = nullptr;
     CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("node 0, a kernel node"));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
 }
 
-// A green context that other code made.
+// Has a green context that other code created.
 class External {
   public:
     explicit External(uint32_t sm_count) {
@@ -171,21 +162,19 @@ class External {
         CUdevResource group{};
         CUdevResourceDesc descriptor = nullptr;
         unsigned groups = 1;
-        CHECK_EQ(NATIVE(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, sm_count),
-                 CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuGreenCtxCreate)(&green_, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
+        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sm_count);
+        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+        CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
         CUcontext context = nullptr;
-        CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context, green_), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(context), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&context), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxFromGreenCtx, &context, green_);
+        CHECK_NATIVE(cuCtxPushCurrent, context);
+        CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+        CHECK_NATIVE(cuCtxPopCurrent, &context);
     }
     ~External() {
-        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuGreenCtxDestroy)(green_), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, stream);
+        CHECK_NATIVE(cuGreenCtxDestroy, green_);
     }
     External(const External&) = delete;
     External& operator=(const External&) = delete;
@@ -198,8 +187,7 @@ class External {
 
 void destroyed_external_context_is_an_error() {
     const GraphKernels kernels;
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     auto external = std::make_unique<External>(24);
     gcx_graph graph = make(capture_one(kernels, external->stream));
     CHECK_OK(gcx_graph_launch(graph, plain));
@@ -208,7 +196,7 @@ void destroyed_external_context_is_an_error() {
     const Partition partition(split(whole_device(), {40}).groups[0]);
     CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("has been destroyed"));
-    // Elsewhere it runs, and changes are not held up by the executable that cannot.
+    // The graph runs in other contexts; the executable that cannot run does not block changes.
     CHECK_OK(gcx_graph_launch(graph, partition.stream));
     CHECK_EQ(kernels.count_sms(0), 40U);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
@@ -221,15 +209,14 @@ void destroyed_external_context_is_an_error() {
 }
 
 void reset_under_a_captured_context_is_an_error() {
-    // What it made goes with the device.
+    // The reset destroyed what this created.
     static const GraphKernels& kernels = *new GraphKernels;
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
     gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
     partition.reset();
     CHECK_OK(gcx_graph_launch(graph, plain));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(write_elsewhere(kernels, graph, 3), GCX_ERROR_CONTEXT_IS_DESTROYED);
     const Partition fresh(split(whole_device(), {24}).groups[0]);

@@ -1,5 +1,5 @@
-// Every driver call of every operation on graphs made to fail in turn: the graph is as before then,
-// and nothing is lost.
+// Makes each driver call of every operation on graphs fail in turn: the graph is unchanged, and
+// nothing leaks.
 
 #include "faults.hpp"
 #include "graph_kernels.hpp"
@@ -62,7 +62,7 @@ void of_two_parts(State& state) {
     state.kernels->spin(gcx_stream_native(state.large->stream), long_enough);
 }
 
-// The graph notes its SMs where it says, in both places, whatever failed before.
+// Checks that the graph's two kernels note their SMs in these places, whatever failed before.
 void check_graph(const State& state, uint32_t place) {
     for (uint32_t i = 0; i < 6; i++)
         state.kernels->take_sms(i);
@@ -74,14 +74,14 @@ void check_graph(const State& state, uint32_t place) {
     }
 }
 
-void give_up_all(State& state) {
+void destroy_all(State& state) {
     if (state.graph != nullptr) {
         const gcx_result result = gcx_graph_destroy(state.graph);
         CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE);
     }
     state.graph = nullptr;
     for (CUgraph graph : {state.captured, state.other})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, graph);
     state.small.reset();
     state.large.reset();
     state.kernels.reset();
@@ -102,7 +102,7 @@ gcx_result set_kernel(State& state, uint32_t node, uint32_t place) {
     return gcx_graph_set_kernel(state.graph, node, &params);
 }
 
-// Everywhere or nowhere.
+// Checks that all executables changed or none did.
 gcx_result set_kernel_checked(State& state, uint32_t node) {
     const gcx_result result = set_kernel(state, node, 5);
     no_failures();
@@ -116,13 +116,7 @@ gcx_result set_kernel_checked(State& state, uint32_t node) {
     return result;
 }
 
-struct Named {
-    const char* name;
-    void (*prepare)(State&);
-    gcx_result (*run)(State&);
-};
-
-const Named kOperations[] = {
+const faults::Named<State> kOperations[] = {
     {"create", captured,
      [](State& state) {
          if (state.graph != nullptr)
@@ -194,13 +188,5 @@ const Named kOperations[] = {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string driver = argc > 1 ? argv[1] : "13.0";
-    for (const Named& operation : kOperations) {
-        State state;
-        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
-                                  [&] { return operation.run(state); },
-                                  [&] { give_up_all(state); }},
-                                 "h100@" + driver);
-    }
-    return support::summary(("graph-faults-" + driver).c_str());
+    return faults::test_all("graph-faults", argc, argv, kOperations, destroy_all);
 }

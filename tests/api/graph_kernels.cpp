@@ -16,33 +16,29 @@ constexpr char kGraphPtx[] = R"(
 } // namespace
 
 GraphKernels::GraphKernels() {
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&module_, kGraphPtx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleGetFunction)(&module_probe, module_, "gcx_probe"), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleGetFunction)(&spinner_, module_, "gcx_spin"), CUDA_SUCCESS);
-    CHECK_EQ(
-        NATIVE(cuLibraryLoadData)(&library_, kGraphPtx, nullptr, nullptr, 0, nullptr, nullptr, 0),
-        CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
+    const Current current(primary);
+    CHECK_NATIVE(cuModuleLoadData, &module_, kGraphPtx);
+    CHECK_NATIVE(cuModuleGetFunction, &module_probe, module_, "gcx_probe");
+    CHECK_NATIVE(cuModuleGetFunction, &spinner_, module_, "gcx_spin");
+    CHECK_NATIVE(cuLibraryLoadData, &library_, kGraphPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
     CUkernel kernel = nullptr;
-    CHECK_EQ(NATIVE(cuLibraryGetKernel)(&kernel, library_, "gcx_probe"), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuKernelGetFunction)(&library_probe, kernel), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemAlloc)(&counts_, std::size_t{kPlaces} * kMaxSms * 4), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemsetD32)(counts_, 0, std::size_t{kPlaces} * kMaxSms), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuLibraryGetKernel, &kernel, library_, "gcx_probe");
+    CHECK_NATIVE(cuKernelGetFunction, &library_probe, kernel);
+    CHECK_NATIVE(cuMemAlloc, &counts_, std::size_t{kPlaces} * kMaxSms * 4);
+    CHECK_NATIVE(cuMemsetD32, counts_, 0, std::size_t{kPlaces} * kMaxSms);
+    CHECK_NATIVE(cuStreamCreate, &plain, CU_STREAM_NON_BLOCKING);
 }
 
 GraphKernels::~GraphKernels() {
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamDestroy)(plain), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemFree)(counts_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuLibraryUnload)(library_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleUnload)(module_), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    {
+        const Current current(primary);
+        CHECK_NATIVE(cuStreamDestroy, plain);
+        CHECK_NATIVE(cuMemFree, counts_);
+        CHECK_NATIVE(cuLibraryUnload, library_);
+        CHECK_NATIVE(cuModuleUnload, module_);
+    }
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
 }
 
 void GraphKernels::probe(CUstream stream, From from, uint32_t place, uint32_t nanoseconds,
@@ -52,37 +48,32 @@ void GraphKernels::probe(CUstream stream, From from, uint32_t place, uint32_t na
     void* arguments[] = {&counts, &max_sms, &nanoseconds};
     CUfunction function = from == From::library ? library_probe : module_probe;
     if (cooperative)
-        CHECK_EQ(NATIVE(cuLaunchCooperativeKernel)(function, blocks, 1, 1, 64, 1, 1, 0, stream,
-                                                   arguments),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuLaunchCooperativeKernel, function, blocks, 1, 1, 64, 1, 1, 0, stream,
+                     arguments);
     else
-        CHECK_EQ(
-            NATIVE(cuLaunchKernel)(function, blocks, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr),
-            CUDA_SUCCESS);
+        CHECK_NATIVE(cuLaunchKernel, function, blocks, 1, 1, 64, 1, 1, 0, stream, arguments,
+                     nullptr);
 }
 
 void GraphKernels::spin(CUstream stream, uint64_t nanoseconds) const {
     void* arguments[] = {&nanoseconds};
-    CHECK_EQ(NATIVE(cuLaunchKernel)(spinner_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuLaunchKernel, spinner_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
 void GraphKernels::clear(CUstream stream, uint32_t place) const {
-    CHECK_EQ(NATIVE(cuMemsetD32Async)(at(place), 0, kMaxSms, stream), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemsetD32Async, at(place), 0, kMaxSms, stream);
 }
 
 void GraphKernels::copy(CUstream stream, uint32_t from, uint32_t to) const {
-    CHECK_EQ(NATIVE(cuMemcpyDtoDAsync)(at(to), at(from), kMaxSms * 4, stream), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemcpyDtoDAsync, at(to), at(from), kMaxSms * 4, stream);
 }
 
 SmIds GraphKernels::take_sms(uint32_t place) const {
     std::vector<uint32_t> counts(kMaxSms);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxSynchronize)(), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemcpyDtoH)(counts.data(), at(place), counts.size() * 4), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemsetD32)(at(place), 0, kMaxSms), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    const Current current(primary);
+    CHECK_NATIVE(cuCtxSynchronize);
+    CHECK_NATIVE(cuMemcpyDtoH, counts.data(), at(place), counts.size() * 4);
+    CHECK_NATIVE(cuMemsetD32, at(place), 0, kMaxSms);
     SmIds found;
     for (uint32_t sm = 0; sm < kMaxSms; sm++) {
         if (counts[sm] != 0)

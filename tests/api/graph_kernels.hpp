@@ -12,19 +12,19 @@ class GraphKernels {
     GraphKernels(const GraphKernels&) = delete;
     GraphKernels& operator=(const GraphKernels&) = delete;
 
-    // Where a kernel notes its SMs: one of several places.
+    // A kernel notes its SMs in one of several places.
     static constexpr uint32_t kPlaces = 8;
     static constexpr uint32_t kMaxSms = 1024;
 
     enum class From { library, module };
-    // A kernel that notes the SMs it runs on in a place, and takes so long.
+    // Launches a kernel that notes its SMs in a place and lasts this long.
     void probe(CUstream stream, From from, uint32_t place, uint32_t nanoseconds = 1000,
                bool cooperative = false, unsigned blocks = 1024) const;
     void spin(CUstream stream, uint64_t nanoseconds) const;
     void clear(CUstream stream, uint32_t place) const; // a memset
     void copy(CUstream stream, uint32_t from, uint32_t to) const;
 
-    // The SMs noted in a place since the last time, and nothing any more.
+    // Returns the SMs noted in a place since the last call, and clears the place.
     SmIds take_sms(uint32_t place) const;
     std::size_t count_sms(uint32_t place) const { return take_sms(place).size(); }
 
@@ -42,13 +42,13 @@ class GraphKernels {
     CUdeviceptr counts_ = 0;
 };
 
-// What is submitted in between becomes a graph.
+// Captures what submit() launches.
 template <class Submit>
 CUgraph capture(CUstream stream, Submit&& submit) {
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     submit();
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     return graph;
 }
 

@@ -1,7 +1,8 @@
-// Random launches of graphs on leases that change, by one thread and by many: each runs on the SMs
-// that its lease has, no two leases' work is on one SM at one time, and nothing is left behind.
+// Launches graphs at random on leases that change, in one thread and in many. Each runs on its
+// lease's SMs, no two leases' work is on one SM at one time, and nothing leaks.
 
 #include "graph_kernels.hpp"
+#include "leases.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,23 +17,14 @@ namespace {
 
 constexpr unsigned kSeed = 20261122;
 
-class Dice {
-  public:
-    explicit Dice(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
-
-  private:
-    std::mt19937 engine_;
-};
-
-// The time that a graph's kernels take for a wave of blocks tells whose they are.
-uint32_t time_of(unsigned holder) {
-    return 10'000 + 37 * holder;
+// Returns the time of a wave of blocks of this owner's kernels, which identifies the owner.
+uint32_t time_of(unsigned owner) {
+    return 10'000 + 37 * owner;
 }
-unsigned holder_of(const gcx_sim_run& run) {
-    for (unsigned holder = 0; holder < 8; holder++) {
-        if ((run.end_ns - run.begin_ns) % time_of(holder) == 0)
-            return holder;
+unsigned owner_of(const gcx_sim_run& run) {
+    for (unsigned owner = 0; owner < 8; owner++) {
+        if ((run.end_ns - run.begin_ns) % time_of(owner) == 0)
+            return owner;
     }
     return 8;
 }
@@ -44,53 +36,34 @@ struct Owner {
     gcx_graph graph = nullptr;
 };
 
-Owner make_holder(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
-    Owner holder;
-    holder.number = number;
+Owner make_owner(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
+    Owner owner;
+    owner.number = number;
     CUgraph captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::library, 0, time_of(number), false, 132);
         kernels.probe(kernels.plain, From::module, 1, time_of(number), false, 132);
     });
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
-    params.max_executables = 2 + number % 3; // so that some go while they are used
-    CHECK_OK(gcx_graph_create(captured, &params, &holder.graph));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &holder.lease));
-    holder.streams.resize(2);
-    for (gcx_stream& stream : holder.streams)
-        CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &stream));
-    return holder;
+    params.max_executables = 2 + number % 3; // evicts executables that are in use
+    CHECK_OK(gcx_graph_create(captured, &params, &owner.graph));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &owner.lease));
+    owner.streams.resize(2);
+    for (gcx_stream& stream : owner.streams)
+        CHECK_OK(gcx_lease_stream_create(owner.lease, nullptr, &stream));
+    return owner;
 }
 
-void give_up(const Owner& holder) {
-    CHECK_OK(gcx_graph_destroy(holder.graph));
-    for (gcx_stream stream : holder.streams)
+void release(const Owner& owner) {
+    CHECK_OK(gcx_graph_destroy(owner.graph));
+    for (gcx_stream stream : owner.streams)
         CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_OK(gcx_lease_release(holder.lease));
+    CHECK_OK(gcx_lease_release(owner.lease));
 }
 
-struct Set {
-    uint64_t words[6];
-    bool meets(const Set& other) const {
-        for (int i = 0; i < 6; i++) {
-            if ((words[i] & other.words[i]) != 0)
-                return true;
-        }
-        return false;
-    }
-};
-
-Set set_of(const gcx_sim_run& run) {
-    Set set{};
-    std::copy_n(run.sms, 6, set.words);
-    return set;
-}
-
-// Of different holders: never on one SM at one time.
+// Checks that work of different owners is never on one SM at one time.
 void check_runs(std::size_t expected) {
-    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
-    std::vector<gcx_sim_run> runs(get(nullptr, 0));
-    get(runs.data(), runs.size());
+    std::vector<gcx_sim_run> runs = sim::runs();
     std::erase_if(runs, [](const auto& run) { return run.kind != GCX_SIM_RUN_KERNEL; });
     CHECK_EQ(runs.size(), expected);
     std::sort(runs.begin(), runs.end(),
@@ -99,146 +72,130 @@ void check_runs(std::size_t expected) {
     for (const gcx_sim_run& run : runs) {
         std::erase_if(open, [&](const auto& other) { return other.end_ns <= run.begin_ns; });
         for (const gcx_sim_run& other : open) {
-            CHECK(holder_of(run) == holder_of(other) || !set_of(run).meets(set_of(other)));
-            CHECK(other.stream != run.stream); // in a stream one comes after the other
+            CHECK(owner_of(run) == owner_of(other) || !share_sms(run, other));
+            CHECK(other.stream != run.stream); // in one stream, work runs in order
         }
         open.push_back(run);
     }
 }
 
-void note_runs(std::size_t most) {
-    sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
-}
-
-void resize_some(Dice& dice, const std::vector<Owner>& holders) {
+void resize_some(Random& dice, const std::vector<Owner>& owners) {
     std::vector<gcx_lease_size> sizes;
-    for (const Owner& holder : holders) {
+    for (const Owner& owner : owners) {
         if (dice.below(2) == 0)
-            sizes.push_back({holder.lease, 8 + dice.below(48), 0});
+            sizes.push_back({owner.lease, 8 + dice.below(48), 0});
     }
     if (!sizes.empty())
         gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), dice.below(2));
 }
 
 void one_thread(unsigned seed) {
-    Dice dice(seed);
+    Random dice(seed);
     const GraphKernels kernels;
-    std::vector<Owner> holders;
+    std::vector<Owner> owners;
     for (unsigned i = 0; i < 3; i++)
-        holders.push_back(make_holder(kernels, i, 24));
-    note_runs(100'000);
+        owners.push_back(make_owner(kernels, i, 24));
+    sim::note_runs(100'000);
     std::size_t launches = 0;
     for (int i = 0; i < 300; i++) {
-        const Owner& holder = holders[dice.below(3)];
-        gcx_stream stream = holder.streams[dice.below(2)];
+        const Owner& owner = owners[dice.below(3)];
+        gcx_stream stream = owner.streams[dice.below(2)];
         const uint32_t what = dice.below(12);
         if (what < 2) {
-            resize_some(dice, holders);
+            resize_some(dice, owners);
         } else if (what == 2) {
-            gcx_resource sms{};
-            CHECK_OK(gcx_lease_get_resource(holder.lease, &sms));
-            CHECK_OK(gcx_graph_prepare(holder.graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
+            gcx_resource sms = resource_of(owner.lease);
+            CHECK_OK(gcx_graph_prepare(owner.graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
         } else if (what == 3) {
             kernels.take_sms(0);
-            CHECK_OK(gcx_graph_launch(holder.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, stream));
             launches++;
-            // Where its stream is, which the lease covers, or all of which it has.
-            gcx_stream_info info = GCX_STREAM_INFO_INIT;
-            CHECK_OK(gcx_stream_get_info(stream, &info));
+            // A graph runs on the SMs of its stream, which are some or all of the lease's.
+            gcx_stream_info info = info_of(stream);
             CHECK_EQ(kernels.count_sms(0), info.sm_count);
         } else {
-            CHECK_OK(gcx_graph_launch(holder.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, stream));
             launches++;
         }
     }
     check_runs(2 * launches);
-    note_runs(0);
-    for (const Owner& holder : holders) {
-        CHECK_EQ(info_of(holder.graph).executables <= info_of(holder.graph).max_executables, true);
-        give_up(holder);
+    sim::note_runs(0);
+    for (const Owner& owner : owners) {
+        CHECK_EQ(info_of(owner.graph).executables <= info_of(owner.graph).max_executables, true);
+        release(owner);
     }
 }
 
-// Each thread launches on its own lease, while another changes them all.
-void many_threads() {
+// Each thread launches on its own lease, while another changes all leases.
+void leases_of_many_threads_are_disjoint() {
     const GraphKernels kernels;
-    std::vector<Owner> holders;
+    std::vector<Owner> owners;
     for (unsigned i = 0; i < 4; i++)
-        holders.push_back(make_holder(kernels, i, 24));
-    note_runs(100'000);
+        owners.push_back(make_owner(kernels, i, 24));
+    sim::note_runs(100'000);
     std::atomic<bool> over{false};
     std::atomic<std::size_t> launches{0};
     std::thread changes([&] {
-        Dice dice(kSeed);
+        Random dice(kSeed);
         while (!over) {
-            resize_some(dice, holders);
+            resize_some(dice, owners);
             std::this_thread::yield();
         }
     });
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 8; i++) {
-        threads.emplace_back([&, i] {
-            const Owner& holder = holders[i % 4];
-            for (int round = 0; round < (check::slow ? 40 : 150); round++) {
-                CHECK_OK(gcx_graph_launch(holder.graph, holder.streams[i / 4]));
-                launches++;
-            }
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(8, [&](unsigned i) {
+        const Owner& owner = owners[i % 4];
+        for (int round = 0; round < (check::slow ? 40 : 150); round++) {
+            CHECK_OK(gcx_graph_launch(owner.graph, owner.streams[i / 4]));
+            launches++;
+        }
+    });
     over = true;
     changes.join();
     check_runs(2 * launches);
-    note_runs(0);
-    for (const Owner& holder : holders)
-        give_up(holder);
+    sim::note_runs(0);
+    for (const Owner& owner : owners)
+        release(owner);
 }
 
-// One graph, launched, changed, prepared and destroyed at once.
-void one_graph_by_many() {
+// Threads launch, change, prepare and destroy one graph concurrently.
+void graph_used_by_threads_is_consistent() {
     const GraphKernels kernels;
-    Owner holder = make_holder(kernels, 1, 32);
+    Owner owner = make_owner(kernels, 1, 32);
     const Split parts = split(whole_device(), {24, 40});
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 6; i++) {
-        threads.emplace_back([&, i] {
-            Dice dice(kSeed + i);
-            const Partition mine(parts.groups[i % 2]);
-            for (int round = 0; round < (check::slow ? 30 : 100); round++) {
-                gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
-                std::fill_n(params.grid, 3, 1U);
-                std::fill_n(params.block, 3, 1U);
-                params.grid[0] = 100 + dice.below(100);
-                gcx_result result = GCX_SUCCESS;
-                switch (dice.below(6)) {
-                case 0:
-                    result = gcx_graph_set_kernel(holder.graph, dice.below(2), &params);
-                    break;
-                case 1:
-                    result = gcx_graph_prepare(holder.graph, &parts.groups[i % 2], 1, 0);
-                    break;
-                case 2:
-                    result = gcx_graph_launch(holder.graph, holder.streams[0]);
-                    break;
-                default:
-                    result = gcx_graph_launch(holder.graph, mine.stream);
-                }
-                CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE);
+    in_threads(6, [&](unsigned i) {
+        Random dice(kSeed + i);
+        const Partition mine(parts.groups[i % 2]);
+        for (int round = 0; round < (check::slow ? 30 : 100); round++) {
+            gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+            std::fill_n(params.grid, 3, 1U);
+            std::fill_n(params.block, 3, 1U);
+            params.grid[0] = 100 + dice.below(100);
+            gcx_result result = GCX_SUCCESS;
+            switch (dice.below(6)) {
+            case 0:
+                result = gcx_graph_set_kernel(owner.graph, dice.below(2), &params);
+                break;
+            case 1:
+                result = gcx_graph_prepare(owner.graph, &parts.groups[i % 2], 1, 0);
+                break;
+            case 2:
+                result = gcx_graph_launch(owner.graph, owner.streams[0]);
+                break;
+            default:
+                result = gcx_graph_launch(owner.graph, mine.stream);
             }
-            CHECK_OK(gcx_stream_synchronize(mine.stream));
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
-    give_up(holder);
+            CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE);
+        }
+        CHECK_OK(gcx_stream_synchronize(mine.stream));
+    });
+    release(owner);
 }
 
 void leaves_nothing(const std::string& driver, const std::function<void()>& body) {
     on_machine("h100@" + driver, [&] {
         const gcx_sim_counts before = sim::counts();
         body();
-        sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000'000);
+        sim::advance(1'000'000'000);
         CHECK_OK(gcx_cache_set_limit(0));
         CHECK_EQ(cache_stats().in_use, 0U);
         CHECK_EQ(left_behind(before, sim::counts()), std::string());
@@ -251,8 +208,8 @@ int main() {
     for (const char* driver : drivers()) {
         for (unsigned seed = kSeed; seed < kSeed + (check::slow ? 1 : 4); seed++)
             leaves_nothing(driver, [&] { one_thread(seed); });
-        leaves_nothing(driver, many_threads);
-        leaves_nothing(driver, one_graph_by_many);
+        leaves_nothing(driver, leases_of_many_threads_are_disjoint);
+        leaves_nothing(driver, graph_used_by_threads_is_consistent);
     }
     return check::summary("graph order");
 }

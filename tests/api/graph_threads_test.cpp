@@ -1,5 +1,5 @@
-// One graph, changed by some threads while others launch it: each launch sees the graph as it was
-// before a change or after it.
+// Changes one graph in some threads while others launch it: each launch sees the graph before or
+// after a change.
 
 #include "graph_kernels.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kNodes = 60;
 
-// Calls the body in a thread of its own until it is over.
+// Calls the body in a thread until it is destroyed.
 class Repeated {
   public:
     explicit Repeated(std::function<void(unsigned)> body)
@@ -46,7 +46,7 @@ bool done_or_refused(gcx_result result) {
     return result == GCX_SUCCESS || result == GCX_ERROR_INVALID_VALUE;
 }
 
-// The number of parts grows between a call's look at it and the making of its executable.
+// The number of parts grows between a call's check of it and the creation of its executable.
 void parts_added_during_launches_are_seen_or_refused() {
     const GraphKernels kernels;
     std::vector<std::unique_ptr<Partition>> partitions;
@@ -57,12 +57,12 @@ void parts_added_during_launches_are_seen_or_refused() {
     for (const gcx_resource& resource : resources)
         streams.push_back(partitions.emplace_back(std::make_unique<Partition>(resource))->stream);
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
-    params.max_executables = 1; // so that the calls make executables all the time
+    params.max_executables = 1; // so that each call creates an executable
     for (int round = 0; round < (check::slow ? 10 : 40); round++) {
         CUgraph captured = capture_many(kernels, 1000);
         gcx_graph graph = nullptr;
         CHECK_OK(gcx_graph_create(captured, &params, &graph));
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         {
             const Repeated one([&](unsigned number) {
                 CHECK_OK(gcx_graph_prepare(graph, &resources[number % 15], 1, 0));
@@ -98,21 +98,18 @@ void update_during_launches_is_atomic() {
     const Partition partition(parts.groups[0]);
     for (const gcx_resource& resource : parts.groups)
         CHECK_OK(gcx_graph_prepare(graph, &resource, 1, 0));
-    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
-    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
     const auto time_of = [](const gcx_sim_run& run) { return run.end_ns - run.begin_ns; };
     std::size_t mixed = 0;
     for (int round = 0; round < (check::slow ? 10 : 40); round++) {
-        note(200'000);
+        sim::note_runs(200'000);
         {
             const Repeated launching(
                 [&](unsigned) { CHECK_OK(gcx_graph_launch(graph, partition.stream)); });
             for (int i = 0; i < 10; i++)
                 CHECK_OK(gcx_graph_update(graph, i % 2 == 0 ? fast : slow));
         }
-        std::vector<gcx_sim_run> runs(get(nullptr, 0));
-        get(runs.data(), runs.size());
-        note(0);
+        const std::vector<gcx_sim_run> runs = sim::runs();
+        sim::note_runs(0);
         for (std::size_t i = 0; i < runs.size(); i++) {
             if (time_of(runs[i]) != time_of(runs[i - i % kNodes]))
                 mixed++;
@@ -120,7 +117,7 @@ void update_during_launches_is_atomic() {
     }
     CHECK_EQ(mixed, 0U);
     for (CUgraph captured : {slow, fast})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -156,7 +153,7 @@ void destroy_during_calls_waits_for_them() {
         for (std::thread& thread : threads)
             thread.join();
     }
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
 }
 
 } // namespace

@@ -1,6 +1,8 @@
-// Graphs: captured once, launched on any SMs. What moves, what is told, what is refused.
+// Tests graphs that are captured once and launched on any SMs: what moves, what is reported, what
+// is refused.
 
 #include "graph_kernels.hpp"
+#include "leases.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +12,7 @@ using From = GraphKernels::From;
 
 namespace {
 
-// A graph of two kernels, one of a library and one of a module, and a memset between them.
+// Captures a kernel of a library, a memset, and a kernel of a module.
 CUgraph capture_mixed(const GraphKernels& kernels, CUstream stream) {
     return capture(stream, [&] {
         kernels.probe(stream, From::library, 0);
@@ -25,7 +27,7 @@ gcx_graph make(CUgraph captured, const gcx_graph_params* params = nullptr) {
     return graph;
 }
 
-// Two partitions of a device, 24 and 108 SMs.
+// Has two partitions of a device, of 24 and 108 SMs.
 struct Two {
     Split parts = split(whole_device(), {24, 108});
     Partition small{parts.groups[0]};
@@ -37,7 +39,7 @@ void graph_runs_where_it_is_launched() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     for (int round = 0; round < 3; round++) {
         for (const Partition* part : {&two.small, &two.large}) {
             CHECK_OK(gcx_graph_launch(graph, part->stream));
@@ -54,42 +56,30 @@ void graph_runs_where_it_is_launched() {
     CHECK_EQ(info.node_count, 3U);
     CHECK_EQ(info.kernel_count, 2U);
     CHECK_EQ(info.part_count, 1U);
-    CHECK_EQ(info.max_executables, 16U); // as the header says
+    CHECK_EQ(info.max_executables, 16U); // the default of the header
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-SmIds sms_of_run(const gcx_sim_run& run) {
-    SmIds found;
-    for (uint32_t sm = 0; sm < 384; sm++) {
-        if ((run.sms[sm / 64] >> (sm % 64) & 1) != 0)
-            found.push_back(sm);
-    }
-    return found;
-}
-
-// What ran while the body did.
+// Returns the kernels that ran during the body.
 template <class Body>
 std::vector<gcx_sim_run> runs_of(Body&& body) {
-    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
-    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
-    note(1000);
+    sim::note_runs(1000);
     body();
-    std::vector<gcx_sim_run> runs(get(nullptr, 0));
-    get(runs.data(), runs.size());
-    note(0);
+    const std::vector<gcx_sim_run> runs = sim::runs();
+    sim::note_runs(0);
     return runs;
 }
 
-// Each kind of node that moves, in a row.
-void every_kind_of_node_moves() {
+// Captures each kind of node that can move, in a row.
+void node_of_every_kind_moves() {
     const GraphKernels kernels;
     const Two two;
     std::atomic<int> called{0};
     CUevent event = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph child = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 3);
         kernels.clear(kernels.plain, 4);
@@ -102,22 +92,20 @@ void every_kind_of_node_moves() {
                      kernels.plain, [](void* count) { ++*static_cast<std::atomic<int>*>(count); },
                      &called),
                  CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuEventRecordWithFlags)(event, kernels.plain, CU_EVENT_RECORD_EXTERNAL),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecordWithFlags, event, kernels.plain, CU_EVENT_RECORD_EXTERNAL);
         kernels.probe(kernels.plain, From::module, 1);
     });
-    // The last node's, behind it.
+    // The last node of the copy runs behind it.
     std::size_t count = 0;
-    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nullptr, &count), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphGetNodes, captured, nullptr, &count);
     std::vector<CUgraphNode> natives(count);
-    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, natives.data(), &count), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphGetNodes, captured, natives.data(), &count);
     CUgraphNode added = nullptr;
-    CHECK_EQ(NATIVE(cuGraphAddChildGraphNode)(&added, captured, &natives.back(), 1, child),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphAddEmptyNode)(&added, captured, &added, 1), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphAddChildGraphNode, &added, captured, &natives.back(), 1, child);
+    CHECK_NATIVE(cuGraphAddEmptyNode, &added, captured, &added, 1);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(child), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    CHECK_NATIVE(cuGraphDestroy, child);
 
     const auto nodes = nodes_of(graph);
     const std::vector<int> kinds = {GCX_GRAPH_NODE_KERNEL,       GCX_GRAPH_NODE_MEMCPY,
@@ -145,7 +133,7 @@ void every_kind_of_node_moves() {
             continue;
         for (std::size_t i = 0; i < runs.size(); i++) {
             if (runs[i].kind != GCX_SIM_RUN_HOST)
-                CHECK(sms_of_run(runs[i]) == sms);
+                CHECK(sm_ids(runs[i].sms) == sms);
             CHECK(i == 0 || runs[i].begin_ns >= runs[i - 1].end_ns); // they stay in a row
         }
         for (const uint32_t place : {0U, 1U, 3U})
@@ -153,30 +141,28 @@ void every_kind_of_node_moves() {
     }
     CHECK_EQ(called.load(), 3);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, event);
 }
 
 void graph_follows_a_lease() {
     const GraphKernels kernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     gcx_lease lease = nullptr;
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
     CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    // Made ahead, for both layouts.
+    // Prepares both layouts.
     for (const uint32_t count : {64U, 32U}) {
         const gcx_lease_size size = {lease, count, 0};
         CHECK_OK(gcx_lease_resize(&size, 1, 0));
-        gcx_resource sms{};
-        CHECK_OK(gcx_lease_get_resource(lease, &sms));
+        gcx_resource sms = resource_of(lease);
         CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
     CHECK_EQ(info_of(graph).made, 2U);
     for (const uint32_t count : {32U, 64U, 32U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        CHECK_OK(resize({{lease, count, 0}}));
         CHECK_OK(gcx_graph_launch(graph, stream));
         CHECK_OK(gcx_lease_synchronize(lease));
         CHECK_EQ(kernels.count_sms(0), count);
@@ -189,27 +175,27 @@ void graph_follows_a_lease() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// A graph captured over two partitions, as PyTorch forks.
+// Captures a graph over two partitions, as PyTorch forks.
 CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
     CUevent fork = nullptr;
     CUevent join = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&join, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
+    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph captured = capture(one, [&] {
         kernels.clear(one, 4);
-        CHECK_EQ(NATIVE(cuEventRecord)(fork, one), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(two, fork, 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, fork, one);
+        CHECK_NATIVE(cuStreamWaitEvent, two, fork, 0);
         kernels.probe(one, from, 0);
         kernels.probe(two, from, 1);
         kernels.clear(two, 5);
-        CHECK_EQ(NATIVE(cuEventRecord)(join, two), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(one, join, 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, join, two);
+        CHECK_NATIVE(cuStreamWaitEvent, one, join, 0);
     });
-    CHECK_EQ(NATIVE(cuEventDestroy)(fork), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventDestroy)(join), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, fork);
+    CHECK_NATIVE(cuEventDestroy, join);
     return captured;
 }
 
@@ -222,7 +208,7 @@ void parts_run_on_their_own_sms() {
     for (const From from : {From::library, From::module}) {
         CUgraph captured = capture_fork(kernels, native[0], native[1], from);
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         CHECK_EQ(info_of(graph).part_count, 2U);
         const gcx_stream straight[] = {two.small.stream, two.large.stream};
         const gcx_stream crossed[] = {two.large.stream, two.small.stream};
@@ -232,7 +218,7 @@ void parts_run_on_their_own_sms() {
         CHECK_OK(gcx_graph_launch_parts(graph, crossed, 2));
         CHECK(kernels.take_sms(0) == large);
         CHECK(kernels.take_sms(1) == small);
-        // All parts in one place, where it doesn't matter how that is said.
+        // All parts run in one place, whichever way that is requested.
         const gcx_stream same[] = {two.small.stream, two.small.stream};
         CHECK_OK(gcx_graph_launch_parts(graph, same, 2));
         CHECK(kernels.take_sms(0) == small);
@@ -249,14 +235,14 @@ void parts_run_on_their_own_sms() {
     }
 }
 
-// Behind what both streams had, and before what they are given next.
+// A launch runs after earlier work of both streams, and before later work.
 void parts_keep_the_order_of_all_streams() {
     const GraphKernels kernels;
     const Two two;
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
     CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
     const auto runs = runs_of([&] {
         kernels.spin(native[1], 5'000'000);
@@ -280,15 +266,14 @@ void parts_keep_the_order_of_all_streams() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// However often it is launched, over streams that have work: the events that order them are used
-// again.
+// Launching over streams that have work reuses the events that order them.
 void launches_reuse_events() {
     const GraphKernels kernels;
     const Two two;
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
     CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     uint64_t events = 0;
     for (int round = 0; round < 10; round++) {
         kernels.spin(native[1], 1'000'000);
@@ -320,7 +305,7 @@ void set_part_assigns_nodes() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const gcx_stream streams[] = {two.small.stream, two.large.stream};
     CHECK_REFUSED(gcx_graph_launch_parts(graph, streams, 2), GCX_ERROR_INVALID_VALUE);
     const uint32_t last = 2;
@@ -341,9 +326,8 @@ void set_part_assigns_nodes() {
     CHECK_EQ(info_of(graph).executables, 0U);
     CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
     CHECK(kernels.take_sms(1) == two.small.probe());
-    // Where it was captured is no matter of parts.
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    // The partition of the capture does not decide the parts.
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
     CHECK_OK(gcx_graph_launch(graph, plain));
     CHECK_EQ(kernels.count_sms(0), 132U);
@@ -358,13 +342,13 @@ struct ProbeArguments {
     uint32_t nanoseconds;
 };
 
-// A kernel writes elsewhere, in all executables, which are told in place.
+// set_kernel() changes a kernel's arguments in all executables, in place.
 void set_kernel_changes_all_executables() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     for (const gcx_resource& part : two.parts.groups)
         CHECK_OK(gcx_graph_prepare(graph, &part, 1, 0));
     const ProbeArguments elsewhere = {kernels.at(6), GraphKernels::kMaxSms, 2'000};
@@ -386,7 +370,7 @@ void set_kernel_changes_all_executables() {
             kernels.take_sms(1);
         }
     }
-    // Also where it goes next.
+    // Executables created later have the change, too.
     const Split third = split(whole_device(), {64});
     const Partition other(third.groups[0]);
     CHECK_OK(gcx_graph_launch(graph, other.stream));
@@ -396,11 +380,11 @@ void set_kernel_changes_all_executables() {
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 3, &params), GCX_ERROR_INVALID_VALUE);
     params.argument_bytes = sizeof elsewhere - 1;
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
-    params.arguments = nullptr; // those that it has
+    params.arguments = nullptr; // keeps the arguments it has
     params.grid[0] = 0;
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
     params.grid[0] = 256;
-    params.block[0] = 4096; // none that the driver takes
+    params.block[0] = 4096; // more than the driver accepts
     const uint64_t launches = info_of(graph).launches;
     CHECK(gcx_graph_set_kernel(graph, 0, &params) != GCX_SUCCESS);
     CHECK_EQ(nodes_of(graph)[0].block[0], 128U);
@@ -421,7 +405,7 @@ void update_takes_over_another_capture() {
     };
     CUgraph first = captured_for(0, 1);
     CUgraph moved = captured_for(2, 1);   // a kernel's argument
-    CUgraph cleared = captured_for(2, 3); // and the memset's
+    CUgraph cleared = captured_for(2, 3); // the memset's
     CUgraph other = capture(kernels.plain, [&] { kernels.probe(kernels.plain, From::library, 0); });
     CUgraph turned = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::library, 0);
@@ -448,31 +432,31 @@ void update_takes_over_another_capture() {
     CHECK_REFUSED(gcx_graph_update(graph, turned), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     check(2, 4);
     for (CUgraph captured : {first, moved, cleared, other, turned})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// The same nodes in another order are another graph: two in a row, or side by side.
+// The same nodes in another order, in a row or as a fork, are a different graph.
 void update_with_another_order_is_refused() {
     const GraphKernels kernels;
-    CUstream beside = nullptr;
+    CUstream second = nullptr;
     CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&beside, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
+    CHECK_NATIVE(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
-    CUgraph forked = capture_fork(kernels, kernels.plain, beside, From::library);
+    CUgraph forked = capture_fork(kernels, kernels.plain, second, From::library);
     gcx_graph graph = make(in_a_row);
     CHECK_OK(gcx_graph_update(graph, in_a_row));
     CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     CHECK(message_has("the order of its nodes differs"));
     for (CUgraph captured : {in_a_row, forked})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_EQ(NATIVE(cuStreamDestroy)(beside), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamDestroy, second);
 }
 
-// Clusters are told as they were launched; of one block, they are none.
+// A node reports the cluster of its launch; a cluster of one block is none.
 void nodes_report_clusters() {
     const GraphKernels kernels;
     const std::vector<uint32_t> none = {0, 0, 0};
@@ -494,12 +478,11 @@ void nodes_report_clusters() {
             config.hStream = kernels.plain;
             config.attrs = &attribute;
             config.numAttrs = 1;
-            CHECK_EQ(NATIVE(cuLaunchKernelEx)(&config, kernels.library_probe, arguments, nullptr),
-                     CUDA_SUCCESS);
+            CHECK_NATIVE(cuLaunchKernelEx, &config, kernels.library_probe, arguments, nullptr);
             kernels.probe(kernels.plain, From::library, 0);
         });
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         const auto nodes = nodes_of(graph);
         const bool clustered = size[0] * size[1] * size[2] > 1;
         CHECK(std::equal(none.begin(), none.end(), nodes.at(1).cluster));
@@ -510,7 +493,7 @@ void nodes_report_clusters() {
     }
 }
 
-// Whichever is used last stays, also if the graph is another one meanwhile.
+// The executable used last stays, even if the graph was updated in between.
 void updates_refused_by_the_driver_rebuild() {
     const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, 32, 40});
@@ -532,21 +515,22 @@ void updates_refused_by_the_driver_rebuild() {
         CHECK_OK(gcx_graph_launch(graph, part->stream));
     CHECK_OK(gcx_graph_update(graph, second));
     CHECK_EQ(info_of(graph).made, 4U);
-    CHECK_OK(gcx_graph_launch(graph, c.stream)); // b goes
+    CHECK_OK(gcx_graph_launch(graph, c.stream)); // evicts b
     CHECK_OK(gcx_graph_launch(graph, a.stream));
     CHECK_EQ(info_of(graph).made, 5U);
     CHECK_OK(gcx_graph_update(graph, first));
-    CHECK_OK(gcx_graph_launch(graph, b.stream)); // c goes
+    CHECK_OK(gcx_graph_launch(graph, b.stream)); // evicts c
     CHECK_OK(gcx_graph_launch(graph, a.stream));
     CHECK_EQ(info_of(graph).made, 8U);
     CHECK_EQ(info_of(graph).evicted, 2U);
     for (CUgraph captured : {first, second})
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-// A failure of the moment is no matter: it is destroyed at the second attempt, and nothing is said.
-void an_executable_is_destroyed_at_the_second_attempt() {
+// A failure is retried: the executable is destroyed at the second attempt, and no message is
+// logged.
+void failed_destruction_of_an_executable_is_repeated() {
     static std::atomic<int> errors{0};
     const GraphKernels kernels;
     const Two two;
@@ -554,7 +538,7 @@ void an_executable_is_destroyed_at_the_second_attempt() {
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 1;
     gcx_graph graph = make(captured, &params);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_launch(graph, two.small.stream));
     const uint64_t graphs = sim::counts().graphs;
     errors = 0;
@@ -576,11 +560,11 @@ void least_recently_used_executable_is_evicted() {
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 2;
     gcx_graph graph = make(captured, &params);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const Partition a(parts.groups[0]);
     const Partition b(parts.groups[1]);
     const Partition c(parts.groups[2]);
-    for (const Partition* part : {&a, &b, &a, &c, &a}) // b goes
+    for (const Partition* part : {&a, &b, &a, &c, &a}) // evicts b
         CHECK_OK(gcx_graph_launch(graph, part->stream));
     CHECK_EQ(info_of(graph).made, 3U);
     CHECK_EQ(info_of(graph).evicted, 1U);
@@ -595,20 +579,20 @@ void immovable_nodes_are_refused() {
     CUgraph captured = capture(kernels.plain, [&] {
         CUdeviceptr memory = 0;
         kernels.probe(kernels.plain, From::library, 0);
-        CHECK_EQ(NATIVE(cuMemAllocAsync)(&memory, 1024, kernels.plain), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuMemFreeAsync)(memory, kernels.plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuMemAllocAsync, &memory, 1024, kernels.plain);
+        CHECK_NATIVE(cuMemFreeAsync, memory, kernels.plain);
     });
     gcx_graph graph = nullptr;
     CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_NOT_SUPPORTED);
     CHECK(message_has("memory allocation"));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
 
-    // A cooperative grid that the large part holds, and the small one doesn't.
+    // A cooperative grid fits the large part, and not the small one.
     captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 0, 1'000, true, 24 * 32 + 1);
     });
     graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     const Two two;
     const gcx_graph_node node = nodes_of(graph)[0];
     CHECK_EQ(node.cooperative, 1U);
@@ -621,7 +605,7 @@ void immovable_nodes_are_refused() {
                   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     CHECK_EQ(kernels.count_sms(0), 108U);
-    // Nor may it become too large for an executable that there is.
+    // A change may not make it too large for an existing executable.
     gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
     std::fill_n(params.grid, 3, 1U);
     std::fill_n(params.block, 3, 1U);
@@ -637,18 +621,16 @@ void external_streams_run_as_captured() {
     const Two two;
     CUgraph captured = capture_mixed(kernels, gcx_stream_native(two.small.stream));
     gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     CHECK_EQ(kernels.count_sms(0), 108U);
     kernels.take_sms(1);
     CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.small.probe());
-    // One of gcx's by its native handle is what it is.
-    gcx_stream native = nullptr;
-    CHECK_OK(gcx_stream_from_native(gcx_stream_native(two.large.stream), &native));
+    // A stream of gcx that is passed by its native handle is recognised.
+    gcx_stream native = handle_for(gcx_stream_native(two.large.stream));
     CHECK_OK(gcx_graph_launch(graph, native));
     CHECK_EQ(kernels.count_sms(0), 108U);
     CHECK_EQ(info_of(graph).made, 2U);
@@ -673,10 +655,10 @@ void invalid_arguments_are_refused() {
     params.flags = GCX_GRAPH_NODE_PRIORITIES;
     graph = make(captured, &params);
     CHECK_EQ(info_of(graph).flags, GCX_GRAPH_NODE_PRIORITIES);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_REFUSED(gcx_graph_launch(graph, nullptr), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(nullptr, two.small.stream), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch(foreign<gcx_graph>(two.small.stream), two.small.stream),
+    CHECK_REFUSED(gcx_graph_launch(handle_cast<gcx_graph>(two.small.stream), two.small.stream),
                   GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch_parts(graph, nullptr, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 0), GCX_ERROR_INVALID_VALUE);
@@ -697,25 +679,25 @@ void invalid_arguments_are_refused() {
     CHECK_EQ(count, 3U);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
-    // A stream that captures.
+    // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    // The capture is whole, also when another executable is made meanwhile.
+    // The capture stays intact, also when an executable is created during it.
     CHECK_OK(gcx_graph_launch(graph, two.large.stream));
     kernels.probe(native, From::library, 0);
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &captured);
     CHECK_OK(gcx_graph_update(graph, captured) == GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE
                  ? GCX_SUCCESS
                  : GCX_ERROR_UNKNOWN);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_REFUSED(gcx_graph_destroy(graph), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_INVALID_HANDLE);
 }
 
-// Few driver calls: a launch has the launch's own and two questions; to move a node it is told, and
-// asked what it has then.
+// A launch makes the driver's launch call and two queries; to move a node, gcx sets it and reads it
+// back.
 void launches_make_few_driver_calls() {
     const GraphKernels kernels;
     const Two two;
@@ -726,7 +708,7 @@ void launches_make_few_driver_calls() {
                 kernels.probe(kernels.plain, from, 0);
         });
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         uint64_t before = sim::calls();
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK(sim::calls() - before <= 2 * kNodes + 30);
@@ -738,8 +720,8 @@ void launches_make_few_driver_calls() {
     }
 }
 
-// A node is asked whether it still has the attributes that somebody set. Of the domains' map, zero
-// is such a value and the default isn't zero.
+// gcx copies an attribute of a node only if it was set. For the domain map, zero is a set value
+// that differs from the default.
 void attributes_are_copied() {
     const GraphKernels kernels;
     const Two two;
@@ -750,17 +732,15 @@ void attributes_are_copied() {
         });
         CUgraphNode nodes[3];
         std::size_t count = 3;
-        CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nodes, &count), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphGetNodes, captured, nodes, &count);
         CUlaunchAttributeValue value{};
-        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(
-                     nodes[1], CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphKernelNodeSetAttribute, nodes[1],
+                     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value);
         value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(nodes[1],
-                                                       CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphKernelNodeSetAttribute, nodes[1], CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+                     &value);
         gcx_graph graph = make(captured);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         const uint64_t got = sim::calls("cuGraphKernelNodeGetAttribute");
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK_EQ(sim::calls("cuGraphKernelNodeGetAttribute") - got, 2U);
@@ -772,7 +752,7 @@ void attributes_are_copied() {
 }
 
 void another_device_and_a_reset_are_refused() {
-    // What it made goes with the device.
+    // The reset destroyed what this created.
     static const GraphKernels& kernels = *new GraphKernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
@@ -782,10 +762,9 @@ void another_device_and_a_reset_are_refused() {
         const gcx_resource there = whole_device(1);
         CHECK_REFUSED(gcx_graph_prepare(graph, &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
     }
-    gcx_stream plain = nullptr;
-    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_launch(graph, plain));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     uint32_t count = 0;
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const uint32_t node = 0;
@@ -819,12 +798,12 @@ void graphs_move_on_every_driver(void (*body)()) {
 
 int main() {
     for (const auto body :
-         {graph_runs_where_it_is_launched, every_kind_of_node_moves, graph_follows_a_lease,
+         {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
           parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams, launches_reuse_events,
           set_part_assigns_nodes, set_kernel_changes_all_executables,
           update_takes_over_another_capture, update_with_another_order_is_refused,
           nodes_report_clusters, least_recently_used_executable_is_evicted,
-          updates_refused_by_the_driver_rebuild, an_executable_is_destroyed_at_the_second_attempt,
+          updates_refused_by_the_driver_rebuild, failed_destruction_of_an_executable_is_repeated,
           immovable_nodes_are_refused, external_streams_run_as_captured,
           invalid_arguments_are_refused, launches_make_few_driver_calls, attributes_are_copied})
         graphs_move_on_every_driver(body);

@@ -1,6 +1,7 @@
-// What a change of leases costs while work waits: as many driver calls after 10,000 changes as
-// after the first, and as many events and contexts.
+// Tests what a change of leases costs while work waits: after 10,000 changes it makes as many
+// driver calls, and uses as many events and contexts, as after the first.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -13,39 +14,17 @@ using namespace support;
 namespace {
 
 constexpr uint64_t kForever = 100'000'000'000'000; // on the simulated clock
-constexpr uint64_t kMostCalls = 20;                // for each lease whose SMs change
+constexpr uint64_t kMostCalls = 20;                // for each lease that changes
 constexpr int kLast = 100;
 
 int changes() {
     return check::slow ? 1'500 : 10'000;
 }
 
-void advance(uint64_t nanoseconds) {
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(nanoseconds);
-}
-
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
-
-// The most driver calls of one step among the last ones, and what was alive when these began.
+// Tracks the most driver calls of a late step, and what was alive when these steps began.
 class Cost {
   public:
-    // leases: how many change their SMs in the step.
+    // leases is the number of leases that change their SMs in the step.
     template <class Step>
     void count(int step, uint64_t leases, const Step& act) {
         if (step == changes() - kLast)
@@ -73,7 +52,7 @@ class Cost {
     gcx_sim_counts before_{};
 };
 
-// Two leases that trade SMs; each step ends with their streams at their new places.
+// Has two leases that trade SMs; each step ends with their streams on the new SMs.
 struct Pair {
     gcx_lease a = acquire(64);
     gcx_lease b = acquire(GCX_REST);
@@ -94,8 +73,7 @@ struct Pair {
     Pair& operator=(const Pair&) = delete;
 
     void change(int step) const {
-        const gcx_lease_size sizes[] = {{a, step % 2 == 0 ? 32U : 64U, 0}, {b, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+        CHECK_OK(resize({{a, step % 2 == 0 ? 32U : 64U, 0}, {b, GCX_REST, 0}}));
         CHECK(gcx_stream_native(in_a) != nullptr && gcx_stream_native(in_b) != nullptr);
     }
 };
@@ -109,13 +87,13 @@ void persistent_kernel_in_the_lease() {
     for (int step = 0; step < changes(); step++) {
         cost.count(step, 2, [&] { pair.change(step); });
         work.spin(gcx_stream_native(pair.in_b), 1'000);
-        advance(1'000'000);
+        sim::advance(1'000'000);
     }
     cost.check(16, 8);
     CHECK_OK(gcx_stream_destroy(persistent));
 }
 
-// Either waits for the other, behind a kernel that never ends.
+// Each lease waits for the other, behind a kernel that never ends.
 void persistent_kernel_on_traded_sms() {
     const Work work;
     const Pair pair;
@@ -129,7 +107,7 @@ void persistent_kernel_on_traded_sms() {
     cost.check(24, 8);
 }
 
-void persistent_kernel_beside_the_leases() {
+void persistent_kernel_outside_the_leases() {
     const Work work;
     const gcx_lease other = acquire(24);
     const gcx_stream persistent = stream_of(other);
@@ -141,7 +119,7 @@ void persistent_kernel_beside_the_leases() {
             cost.count(step, 2, [&] { pair.change(step); });
             work.spin(gcx_stream_native(pair.in_a), 1'000);
             work.spin(gcx_stream_native(pair.in_b), 1'000);
-            advance(static_cast<uint64_t>(step % 3) * 1'000);
+            sim::advance(static_cast<uint64_t>(step % 3) * 1'000);
         }
         cost.check(24, 8);
     }
@@ -159,13 +137,13 @@ void host_thousand_steps_ahead() {
         work.spin(gcx_stream_native(pair.in_a), kStep);
         work.spin(gcx_stream_native(pair.in_b), kStep);
         if (step >= 1'000)
-            advance(kStep);
+            sim::advance(kStep);
     }
     CHECK_EQ(gcx_lease_query(pair.a), GCX_ERROR_NOT_READY);
     cost.check(24, 8);
 }
 
-// A stream that was made, used and destroyed leaves work that is not finished.
+// A stream that is created, used and destroyed leaves unfinished work.
 void streams_come_and_go() {
     const Work work;
     const Pair pair;
@@ -178,12 +156,12 @@ void streams_come_and_go() {
         CHECK_OK(gcx_stream_destroy(stream));
         cost.count(step, 2, [&] { pair.change(step); });
     }
-    // Work of 8 of them is waited for one by one, the others are in line behind each other; and a
-    // context keeps 32 streams, which are asked whether they are free.
+    // Up to 8 of the streams' work are waited for one by one, and the others are chained. A context
+    // caches 32 streams, which are queried.
     cost.check(96, 8, kMostCalls + 2 * 8 + 2 * 32);
 }
 
-// Leases that come and go behind a kernel that never ends, each with work of its own.
+// Leases come and go behind a kernel that never ends, each with work.
 void leases_come_and_go(bool resized) {
     const Work work;
     const gcx_lease first = acquire(64);
@@ -201,8 +179,7 @@ void leases_come_and_go(bool resized) {
         stream = stream_of(lease);
         work.spin(gcx_stream_native(stream), 1'000);
         if (resized) {
-            const gcx_lease_size size = {lease, 16 + 8 * static_cast<uint32_t>(step / 7 % 7), 0};
-            CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+            CHECK_OK(resize({{lease, 16 + 8 * static_cast<uint32_t>(step / 7 % 7), 0}}));
             work.spin(gcx_stream_native(stream), 1'000);
         }
         if (step % 2 == 0)
@@ -215,7 +192,7 @@ void leases_come_and_go(bool resized) {
     releasing.check(40, 20);
 }
 
-// The order behind all of that still holds: the last waits for the first.
+// The order is preserved through all of that: the last lease waits for the first.
 void last_of_many_waits_for_the_first() {
     const Work work;
     constexpr uint64_t kLong = 50'000'000;
@@ -230,7 +207,7 @@ void last_of_many_waits_for_the_first() {
             CHECK_OK(gcx_stream_destroy(stream));
             lease = acquire(i % 2 == 0 ? count : 64);
             stream = stream_of(lease);
-            if (i % 3 == 0) // a lease without work doesn't hide what was before
+            if (i % 3 == 0) // a lease without work doesn't hide earlier work
                 work.spin(gcx_stream_native(stream), 1'000);
         }
         CHECK(work.free_at(gcx_stream_native(stream)) >= free + 50.0F);
@@ -239,13 +216,13 @@ void last_of_many_waits_for_the_first() {
     }
 }
 
-// A stream that a lease gets later waits for former holders too, though the lease's other stream
-// has waited for them and left work of its own since.
-void new_stream_of_a_lease_waits_for_former_holders() {
+// A stream that a lease creates later waits for former owners too, although the lease's other
+// stream has waited for them and has had work since.
+void new_stream_of_a_lease_waits_for_former_owners() {
     const Work work;
     const gcx_lease before = acquire(64);
     const gcx_stream left = stream_of(before);
-    // Contexts first: making one waits for all that runs.
+    // Creates the contexts first, since creating one waits for all running work.
     const gcx_lease_size sizes[] = {{before, 64, 0}};
     CHECK_OK(gcx_lease_prepare(sizes, 1));
     const gcx_resource sms = resource_of(before);
@@ -255,10 +232,9 @@ void new_stream_of_a_lease_waits_for_former_holders() {
     CHECK_EQ(overlap(sms, resource_of(lease)), 64U);
     const gcx_stream first = stream_of(lease);
     work.spin(gcx_stream_native(first), 1'000);
-    // Loses the SMs and gets them back.
+    // The lease loses the SMs and gets them back.
     for (const uint32_t count : {8U, 64U, 8U, 64U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+        CHECK_OK(resize({{lease, count, 0}}));
     }
     const gcx_stream second = stream_of(lease);
     CHECK(work.free_at(gcx_stream_native(second)) >= 49.0F);
@@ -267,7 +243,7 @@ void new_stream_of_a_lease_waits_for_former_holders() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-// Random layouts of three leases while the host is ahead: contexts in use are given back as their
+// Uses random layouts of three leases while the host runs ahead: contexts are released as their
 // work finishes.
 void random_layouts_keep_few_contexts() {
     constexpr uint64_t kStep = 100'000;
@@ -289,7 +265,7 @@ void random_layouts_keep_few_contexts() {
         for (gcx_stream stream : streams)
             work.spin(gcx_stream_native(stream), kStep / 4);
         if (step >= 20)
-            advance(kStep);
+            sim::advance(kStep);
         most = std::max(most, cache_stats().in_use);
     }
     if (!CHECK(most <= 96))
@@ -305,7 +281,7 @@ void nothing_is_left(void (*body)()) {
     on_machine("h100@13.0", [&] {
         const gcx_sim_counts before = sim::counts();
         body();
-        advance(20'000 * kForever);
+        sim::advance(20'000 * kForever);
         CHECK_OK(gcx_cache_set_limit(0));
         CHECK_EQ(cache_stats().in_use, 0U);
         CHECK_EQ(left_behind(before, sim::counts()), std::string());
@@ -317,8 +293,8 @@ void nothing_is_left(void (*body)()) {
 int main() {
     for (void (*body)() :
          {persistent_kernel_in_the_lease, persistent_kernel_on_traded_sms,
-          persistent_kernel_beside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
-          last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_holders,
+          persistent_kernel_outside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
+          last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_owners,
           random_layouts_keep_few_contexts})
         nothing_is_left(body);
     nothing_is_left([] { leases_come_and_go(false); });

@@ -1,7 +1,8 @@
-// Every driver call of every operation on leases made to fail in turn: who has which SMs is as
-// before then, and nothing is lost.
+// Makes each driver call of every operation on leases fail in turn: each lease keeps its SMs, and
+// nothing leaks.
 
 #include "faults.hpp"
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <memory>
@@ -20,48 +21,21 @@ struct State {
     gcx_resource had[2] = {}; // decode's and prefill's
 };
 
-uint32_t sms_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info.sm_count;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
-
-// The leases hold what they say, and nobody else anything.
-void check_free_list() {
-    std::vector<gcx_live_lease> live(8);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(0, live.data(), 8, &count));
-    uint32_t held = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        held += live[i].sm_count;
-        for (uint32_t j = 0; j < i; j++)
-            CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
-    }
-    const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
-    CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
-}
-
 template <class Handle, class Destroy>
-void give_up(Handle& handle, Destroy destroy) {
+void destroy(Handle& handle, Destroy function) {
     if (handle != nullptr)
-        CHECK_OK(destroy(handle));
+        CHECK_OK(function(handle));
     handle = nullptr;
 }
 
-void give_up_all(State& state) {
-    check_free_list();
-    // Work that is not done keeps its context.
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000);
+void destroy_all(State& state) {
+    check_live_leases();
+    // A context with unfinished work would stay in use.
+    sim::advance(10'000'000);
     for (gcx_stream* stream : {&state.fast, &state.heavy})
-        give_up(*stream, gcx_stream_destroy);
+        destroy(*stream, gcx_stream_destroy);
     for (gcx_lease* lease : {&state.decode, &state.prefill, &state.more})
-        give_up(*lease, gcx_lease_release);
+        destroy(*lease, gcx_lease_release);
     state.work.reset();
 }
 
@@ -77,7 +51,7 @@ void one_with_a_stream(State& state) {
     CHECK_OK(gcx_lease_stream_create(state.decode, nullptr, &state.fast));
 }
 
-// Decode beside prefill, both with work in flight.
+// Creates leases for decode and prefill, both with work in flight.
 void two_at_work(State& state) {
     state.work = std::make_unique<Work>();
     one_with_a_stream(state);
@@ -89,21 +63,19 @@ void two_at_work(State& state) {
     state.work->spin(gcx_stream_native(state.heavy), 5'000'000);
 }
 
-// The same, and the context of both together is kept: making it would wait for the work.
+// Also caches the context of both together, since creating it would wait for the work.
 void two_at_work_beside_all(State& state) {
-    gcx_lease all = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
+    gcx_lease all = acquire(GCX_REST);
     CHECK_OK(gcx_lease_release(all));
     two_at_work(state);
 }
 
 void two_changed(State& state) {
     two_at_work(state);
-    const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
-    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+    CHECK_OK(resize({{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}}));
 }
 
-// Decode's stream stays where it is until prefill's work on the new SMs is done.
+// Decode's stream stays on its SMs until prefill's work on the new ones is done.
 void two_deferred(State& state) {
     two_at_work(state);
     const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
@@ -115,15 +87,15 @@ void two_deferred(State& state) {
 void two_deferred_and_free(State& state) {
     two_deferred(state);
     state.work->spin(gcx_stream_native(state.fast), 9'000'000);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(6'000'000);
+    sim::advance(6'000'000);
 }
 
-// What is asked after the operation is not to fail.
+// The checks after the operation must not fail.
 void no_more_failures() {
     sim::fail(nullptr, 0, CUDA_SUCCESS);
 }
 
-// All or nothing: also if the driver fails in between.
+// Checks that both leases changed or neither did, also if the driver failed in between.
 gcx_result resize_both(State& state, uint32_t flags) {
     const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
     const gcx_result result = gcx_lease_resize(sizes, 2, flags);
@@ -144,7 +116,7 @@ gcx_result native(gcx_stream stream) {
     return gcx_stream_native(stream) != nullptr ? GCX_SUCCESS : GCX_ERROR_UNKNOWN;
 }
 
-// A failure to give a handle up leaves it, so that it can be given up again.
+// If a release fails, the lease stays valid and can be released again.
 gcx_result release(gcx_lease& lease) {
     if (lease == nullptr)
         return GCX_SUCCESS;
@@ -165,26 +137,20 @@ gcx_result hand_over(State& state) {
     return result;
 }
 
-struct Named {
-    const char* name;
-    void (*prepare)(State&);
-    gcx_result (*run)(State&);
-};
-
-const Named kOperations[] = {
+const faults::Named<State> kOperations[] = {
     {"acquire", nothing,
      [](State& state) {
-         give_up(state.more, gcx_lease_release);
+         destroy(state.more, gcx_lease_release);
          return gcx_lease_acquire(0, 24, nullptr, &state.more);
      }},
     {"acquire the rest", one,
      [](State& state) {
-         give_up(state.more, gcx_lease_release);
+         destroy(state.more, gcx_lease_release);
          return gcx_lease_acquire(0, GCX_REST, nullptr, &state.more);
      }},
     {"stream create", one,
      [](State& state) {
-         give_up(state.fast, gcx_stream_destroy);
+         destroy(state.fast, gcx_stream_destroy);
          return gcx_lease_stream_create(state.decode, nullptr, &state.fast);
      }},
     {"resize two", two_at_work, [](State& state) { return resize_both(state, 0); }},
@@ -231,13 +197,5 @@ const Named kOperations[] = {
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string driver = argc > 1 ? argv[1] : "13.0";
-    for (const Named& operation : kOperations) {
-        State state;
-        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
-                                  [&] { return operation.run(state); },
-                                  [&] { give_up_all(state); }},
-                                 "h100@" + driver);
-    }
-    return support::summary(("lease-faults-" + driver).c_str());
+    return faults::test_all("lease-faults", argc, argv, kOperations, destroy_all);
 }

@@ -1,6 +1,8 @@
-// Random changes of leases at work: who has which SMs, and that no two leases' kernels are on one
-// SM at one time, by the simulated clock; and the same operations from many threads at once.
+// Changes leases at random while they work. Checks who has which SMs, and by the simulated clock
+// that no two leases' kernels are on one SM at one time; then runs the same operations in many
+// threads.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -16,24 +18,14 @@ namespace {
 
 constexpr unsigned kSeed = 20261121;
 
-class Random {
-  public:
-    explicit Random(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
-
-  private:
-    std::mt19937 engine_;
-};
-
 struct Event {
     CUevent native = nullptr;
 
     explicit Event(CUstream stream) {
-        gcx_event made = nullptr;
-        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &made));
+        gcx_event made = make_event(0, GCX_EVENT_TIMING);
         handle = made;
         native = gcx_event_native(made);
-        CHECK_EQ(NATIVE(cuEventRecord)(native, stream), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, native, stream);
     }
     ~Event() { CHECK_OK(gcx_event_destroy(handle)); }
     Event(const Event&) = delete;
@@ -42,7 +34,7 @@ struct Event {
     gcx_event handle = nullptr;
 };
 
-// A kernel: whose, where, when.
+// A kernel's owner, SMs and time.
 struct Run {
     uint64_t lease;
     gcx_stream stream;
@@ -84,7 +76,7 @@ class Machine {
             hand_over();
             break;
         case 7:
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random_.below(3'000'000));
+            sim::advance(random_.below(3'000'000));
             break;
         default:
             launch();
@@ -96,12 +88,12 @@ class Machine {
         check_runs();
         runs_.clear();
         start_.reset();
-        for (Owner& holder : holders_)
-            give_up(holder);
-        holders_.clear();
+        for (Owner& owner : owners_)
+            release_owner(owner);
+        owners_.clear();
         CHECK_OK(gcx_stream_destroy(clock_));
         CHECK_OK(gcx_context_destroy(clock_context_));
-        sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000'000);
+        sim::advance(1'000'000'000);
     }
 
     std::size_t kernels() const { return kernels_; }
@@ -110,54 +102,52 @@ class Machine {
     void acquire() {
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
         params.min_sm_count = random_.below(3) == 0 ? 8 : 0;
-        Owner holder;
+        Owner owner;
         const uint32_t count = random_.below(6) == 0 ? GCX_REST : 8 + random_.below(60);
-        if (gcx_lease_acquire(0, count, &params, &holder.lease) != GCX_SUCCESS)
+        if (gcx_lease_acquire(0, count, &params, &owner.lease) != GCX_SUCCESS)
             return;
-        gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        CHECK_OK(gcx_lease_get_info(holder.lease, &info));
-        holder.id = info.id;
+        gcx_lease_info info = info_of(owner.lease);
+        owner.id = info.id;
         for (uint32_t i = 0; i <= random_.below(3); i++) {
-            gcx_stream stream = nullptr;
-            CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &stream));
-            holder.streams.push_back(stream);
+            gcx_stream stream = stream_of(owner.lease);
+            owner.streams.push_back(stream);
         }
-        holders_.push_back(holder);
+        owners_.push_back(owner);
     }
 
-    static void give_up(Owner& holder) {
-        for (gcx_stream stream : holder.streams)
+    static void release_owner(Owner& owner) {
+        for (gcx_stream stream : owner.streams)
             CHECK_OK(gcx_stream_destroy(stream));
-        if (holder.lease != nullptr)
-            CHECK_OK(gcx_lease_release(holder.lease));
+        if (owner.lease != nullptr)
+            CHECK_OK(gcx_lease_release(owner.lease));
     }
 
     Owner* some() {
-        return holders_.empty() ? nullptr
-                                : &holders_[random_.below(static_cast<uint32_t>(holders_.size()))];
+        return owners_.empty() ? nullptr
+                               : &owners_[random_.below(static_cast<uint32_t>(owners_.size()))];
     }
 
     void release() {
-        Owner* const holder = some();
-        if (holder == nullptr)
+        Owner* const owner = some();
+        if (owner == nullptr)
             return;
-        give_up(*holder);
-        holders_.erase(holders_.begin() + (holder - holders_.data()));
+        release_owner(*owner);
+        owners_.erase(owners_.begin() + (owner - owners_.data()));
     }
 
     void resize() {
         std::vector<gcx_lease_size> sizes;
-        for (const Owner& holder : holders_) {
+        for (const Owner& owner : owners_) {
             if (sizes.empty() || random_.below(2) == 0)
                 sizes.push_back(
-                    {holder.lease, random_.below(4) == 0 ? GCX_REST : 1 + random_.below(90), 0});
+                    {owner.lease, random_.below(4) == 0 ? GCX_REST : 1 + random_.below(90), 0});
         }
         if (sizes.empty())
             return;
         const auto count = static_cast<uint32_t>(sizes.size());
         const bool deferred = random_.below(3) == 0;
         if (deferred) {
-            // Making contexts waits for all work: nothing would be left to start beside.
+            // Creating contexts waits for all work, and would leave none running.
             gcx_lease_prepare(sizes.data(), count);
             for (int i = 0; i < 4; i++)
                 launch();
@@ -168,25 +158,25 @@ class Machine {
     }
 
     void hand_over() {
-        if (holders_.size() < 2)
+        if (owners_.size() < 2)
             return;
-        Owner& from = holders_.front();
-        if (gcx_lease_hand_over(from.lease, holders_.back().lease, GCX_RESIZE_DEFAULT) !=
+        Owner& from = owners_.front();
+        if (gcx_lease_hand_over(from.lease, owners_.back().lease, GCX_RESIZE_DEFAULT) !=
             GCX_SUCCESS)
             return;
         from.lease = nullptr;
-        give_up(from);
-        holders_.erase(holders_.begin());
+        release_owner(from);
+        owners_.erase(owners_.begin());
     }
 
     void launch() {
-        Owner* const holder = some();
-        if (holder == nullptr)
+        Owner* const owner = some();
+        if (owner == nullptr)
             return;
         gcx_stream stream =
-            holder->streams[random_.below(static_cast<uint32_t>(holder->streams.size()))];
+            owner->streams[random_.below(static_cast<uint32_t>(owner->streams.size()))];
         CUstream native = gcx_stream_native(stream);
-        Run run{holder->id, stream, {}, nullptr, nullptr};
+        Run run{owner->id, stream, {}, nullptr, nullptr};
         CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &run.sms));
         run.begin = std::make_unique<Event>(native);
         work_.spin(native, 1'000 + random_.below(2'000'000));
@@ -195,22 +185,7 @@ class Machine {
         kernels_++;
     }
 
-    // The free list is what the leases leave, and what they say they have is what they have.
-    void check_live() const {
-        std::vector<gcx_live_lease> live(32);
-        uint32_t count = 0;
-        CHECK_OK(gcx_lease_list(0, live.data(), 32, &count));
-        CHECK_EQ(count, holders_.size());
-        uint32_t held = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            CHECK_EQ(sms(live[i].resource), live[i].sm_count);
-            held += live[i].sm_count;
-            for (uint32_t j = 0; j < i; j++)
-                CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
-        }
-        const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
-        CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
-    }
+    void check_live() const { CHECK_EQ(check_live_leases(), owners_.size()); }
 
     float at(const Event& event) const {
         float milliseconds = 0;
@@ -225,7 +200,7 @@ class Machine {
             times.emplace_back(at(*run.begin), at(*run.end));
         for (std::size_t i = 0; i < runs_.size(); i++) {
             for (std::size_t j = 0; j < i; j++) {
-                // In a stream one comes after the other, wherever they ran.
+                // Kernels of one stream run in order, on whichever SMs.
                 if (runs_[i].stream == runs_[j].stream)
                     CHECK(times[i].first >= times[j].second);
                 if (runs_[i].lease == runs_[j].lease || overlap(runs_[i].sms, runs_[j].sms) == 0)
@@ -240,7 +215,7 @@ class Machine {
     gcx_context clock_context_ = nullptr;
     gcx_stream clock_ = nullptr;
     std::unique_ptr<Event> start_;
-    std::vector<Owner> holders_;
+    std::vector<Owner> owners_;
     std::vector<Run> runs_;
     std::size_t kernels_ = 0;
 };
@@ -267,7 +242,7 @@ void disjoint_in_time_too(const char* driver) {
     }
 }
 
-// One of many threads.
+// Runs one thread of leases_of_many_threads_are_disjoint().
 void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& granted) {
     Random random(seed);
     gcx_lease mine[2] = {};
@@ -323,13 +298,12 @@ void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& gran
     }
 }
 
-void many_threads() {
+void leases_of_many_threads_are_disjoint() {
     const gcx_sim_counts before = sim::counts();
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     std::atomic<bool> over{false};
     std::atomic<uint64_t> granted{0};
-    // Who looks meanwhile never sees two with one SM.
+    // A concurrent observer never sees two leases with one SM.
     std::thread watcher([&] {
         std::vector<gcx_live_lease> live(64);
         while (!over) {
@@ -360,7 +334,7 @@ void many_threads() {
 int main() {
     for (const char* driver : drivers())
         disjoint_in_time_too(driver);
-    on_machine("h100@13.0", many_threads);
-    on_machine("h100@13.5", many_threads);
+    on_machine("h100@13.0", leases_of_many_threads_are_disjoint);
+    on_machine("h100@13.5", leases_of_many_threads_are_disjoint);
     return check::summary("lease order");
 }

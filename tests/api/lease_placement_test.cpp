@@ -1,6 +1,7 @@
-// Which SMs the leases of a change get: those of layouts that were prepared once come back, so that
-// random changes among them make no context.
+// Tests which SMs the leases of a change get: the sets of prepared layouts come back, so random
+// changes among them create no context.
 
+#include "leases.hpp"
 #include "support.hpp"
 
 #include <algorithm>
@@ -16,20 +17,6 @@ constexpr unsigned kSeed = 20261121;
 
 using Counts = std::vector<uint32_t>;
 using Leases = std::vector<gcx_lease>;
-
-gcx_lease acquired(uint32_t sm_count, uint32_t flags = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = flags;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    return lease;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
 
 std::vector<gcx_lease_size> sizes_of(const Leases& leases, const Counts& counts) {
     std::vector<gcx_lease_size> sizes;
@@ -52,10 +39,10 @@ void release(Leases& leases) {
     for (gcx_lease lease : leases)
         CHECK_OK(gcx_lease_release(lease));
     leases.clear();
-    CHECK_OK(gcx_cache_trim(0, nullptr)); // what was prepared for them counts towards the limit
+    CHECK_OK(gcx_cache_trim(0, nullptr)); // releases what was prepared for them from the limit
 }
 
-// The counts that the leases have, and that no two have an SM in common.
+// Returns the leases' counts, and checks that no two leases have an SM in common.
 Counts have(const Leases& leases) {
     Counts counts;
     for (std::size_t i = 0; i < leases.size(); i++) {
@@ -66,8 +53,8 @@ Counts have(const Leases& leases) {
     return counts;
 }
 
-// Changes at random between prepared layouts: as many contexts as before, each layout with the same
-// counts as ever, and the order of sizes does not matter.
+// Changes at random between prepared layouts: no context is created, each layout keeps its counts,
+// and the order of sizes does not matter.
 void walk(const Leases& leases, const std::vector<Counts>& layouts, std::mt19937& random,
           uint32_t steps) {
     const uint64_t misses = cache_stats().misses;
@@ -79,7 +66,7 @@ void walk(const Leases& leases, const std::vector<Counts>& layouts, std::mt19937
     });
     for (uint32_t step = 0; step < steps; step++) {
         const std::size_t which = random() % layouts.size();
-        // Of several that share the rest the first has more: there the order has a meaning.
+        // If several leases share the rest, the first gets more, so there the order matters.
         if (shuffled)
             std::shuffle(order.begin(), order.end(), random);
         Leases some;
@@ -133,9 +120,9 @@ const Case kCases[] = {
 Leases leases_of(const Case& the_case) {
     Leases leases;
     for (const uint32_t count : the_case.first) {
-        // Only the last can have the rest; the others get something to begin with.
+        // Only the last lease can have the rest; the others start with a few SMs.
         const bool last = leases.size() + 1 == the_case.first.size();
-        leases.push_back(acquired(count == GCX_REST && !last ? 8 : count));
+        leases.push_back(acquire(count == GCX_REST && !last ? 8 : count));
     }
     return leases;
 }
@@ -168,7 +155,7 @@ void layouts_prepared_between_changes_make_no_context() {
             resize(leases, layout);
         }
         walk(leases, the_case.layouts, random, check::slow ? 300 : 3'000);
-        // Preparing again changes nothing: the sets stay the same.
+        // Preparing again keeps the sets.
         const uint64_t misses = cache_stats().misses;
         for (const Counts& layout : the_case.layouts)
             prepare(leases, layout);
@@ -187,7 +174,7 @@ void released_lease_drops_its_layouts() {
         walk(leases, the_case.layouts, random, 200);
         const uint32_t had = sms(resource_of(leases[gone]));
         CHECK_OK(gcx_lease_release(leases[gone]));
-        leases[gone] = acquired(had);
+        leases[gone] = acquire(had);
         for (const Counts& layout : the_case.layouts)
             prepare(leases, layout);
         walk(leases, the_case.layouts, random, check::slow ? 200 : 3'000);
@@ -199,15 +186,15 @@ void released_lease_drops_its_layouts() {
     for (const Counts& layout : layouts)
         prepare(two, layout);
     CHECK_OK(gcx_lease_release(leases[2]));
-    leases[2] = acquired(60);
+    leases[2] = acquire(60);
     walk(two, layouts, random, 500);
     release(leases);
 }
 
-// Many layouts: those of a policy that tries all of them.
-void one_hundred_layouts_make_no_context() {
+// Prepares many layouts, as a policy does that tries all of them.
+void hundred_layouts_make_no_context() {
     std::mt19937 random(kSeed);
-    Leases leases = {acquired(8), acquired(8), acquired(GCX_REST)};
+    Leases leases = {acquire(8), acquire(8), acquire(GCX_REST)};
     std::vector<Counts> layouts;
     for (uint32_t a = 8; a <= 112; a += 8) {
         for (uint32_t b = 8; a + b <= 120; b += 8)
@@ -223,9 +210,9 @@ void one_hundred_layouts_make_no_context() {
 }
 
 void prepared_layout_does_not_take_others_sms() {
-    Leases two = {acquired(8), acquired(8)};
+    Leases two = {acquire(8), acquire(8)};
     prepare(two, {24, 24});
-    const gcx_lease other = acquired(GCX_REST); // all that the layout would have
+    const gcx_lease other = acquire(GCX_REST); // all that the layout would have
     CHECK_EQ(sms(resource_of(other)), 116U);
     const auto larger = sizes_of(two, {24, 24});
     CHECK_REFUSED(gcx_lease_resize(larger.data(), 2, 0), GCX_ERROR_ALREADY_ACQUIRED);
@@ -237,10 +224,11 @@ void prepared_layout_does_not_take_others_sms() {
     release(all);
 }
 
-// Without prepared layouts: who grows keeps its SMs, who shrinks gets no new ones.
+// Without prepared layouts, a lease that grows keeps its SMs, and one that shrinks gets no new
+// ones.
 void unprepared_change_keeps_sms() {
     std::mt19937 random(kSeed);
-    Leases leases = {acquired(24), acquired(24), acquired(24)};
+    Leases leases = {acquire(24), acquire(24), acquire(24)};
     for (int step = 0; step < (check::slow ? 50 : 500); step++) {
         std::vector<gcx_resource> before;
         Counts counts;
@@ -267,7 +255,7 @@ int main() {
             changes_among_prepared_layouts_make_no_context();
             layouts_prepared_between_changes_make_no_context();
             released_lease_drops_its_layouts();
-            one_hundred_layouts_make_no_context();
+            hundred_layouts_make_no_context();
         });
     }
     return check::summary("lease placement");

@@ -1,6 +1,7 @@
-// Requests that wait: cancelled and timed out ones get nothing and block nobody, each reservation
-// has a queue of its own, and what the messages of refused requests say.
+// Tests requests that wait: cancelled and timed out ones get nothing and block no other request,
+// each reservation has a separate queue, and refusals name their cause.
 
+#include "leases.hpp"
 #include "publish.hpp"
 #include "reservations.hpp"
 #include "support.hpp"
@@ -20,62 +21,10 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-struct Terms {
-    const char* name = nullptr;
-    uint32_t timeout_ms = 0;
-    gcx_cancel cancel = nullptr;
-    uint32_t least = 0;
-    uint32_t flags = 0;
-    uint32_t exclusive = 0;
-    gcx_reservation reservation = nullptr;
-    gcx_sm_family family = GCX_SM_FAMILY_NONE;
-};
-
-gcx_result acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.name = terms.name;
-    params.timeout_ms = terms.timeout_ms;
-    params.cancel = terms.cancel;
-    params.min_sm_count = terms.least;
-    params.flags = terms.flags;
-    params.exclusive_sm_count = terms.exclusive;
-    params.family = terms.family;
-    if (terms.reservation != nullptr)
-        return gcx_reservation_acquire_lease(terms.reservation, sm_count, &params, lease);
-    return gcx_lease_acquire(0, sm_count, &params, lease);
-}
-
-gcx_lease acquired(uint32_t sm_count, const Terms& terms = {}) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(acquire(sm_count, terms, &lease));
-    return lease;
-}
-
-gcx_result refusal(uint32_t sm_count, const Terms& terms = {}) {
-    gcx_lease lease = nullptr;
-    const gcx_result result = acquire(sm_count, terms, &lease);
-    if (result == GCX_SUCCESS)
-        CHECK_OK(gcx_lease_release(lease));
-    return result;
-}
-
-gcx_lease_info info_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info;
-}
-
-gcx_result resize(const std::vector<gcx_lease_size>& sizes) {
-    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), GCX_RESIZE_DEFAULT);
-}
-
 uint32_t waiting() {
-    std::vector<gcx_live_lease> live(64);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(0, live.data(), 64, &count));
     uint32_t waits = 0;
-    for (uint32_t i = 0; i < count; i++)
-        waits += live[i].waits;
+    for (const gcx_live_lease& lease : live_leases(0))
+        waits += lease.waits;
     return waits;
 }
 
@@ -84,20 +33,20 @@ void until_waiting(uint32_t count) {
         std::this_thread::yield();
 }
 
-// The request is out of its queue when the signal returns: it gets no SMs that come free then.
+// The request has left its queue when the signal returns, so it gets no SMs that are released
+// later.
 void request_cancelled_before_release_is_not_granted() {
     for (int round = 0; round < (check::slow ? 50 : 500); round++) {
-        const gcx_lease all = acquired(GCX_REST);
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        const gcx_lease all = acquire(GCX_REST);
+        gcx_cancel cancel = make_cancel();
         gcx_result result = GCX_SUCCESS;
         std::thread other(
-            [&] { result = refusal(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
+            [&] { result = try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
         until_waiting(1);
         CHECK_OK(gcx_cancel_signal(cancel));
         CHECK_EQ(waiting(), 0U);
         CHECK_OK(gcx_lease_release(all));
-        const gcx_lease again = acquired(GCX_REST);
+        const gcx_lease again = acquire(GCX_REST);
         CHECK_EQ(info_of(again).sm_count, 132U);
         other.join();
         CHECK_EQ(result, GCX_ERROR_NOT_PERMITTED);
@@ -106,33 +55,32 @@ void request_cancelled_before_release_is_not_granted() {
     }
 }
 
-// Whoever waits behind a cancelled request is served before the signal returns.
+// A request behind a cancelled one is served before the signal returns.
 void request_behind_cancelled_one_is_granted() {
-    const gcx_lease held = acquired(100);
+    const gcx_lease busy = acquire(100);
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         gcx_result first = GCX_SUCCESS;
         gcx_lease second = nullptr;
         std::thread large(
-            [&] { first = refusal(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
+            [&] { first = try_acquire(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
         until_waiting(1);
-        std::thread small([&] { second = acquired(8, {.timeout_ms = GCX_FOREVER}); });
+        std::thread small([&] { second = acquire(8, {.timeout_ms = GCX_FOREVER}); });
         until_waiting(2);
         CHECK_OK(gcx_cancel_signal(cancel));
         CHECK_EQ(waiting(), 0U);
-        CHECK_OK(refusal(8)); // 24 or 20 are free beside the small one
+        CHECK_OK(try_acquire(8)); // 24 or 20 are free next to the small one
         large.join();
         small.join();
         CHECK_EQ(first, GCX_ERROR_NOT_PERMITTED);
         CHECK_OK(gcx_lease_release(second));
         CHECK_OK(gcx_cancel_destroy(cancel));
     }
-    CHECK_OK(gcx_lease_release(held));
+    CHECK_OK(gcx_lease_release(busy));
 }
 
-// Signal, release and acquire at random moments: a request is granted only if that was before the
-// signal returned, and a granted one is returned by its call.
+// Signals, releases and acquires at random moments: a request is granted only if that was before
+// the signal returned, and a granted lease is returned by its call.
 void cancel_racing_with_grant_is_either_before_or_after() {
     std::atomic<gcx_cancel> next{nullptr};
     std::atomic<uint32_t> done{0};
@@ -149,7 +97,7 @@ void cancel_racing_with_grant_is_either_before_or_after() {
             }
             gcx_lease lease = nullptr;
             const gcx_result result =
-                acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &lease);
+                try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &lease);
             if (result == GCX_SUCCESS) {
                 granted++;
                 CHECK_OK(gcx_lease_release(lease));
@@ -163,9 +111,8 @@ void cancel_racing_with_grant_is_either_before_or_after() {
     std::mt19937 random(20261121);
     const uint32_t rounds = check::slow ? 500 : 20'000;
     for (uint32_t turn = 1; turn <= rounds; turn++) {
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
-        const gcx_lease all = acquired(GCX_REST);
+        gcx_cancel cancel = make_cancel();
+        const gcx_lease all = acquire(GCX_REST);
         next = cancel;
         for (auto i = random() % 300; i != 0; i--)
             std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -193,38 +140,37 @@ void cancel_racing_with_grant_is_either_before_or_after() {
 }
 
 void request_with_signalled_cancel_blocks_no_other() {
-    const gcx_lease held = acquired(120);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    const gcx_lease first = acquire(120);
+    gcx_cancel cancel = make_cancel();
     CHECK_OK(gcx_cancel_signal(cancel));
-    CHECK_REFUSED(refusal(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
+    CHECK_REFUSED(try_acquire(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
                   GCX_ERROR_NOT_PERMITTED);
     CHECK(message_has("the wait for 64 SMs was cancelled by gcx_cancel_signal"));
-    CHECK_OK(refusal(8));
+    CHECK_OK(try_acquire(8));
     CHECK_OK(gcx_cancel_destroy(cancel));
-    CHECK_OK(gcx_lease_release(held));
+    CHECK_OK(gcx_lease_release(first));
 }
 
-// A granted call returned success before its timeout, however late its thread woke.
+// A call that was granted before its timeout succeeds, however late its thread wakes.
 void request_past_its_timeout_is_not_granted() {
     using Clock = std::chrono::steady_clock;
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
-        const gcx_lease held = acquired(GCX_REST);
+        const gcx_lease first = acquire(GCX_REST);
         std::atomic<bool> over{false};
         gcx_result result = GCX_SUCCESS;
         std::thread other([&] {
-            result = refusal(8, {.timeout_ms = 2});
+            result = try_acquire(8, {.timeout_ms = 2});
             over = true;
         });
         while (!over && waiting() == 0)
             std::this_thread::yield();
         const auto end = Clock::now() + std::chrono::milliseconds(2);
         while (Clock::now() < end) {
-            // Sleeping would let the other thread go first.
+            // Sleeping would let the other thread run first.
         }
-        CHECK_OK(gcx_lease_release(held));
-        // All SMs can be had now, whether the other thread has woken or not.
-        const gcx_lease all = acquired(GCX_REST);
+        CHECK_OK(gcx_lease_release(first));
+        // All SMs are available now, whether the other thread has woken or not.
+        const gcx_lease all = acquire(GCX_REST);
         CHECK_EQ(info_of(all).sm_count, 132U);
         other.join();
         CHECK_EQ(result, GCX_ERROR_ALREADY_ACQUIRED);
@@ -234,17 +180,17 @@ void request_past_its_timeout_is_not_granted() {
 
 void request_inside_a_reservation_does_not_block_others() {
     const gcx_reservation reservation = reserve(24, {.name = "train"});
-    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
+    const gcx_lease inside = acquire(24, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other([&] {
-        waited = acquired(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = reservation});
+        waited = acquire(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = reservation});
     });
     until_waiting(1);
     // 108 are free outside.
-    const gcx_lease outside = acquired(48, {.name = "outside"});
+    const gcx_lease outside = acquire(48, {.name = "outside"});
     CHECK_OK(resize({{outside, 108, 0}}));
     CHECK_OK(resize({{outside, 24, 0}}));
-    // In the reservation the order of arrival holds.
+    // Inside the reservation, requests are served in order of arrival.
     CHECK_OK(resize({{inside, 16, 0}}));
     other.join();
     CHECK_EQ(info_of(waited).sm_count, 8U);
@@ -256,31 +202,31 @@ void request_inside_a_reservation_does_not_block_others() {
 
 void request_outside_does_not_block_a_reservation() {
     const gcx_reservation reservation = reserve(24);
-    const gcx_lease most = acquired(100, {.name = "most"});
+    const gcx_lease most = acquire(100, {.name = "most"});
     gcx_lease waited = nullptr;
-    std::thread other([&] { waited = acquired(64, {.timeout_ms = GCX_FOREVER}); });
+    std::thread other([&] { waited = acquire(64, {.timeout_ms = GCX_FOREVER}); });
     until_waiting(1);
-    const gcx_lease rest = acquired(GCX_REST, {.name = "rest", .reservation = reservation});
+    const gcx_lease rest = acquire(GCX_REST, {.name = "rest", .reservation = reservation});
     CHECK(info_of(rest).sm_count > 0);
     CHECK_OK(gcx_lease_release(rest));
-    CHECK_REFUSED(refusal(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(gcx_lease_release(most));
     other.join();
     CHECK_OK(gcx_lease_release(waited));
     release(reservation);
 }
 
-// A lease outside may have SMs of a reservation, but not those that a request in it waits for.
+// A lease outside may use SMs of a reservation, except those that a request inside waits for.
 void request_inside_a_reservation_is_not_starved_by_others() {
     const gcx_reservation reservation = reserve(24, {.name = "train"});
-    const gcx_lease inside = acquired(16, {.name = "inside", .reservation = reservation});
+    const gcx_lease inside = acquire(16, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other(
-        [&] { waited = acquired(24, {.timeout_ms = GCX_FOREVER, .reservation = reservation}); });
+        [&] { waited = acquire(24, {.timeout_ms = GCX_FOREVER, .reservation = reservation}); });
     until_waiting(1);
-    const gcx_lease outside = acquired(GCX_REST, {.name = "outside"});
+    const gcx_lease outside = acquire(GCX_REST, {.name = "outside"});
     CHECK_EQ(info_of(outside).sm_count, 108U);
-    CHECK_REFUSED(refusal(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 0 are free and 8 awaited in reservations"));
     CHECK_REFUSED(resize({{outside, 116, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(gcx_lease_release(inside));
@@ -294,55 +240,56 @@ void request_inside_a_reservation_is_not_starved_by_others() {
 void message_counts_what_the_request_could_have() {
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
-    const gcx_lease one = acquired(8, {.name = "one"});
-    const gcx_lease fine = acquired(120, {.name = "fine", .family = GCX_SM_FAMILY_FINE});
-    CHECK_REFUSED(refusal(24), GCX_ERROR_ALREADY_ACQUIRED);
+    const gcx_lease one = acquire(8, {.name = "one"});
+    const gcx_lease fine = acquire(120, {.name = "fine", .family = GCX_SM_FAMILY_FINE});
+    CHECK_REFUSED(try_acquire(24), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("device 0 has 132, of which 0 are free; \"one\" has 8; \"fine\" has 120") ||
           message_has("device 0 has 132, of which 0 are free; \"fine\" has 120; \"one\" has 8"));
     CHECK_OK(gcx_lease_release(fine));
     CHECK_OK(gcx_lease_release(one));
 
     const gcx_reservation reservation = reserve(24, {.name = "train"});
-    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
-    CHECK_REFUSED(refusal(8, {.reservation = reservation}), GCX_ERROR_ALREADY_ACQUIRED);
+    const gcx_lease inside = acquire(24, {.name = "inside", .reservation = reservation});
+    CHECK_REFUSED(try_acquire(8, {.reservation = reservation}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("the reservation \"train\" of device 0 has 24, of which 0 are free; "
                       "\"inside\" has 24; set a timeout"));
-    CHECK_REFUSED(refusal(64, {.least = 40, .reservation = reservation}),
+    CHECK_REFUSED(try_acquire(64, {.min_sm_count = 40, .reservation = reservation}),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("requested 64 SMs, at least 40 (min_sm_count): the reservation \"train\" of "
                       "device 0 has 24"));
     CHECK_OK(gcx_lease_release(inside));
     release(reservation);
 
-    // A shared request can have what others share, and not what they have exclusively.
-    const gcx_lease exclusive = acquired(64, {.name = "exclusive"});
-    const gcx_lease shared = acquired(GCX_REST, {.name = "shared", .flags = GCX_LEASE_SHARED});
-    CHECK_REFUSED(refusal(72, {.flags = GCX_LEASE_SHARED}), GCX_ERROR_ALREADY_ACQUIRED);
+    // A shared request can use SMs that others share, and none that they have exclusively.
+    const gcx_lease exclusive = acquire(64, {.name = "exclusive"});
+    const gcx_lease shared = acquire(GCX_REST, {.name = "shared", .flags = GCX_LEASE_SHARED});
+    CHECK_REFUSED(try_acquire(72, {.flags = GCX_LEASE_SHARED}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 68 are free"));
-    CHECK_REFUSED(refusal(72), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(72), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 0 are free"));
-    CHECK_REFUSED(refusal(72, {.least = 16}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(72, {.min_sm_count = 16}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("requested 72 SMs, at least 16 (min_sm_count)") &&
           message_has("lower min_sm_count"));
     CHECK_OK(gcx_lease_release(exclusive));
     CHECK_OK(gcx_lease_release(shared));
 }
 
-// More SMs than any device has are an impossible count in every function.
+// A count beyond every device is an invalid count in every function.
 void count_beyond_the_device_is_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     for (const uint32_t count : {133U, GCX_MAX_SMS, GCX_MAX_SMS + 1, GCX_REST - 1}) {
         gcx_reservation none = nullptr;
-        CHECK_REFUSED(refusal(count), expected);
-        CHECK_REFUSED(refusal(count, {.least = 133}), expected);
-        CHECK_REFUSED(refusal(GCX_REST, {.least = count}), expected);
-        CHECK_REFUSED(refusal(count, {.flags = GCX_LEASE_SHARED}), expected);
-        CHECK_REFUSED(refusal(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}), expected);
+        CHECK_REFUSED(try_acquire(count), expected);
+        CHECK_REFUSED(try_acquire(count, {.min_sm_count = 133}), expected);
+        CHECK_REFUSED(try_acquire(GCX_REST, {.min_sm_count = count}), expected);
+        CHECK_REFUSED(try_acquire(count, {.flags = GCX_LEASE_SHARED}), expected);
+        CHECK_REFUSED(try_acquire(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}),
+                      expected);
         CHECK_REFUSED(gcx_reservation_acquire(0, count, nullptr, &none), expected);
         const gcx_reservation reservation = reserve(24);
-        CHECK_REFUSED(refusal(count, {.reservation = reservation}), expected);
+        CHECK_REFUSED(try_acquire(count, {.reservation = reservation}), expected);
         release(reservation);
-        const gcx_lease lease = acquired(24);
+        const gcx_lease lease = acquire(24);
         CHECK_REFUSED(resize({{lease, count, 0}}), expected);
         CHECK_OK(gcx_lease_release(lease));
         CHECK_EQ(try_split(whole_device(), {count}).result, expected);
@@ -352,11 +299,11 @@ void count_beyond_the_device_is_an_invalid_configuration() {
     release(all);
 }
 
-// The arithmetic of a set of sizes that never fits, as a split's message has it.
+// For sizes that never fit, the message has the same arithmetic as a split's.
 void sizes_that_never_fit_are_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    const gcx_lease decode = acquired(32, {.name = "decode"});
-    const gcx_lease prefill = acquired(GCX_REST, {.name = "prefill"});
+    const gcx_lease decode = acquire(32, {.name = "decode"});
+    const gcx_lease prefill = acquire(GCX_REST, {.name = "prefill"});
     CHECK_REFUSED(resize({{decode, 66, 0}, {prefill, 66, 0}}), expected);
     CHECK(message_has("66 for \"decode\", 66 for \"prefill\"") &&
           message_has("asked for 66 + 66 SMs, in whole atoms of 8 that is 72 + 72 = 144; device 0 "
@@ -365,30 +312,30 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK(message_has("no SMs are left"));
     const std::vector<gcx_lease_size> sizes = {{decode, 66, 0}, {prefill, 66, 0}};
     CHECK_REFUSED(gcx_lease_prepare(sizes.data(), 2), expected);
-    // What fits if others give SMs up is only taken at the moment.
+    // Sizes that would fit if other leases released SMs are refused as already acquired.
     CHECK_REFUSED(resize({{decode, 64, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, 68, 0}}));
     CHECK_OK(gcx_lease_release(decode));
     CHECK_OK(gcx_lease_release(prefill));
 
     const gcx_reservation reservation = reserve(24);
-    const gcx_lease a = acquired(8, {.name = "a", .reservation = reservation});
-    const gcx_lease b = acquired(8, {.name = "b", .reservation = reservation});
+    const gcx_lease a = acquire(8, {.name = "a", .reservation = reservation});
+    const gcx_lease b = acquire(8, {.name = "b", .reservation = reservation});
     CHECK_REFUSED(resize({{a, 12, 0}, {b, 12, 0}}), expected);
     CHECK(message_has("16 + 16 = 32; the reservation of device 0 has 24"));
-    CHECK_REFUSED(refusal(32, {.reservation = reservation}), expected);
+    CHECK_REFUSED(try_acquire(32, {.reservation = reservation}), expected);
     CHECK(message_has("the reservation of device 0 has 24"));
     CHECK_OK(gcx_lease_release(a));
     CHECK_OK(gcx_lease_release(b));
     release(reservation);
 }
 
-// SMs that were handed to a shared lease can be given up again.
+// SMs that were handed to a shared lease can be released again.
 void shared_lease_with_handed_over_sms_shrinks() {
     for (const uint32_t floor : {0U, 8U}) {
         const Terms terms = {.name = "shared", .flags = GCX_LEASE_SHARED, .exclusive = floor};
-        const gcx_lease shared = acquired(16, terms);
-        const gcx_lease given = acquired(64);
+        const gcx_lease shared = acquire(16, terms);
+        const gcx_lease given = acquire(64);
         CHECK_OK(gcx_lease_hand_over(given, shared, 0));
         CHECK_EQ(info_of(shared).sm_count, 80U);
         CHECK_EQ(info_of(shared).exclusive_sm_count, 64U + floor);
@@ -398,7 +345,7 @@ void shared_lease_with_handed_over_sms_shrinks() {
         CHECK_OK(resize({{shared, 16, 0}}));
         CHECK_EQ(info_of(shared).sm_count, 16U);
         CHECK(info_of(shared).exclusive_sm_count >= floor);
-        const gcx_lease others = acquired(116);
+        const gcx_lease others = acquire(116);
         CHECK_EQ(info_of(others).sm_count, 116U);
         CHECK_OK(gcx_lease_release(others));
         if (floor != 0)

@@ -1,13 +1,14 @@
-// Random operations on leases, streams, events, graphs and the cache in four threads, checked
-// against what gcx.h promises. Each thread has a device of its own, where what happens is known
-// exactly although other threads call functions on the same leases, and one device is everybody's.
+// Runs random operations on leases, streams, events, graphs and the cache in four threads, and
+// checks them against the contract of gcx.h. Each thread has a private device, where it knows the
+// state exactly although other threads call functions on its leases. All threads share device 0.
 //
-//   api-lease_storm MODE      storm: four threads; signals: the same while signals interrupt them;
-//                             history: one thread, each step of which depends on its number alone
-//   GCX_LEASE_STORM=SECONDS[:SEED]   how long, and the first seed; 2 seconds and a random one else
-//   GCX_LEASE_STORM_STEPS=3,17,40    history: these steps of that one seed alone. A history that
-//                                    fails is cut down to the steps that it needs, and printed so
-//   GCX_LEASE_STORM_OPERATIONS=a,b   only the operations whose names begin so
+//   api-lease_storm MODE      storm: four threads
+//                             signals: the same, while signals interrupt the threads
+//                             history: one thread; each step depends on its number only
+//   GCX_LEASE_STORM=SECONDS[:SEED]   length and first seed; 2 seconds and a random seed by default
+//   GCX_LEASE_STORM_STEPS=3,17,40    history: only these steps of one seed. A failing history is
+//                                    reduced to the steps that it needs, which are printed
+//   GCX_LEASE_STORM_OPERATIONS=a,b   only the operations with these prefixes
 #include "storm_driver.hpp"
 #include "support.hpp"
 
@@ -79,10 +80,10 @@ Options options_of(int count, char** arguments) {
     return options;
 }
 
-// The same on every machine for one seed, whatever was drawn before.
-class Random {
+// Yields the same numbers on every machine for one seed.
+class SeededRandom {
   public:
-    explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
+    explicit SeededRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
         for (int i = 0; i < 4; i++)
             next();
     }
@@ -106,41 +107,40 @@ storm_driver::Thread& driver_thread() {
     return *driver_thread_function();
 }
 
-// What the simulated kernels of one launch are known by: the length of a kernel is its tag and a
-// multiple of kTagUnit.
-// Of one lease and change. lease_cost_test.cpp has the bound of a change that was made before; here
+// A simulated kernel is identified by its length, which is its tag plus a multiple of kTagUnit.
+// kMostCalls is per lease and change. lease_cost_test.cpp has the bound for repeated changes; here
 // events are created, and several streams have unfinished work.
 constexpr uint64_t kMostCalls = 40;
-// Of a stream that comes to a context for the first time: it asks whether one of the up to 32
-// streams that the context keeps is idle.
+// Applies to a stream that enters a context for the first time: gcx queries up to 32 streams that
+// the context caches.
 constexpr uint64_t kMostToFollow = 128;
 constexpr uint32_t kTags = 1U << 20;
 constexpr uint64_t kTagUnit = kTags;
 
 struct Launch {
     int32_t device = 0;
-    uint64_t owner = 0; // the lease's serial number; 0: no lease's
+    uint64_t owner = 0; // the lease's serial number; 0: no lease
     bool shared = false;
 };
 
-// A lease and what goes with it. Handles are never used twice, so that whoever keeps a bundle can
-// go on calling with them after somebody else has released the lease.
+// A lease and its objects. Handles are never reused, so a thread that has a bundle can call with
+// them after another thread has released the lease.
 struct Bundle {
     int32_t device = 0;
     gcx_lease lease = nullptr;
     uint64_t serial = 0;
     bool shared = false;
     uint32_t exclusive = 0;
-    std::mutex submit; // held by whoever submits work natively, and by whoever changes the lease
+    std::mutex submit; // locked to submit work natively and to change the lease
     std::array<std::atomic<gcx_stream>, 3> streams{};
     std::array<uint32_t, 3> last{}; // the last native launch's tag
     std::array<bool, 3> used{};
-    bool graph_launched = false; // whose end is not followed
-    bool left = false;   // work in streams that were destroyed, which the lease may wait for
-    bool ended = false;  // its parts are destroyed: it gets no new ones
-    bool gained = false; // it may have to wait for others' work
+    bool graph_launched = false; // its end is not tracked
+    bool pending = false; // has unfinished work of destroyed streams, which the lease may wait for
+    bool ended = false;   // its parts are destroyed, and no new ones are added
+    bool gained = false;  // may have to wait for other leases' work
     std::atomic<gcx_graph> graph{nullptr};
-    // Of a thread's own device: what the model knows.
+    // The model's state, for a thread's private device.
     gcx_resource set{};
 };
 using BundlePointer = std::shared_ptr<Bundle>;
@@ -153,18 +153,18 @@ struct Worker {
 
     Storm& storm;
     const unsigned number;
-    Random random;
-    int32_t device = 0; // its own
+    SeededRandom random;
+    int32_t device = 0; // used by this thread only
     std::vector<BundlePointer> own;
     gcx_cancel cancel = nullptr;
     std::vector<std::pair<uint32_t, uint32_t>> order; // tags: the first ends before the second
     CUstream plain = nullptr;
-    bool many = false;     // so many streams were at work that each costs calls
+    bool many = false;     // so many streams had work that each costs calls
     bool injected = false; // the last call had a failing driver call
     uint64_t calls = 0;    // driver calls of the last call
     uint64_t contexts_made = 0;
     uint64_t evictions = 0;
-    // For who watches.
+    // Read by watch().
     std::atomic<const char*> operation{"nothing"};
     std::atomic<const char*> function{"nothing"};
     std::atomic<int64_t> since{0};
@@ -179,7 +179,16 @@ struct Worker {
     bool complain(const char* format, ...) __attribute__((format(printf, 2, 3)));
 };
 
-// What a handle that somebody else may have destroyed answers.
+// The type that %llu prints.
+unsigned long long llu(uint64_t value) {
+    return value;
+}
+
+// Calls a function that may fail with the given results.
+#define CALL(function, arguments, ...)                                                             \
+    worker.call(#function, {__VA_ARGS__}, [&] { return function arguments; })
+#define DESTROY(function, ...) destroy(worker, #function, function, __VA_ARGS__)
+// A handle that another thread may have destroyed gives these errors.
 #define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED
 
 int64_t milliseconds_now() {
@@ -200,7 +209,7 @@ class Storm {
     bool alone = false;  // a history
     bool faulty = false; // driver calls fail, until the end
     bool was_faulty = false;
-    bool resets = false; // its threads reset their own devices
+    bool resets = false; // threads reset their private devices
     std::vector<std::unique_ptr<Worker>> workers;
 
     std::vector<CUcontext> primary;
@@ -210,10 +219,10 @@ class Storm {
     std::atomic<uint32_t> next_tag{1};
     std::atomic<uint64_t> next_serial{1};
 
-    // What all threads use.
+    // All threads use these.
     std::mutex mutex;
     std::array<BundlePointer, 8> common;
-    std::array<BundlePointer, 8> published; // leases of threads' own devices, two each
+    std::array<BundlePointer, 8> published; // leases of threads' private devices, two each
     std::array<gcx_graph, 3> graphs{};      // with parts
     std::array<gcx_event, 4> events{};
     std::array<gcx_cancel, 3> cancels{};
@@ -233,12 +242,12 @@ class Storm {
         return tag;
     }
     template <class Handle, std::size_t size>
-    Handle some(Random& random, const std::array<Handle, size>& of) {
+    Handle some(SeededRandom& random, const std::array<Handle, size>& of) {
         const std::lock_guard lock(mutex);
         return of[random.below(size)];
     }
     template <class Handle, std::size_t size>
-    Handle put(Random& random, std::array<Handle, size>& into, Handle what) {
+    Handle put(SeededRandom& random, std::array<Handle, size>& into, Handle what) {
         const std::lock_guard lock(mutex);
         return std::exchange(into[random.below(size)], std::move(what));
     }
@@ -291,7 +300,7 @@ gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allo
     return result;
 }
 
-// Gives a handle up, however often its driver calls fail.
+// Destroys a handle, and retries as long as driver calls fail.
 template <class Handle>
 void destroy(Worker& worker, const char* name, gcx_result (*function)(Handle), Handle handle,
              bool may_be_stale = false) {
@@ -324,31 +333,25 @@ constexpr char kPtx[] = R"(
 
 void begin_device(Storm& storm, int32_t device) {
     const auto at = static_cast<std::size_t>(device);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&storm.primary[at], device), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&storm.modules[at], kPtx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleGetFunction)(&storm.spinners[at], storm.modules[at], "gcx_spin"),
-             CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &storm.primary[at], device);
+    const Current current(storm.primary[at]);
+    CHECK_NATIVE(cuModuleLoadData, &storm.modules[at], kPtx);
+    CHECK_NATIVE(cuModuleGetFunction, &storm.spinners[at], storm.modules[at], "gcx_spin");
 }
 
 void end_device(Storm& storm, int32_t device) {
     const auto at = static_cast<std::size_t>(device);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleUnload)(storm.modules[at]), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device), CUDA_SUCCESS);
+    {
+        const Current current(storm.primary[at]);
+        CHECK_NATIVE(cuModuleUnload, storm.modules[at]);
+    }
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, device);
 }
 
 CUstream plain_stream(Storm& storm, int32_t device) {
     CUstream stream = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[static_cast<std::size_t>(device)]),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    const Current current(storm.primary[static_cast<std::size_t>(device)]);
+    CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     return stream;
 }
 
@@ -358,30 +361,20 @@ CUresult spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanosecond
                                   1, 0, stream, arguments, nullptr);
 }
 
-// Mostly shorter than what is done meanwhile, at times much longer, rarely a persistent kernel.
-uint64_t some_length(Random& random) {
+// Most kernels are shorter than the host's work between them, some are much longer, a few are
+// persistent.
+uint64_t some_length(SeededRandom& random) {
     const uint32_t choice = random.below(40);
     if (choice == 0)
         return 1'000'000'000; // times kTagUnit: 12 days
     return choice < 6 ? 50 + random.below(1000) : random.below(3);
 }
 
-uint64_t clock_ns() {
-    return sim::counts().clock_ns;
-}
-
-std::vector<gcx_sim_run> runs_so_far() {
-    static const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
-    std::vector<gcx_sim_run> runs(get(nullptr, 0));
-    runs.resize(std::min(runs.size(), get(runs.data(), runs.size())));
-    return runs;
-}
-
 uint32_t tag_of(const gcx_sim_run& run) {
     return static_cast<uint32_t>((run.end_ns - run.begin_ns) % kTagUnit);
 }
 
-// Launches a kernel in a stream of a lease. Returns its tag, 0 if the stream has ended.
+// Launches a kernel in a stream of a lease. Returns its tag, or 0 if the stream has ended.
 uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t length) {
     const std::lock_guard lock(bundle.submit);
     gcx_stream stream = bundle.streams[index];
@@ -407,27 +400,15 @@ uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t leng
     return tag;
 }
 
-struct Bits {
-    uint64_t words[6];
-    bool meets(const Bits& other) const {
-        for (int i = 0; i < 6; i++) {
-            if ((words[i] & other.words[i]) != 0)
-                return true;
-        }
-        return false;
-    }
-};
-
-// No two leases' kernels on one SM at one time, unless both are shared; and work in the order that
-// streams and events give it.
+// Checks that no two leases' kernels were on one SM at one time, unless both are shared, and that
+// work ran in the order of streams and events.
 void check_runs(Storm& storm) {
     struct Open {
         uint64_t end;
         uint32_t tag;
-        Bits sms;
-        uint64_t begin;
+        const gcx_sim_run* run;
     };
-    std::vector<gcx_sim_run> runs = runs_so_far();
+    std::vector<gcx_sim_run> runs = sim::runs();
     std::erase_if(runs, [](const auto& run) { return run.kind != GCX_SIM_RUN_KERNEL; });
     std::sort(runs.begin(), runs.end(),
               [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
@@ -443,23 +424,18 @@ void check_runs(Storm& storm) {
             times[tag] = {run.begin_ns, run.end_ns};
         if (tag == 0 || its.owner == 0)
             continue;
-        Open now{run.end_ns, tag, {}, run.begin_ns};
-        std::copy_n(run.sms, 6, now.sms.words);
+        const Open now{run.end_ns, tag, &run};
         auto& here = open[its.device];
         std::erase_if(here, [&](const Open& other) { return other.end <= run.begin_ns; });
         for (const Open& other : here) {
-            const Launch& theirs = storm.launches[other.tag];
-            if (theirs.owner == its.owner || (theirs.shared && its.shared) ||
-                !other.sms.meets(now.sms) || complaints++ >= 3)
+            const Launch& earlier = storm.launches[other.tag];
+            if (earlier.owner == its.owner || (earlier.shared && its.shared) ||
+                !share_sms(*other.run, run) || complaints++ >= 3)
                 continue;
             worker.complain("kernel %u of lease %llu runs from %llu to %llu on SMs of device %d "
                             "where kernel %u of lease %llu runs from %llu to %llu%s",
-                            tag, static_cast<unsigned long long>(its.owner),
-                            static_cast<unsigned long long>(run.begin_ns),
-                            static_cast<unsigned long long>(run.end_ns), its.device, other.tag,
-                            static_cast<unsigned long long>(theirs.owner),
-                            static_cast<unsigned long long>(other.begin),
-                            static_cast<unsigned long long>(other.end),
+                            tag, llu(its.owner), llu(run.begin_ns), llu(run.end_ns), its.device,
+                            other.tag, llu(earlier.owner), llu(other.run->begin_ns), llu(other.end),
                             run.launch != 0 ? " (a graph)" : "");
         }
         here.push_back(now);
@@ -474,30 +450,28 @@ void check_runs(Storm& storm) {
             worker.complain("kernel %u of lease %llu begins at %llu, before kernel %u of lease "
                             "%llu, which is before it in its stream or by an event, ends at %llu "
                             "(thread %u)",
-                            second, static_cast<unsigned long long>(storm.launches[second].owner),
-                            static_cast<unsigned long long>(b->second.first), first,
-                            static_cast<unsigned long long>(storm.launches[first].owner),
-                            static_cast<unsigned long long>(a->second.second), each->number);
+                            second, llu(storm.launches[second].owner), llu(b->second.first), first,
+                            llu(storm.launches[first].owner), llu(a->second.second), each->number);
         }
     }
 }
 
 // --------------------------------------------------------------------------------------------
-// Leases of anybody
+// Leases of any device
 // --------------------------------------------------------------------------------------------
 
-// A captured graph of kernels with these tags, one after the other.
+// Captures kernels with these tags, one after the other.
 CUgraph captured_graph(Worker& worker, int32_t device, const std::vector<uint64_t>& lengths) {
     CUgraph graph = nullptr;
     CUstream stream = worker.plain;
     if (device != worker.device)
         stream = plain_stream(worker.storm, device);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (const uint64_t length : lengths)
         CHECK_EQ(spin(worker.storm, device, stream, length), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     if (stream != worker.plain)
-        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, stream);
     return graph;
 }
 
@@ -506,9 +480,8 @@ gcx_graph make_graph(Worker& worker, int32_t device, const std::vector<uint64_t>
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 1 + worker.random.below(3);
     gcx_graph graph = nullptr;
-    worker.call("gcx_graph_create", {},
-                [&] { return gcx_graph_create(captured, &params, &graph); });
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CALL(gcx_graph_create, (captured, &params, &graph));
+    CHECK_NATIVE(cuGraphDestroy, captured);
     return graph;
 }
 
@@ -523,25 +496,24 @@ BundlePointer bundle_of(Worker& worker, int32_t device, gcx_lease lease,
     bundle->gained = true;
     for (std::size_t i = 0; i < 1 + worker.random.below(2); i++) {
         gcx_stream stream = nullptr;
-        worker.call("gcx_lease_stream_create", {},
-                    [&] { return gcx_lease_stream_create(lease, nullptr, &stream); });
+        CALL(gcx_lease_stream_create, (lease, nullptr, &stream));
         bundle->streams[i] = stream;
     }
     return bundle;
 }
 
-// Its streams and its graph, before or after the lease itself.
+// Destroys the lease's streams and graph, before or after the lease itself.
 void destroy_parts(Worker& worker, Bundle& bundle) {
     for (auto& stream : bundle.streams) {
         const std::lock_guard lock(bundle.submit);
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream.exchange(nullptr));
+        DESTROY(gcx_stream_destroy, stream.exchange(nullptr));
     }
-    destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle.graph.exchange(nullptr));
+    DESTROY(gcx_graph_destroy, bundle.graph.exchange(nullptr));
 }
 
 void release(Worker& worker, Bundle& bundle) {
     const std::lock_guard lock(bundle.submit);
-    destroy(worker, "gcx_lease_release", gcx_lease_release, bundle.lease);
+    DESTROY(gcx_lease_release, bundle.lease);
 }
 
 struct SubmitLocks {
@@ -562,20 +534,18 @@ struct SubmitLocks {
     std::vector<BundlePointer> bundles_;
 };
 
-// At no moment do two leases have an SM in common, unless both are shared.
+// Checks that no two leases have an SM in common, unless both are shared.
 void check_list(Worker& worker, int32_t device) {
     std::vector<gcx_live_lease> live(96);
     uint32_t count = 0;
-    if (worker.call("gcx_lease_list", {},
-                    [&] { return gcx_lease_list(device, live.data(), 96, &count); }) != GCX_SUCCESS)
+    if (CALL(gcx_lease_list, (device, live.data(), 96, &count)) != GCX_SUCCESS)
         return;
     for (uint32_t i = 0; i < count; i++) {
         gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
         if (live[i].waits == 0 && (gcx_resource_get_info(&live[i].resource, &info) != GCX_SUCCESS ||
                                    info.sm_count != live[i].sm_count || info.sm_count == 0))
             worker.complain("lease %llu has %u SMs by the list, and %u by its resource",
-                            static_cast<unsigned long long>(live[i].id), live[i].sm_count,
-                            info.sm_count);
+                            llu(live[i].id), live[i].sm_count, info.sm_count);
         for (uint32_t j = 0; j < i; j++) {
             if (live[i].device != live[j].device || live[i].waits != 0 || live[j].waits != 0 ||
                 (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0)
@@ -584,14 +554,13 @@ void check_list(Worker& worker, int32_t device) {
             if (gcx_resource_get_overlap(&live[i].resource, &live[j].resource, &common) ==
                     GCX_SUCCESS &&
                 common != 0)
-                worker.complain("leases %llu and %llu have %u SMs in common",
-                                static_cast<unsigned long long>(live[i].id),
-                                static_cast<unsigned long long>(live[j].id), common);
+                worker.complain("leases %llu and %llu have %u SMs in common", llu(live[i].id),
+                                llu(live[j].id), common);
         }
     }
 }
 
-uint32_t some_count(Random& random) {
+uint32_t some_count(SeededRandom& random) {
     switch (random.below(8)) {
     case 0:
         return GCX_REST;
@@ -603,7 +572,7 @@ uint32_t some_count(Random& random) {
 }
 
 // --------------------------------------------------------------------------------------------
-// A thread's own device, where nobody else acquires, changes or releases
+// A thread's private device: no other thread acquires, changes or releases there
 // --------------------------------------------------------------------------------------------
 
 gcx_resource free_of(Worker& worker) {
@@ -619,7 +588,8 @@ uint32_t count_of(const gcx_resource& resource) {
     return gcx_resource_get_info(&resource, &info) == GCX_SUCCESS ? info.sm_count : 0;
 }
 
-// The SMs that a split of the resource has for these counts; empty if there are none.
+// Returns the counts that a split of the resource has for these requests, or an empty list if it
+// fails.
 std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32_t>& counts) {
     std::vector<uint32_t> result(counts.size());
     const std::vector<gcx_sm_request> requests = requests_for(counts);
@@ -632,47 +602,45 @@ std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32
 
 void read_set(Worker& worker, Bundle& bundle) {
     if (gcx_lease_get_resource(bundle.lease, &bundle.set) != GCX_SUCCESS)
-        worker.complain("a lease of the thread's own answers nothing");
+        worker.complain("a lease of this thread can't be read");
 }
 
-// All its leases have what the model says.
+// Checks that each lease has the SMs of the model.
 void check_own(Worker& worker) {
     for (const BundlePointer& bundle : worker.own) {
         gcx_resource now{};
         if (gcx_lease_get_resource(bundle->lease, &now) != GCX_SUCCESS ||
             std::memcmp(&now, &bundle->set, sizeof now) != 0)
-            worker.complain("lease %llu has %u SMs, not those %u that it had",
-                            static_cast<unsigned long long>(bundle->serial), count_of(now),
-                            count_of(bundle->set));
+            worker.complain("lease %llu has %u SMs, not those %u that it had", llu(bundle->serial),
+                            count_of(now), count_of(bundle->set));
     }
     for (const BundlePointer& a : worker.own) {
         for (const BundlePointer& b : worker.own) {
             uint32_t common = 0;
             if (a != b && !(a->shared && b->shared) &&
                 gcx_resource_get_overlap(&a->set, &b->set, &common) == GCX_SUCCESS && common != 0)
-                worker.complain("leases %llu and %llu have %u SMs in common",
-                                static_cast<unsigned long long>(a->serial),
-                                static_cast<unsigned long long>(b->serial), common);
+                worker.complain("leases %llu and %llu have %u SMs in common", llu(a->serial),
+                                llu(b->serial), common);
         }
     }
 }
 
-BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uint32_t flags,
+BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t minimum, uint32_t flags,
                              uint32_t timeout) {
     const gcx_resource free = free_of(worker);
     const std::vector<uint32_t> plan = planned(free, {count});
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = flags;
-    params.min_sm_count = least;
+    params.min_sm_count = minimum;
     params.timeout_ms = timeout;
     params.name = worker.random.one_in(2) ? "own" : nullptr;
     if ((flags & GCX_LEASE_SHARED) != 0 && worker.random.one_in(3))
         params.exclusive_sm_count = count == GCX_REST ? 8 : count / 2;
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
-    const gcx_result result = worker.call(
-        "gcx_lease_acquire", {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-        [&] { return gcx_lease_acquire(worker.device, count, &params, &lease); });
+    const gcx_result result =
+        CALL(gcx_lease_acquire, (worker.device, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     const bool injected = worker.injected;
     if (result == GCX_ERROR_ALREADY_ACQUIRED && !injected &&
@@ -681,15 +649,15 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     const bool has_exclusive =
         params.exclusive_sm_count == 0 || !planned(free, {params.exclusive_sm_count}).empty();
     const bool expected =
-        has_exclusive && ((!plan.empty() && plan[0] >= least) ||
-                          (least != 0 && count_of(free) >= least && count_of(free) != 0));
+        has_exclusive && ((!plan.empty() && plan[0] >= minimum) ||
+                          (minimum != 0 && count_of(free) >= minimum && count_of(free) != 0));
     const bool exclusive = (flags & GCX_LEASE_SHARED) == 0;
     if (result != GCX_SUCCESS) {
         if (lease != nullptr)
             worker.complain("a failed acquire wrote a handle");
         if (expected && !injected && worker.storm.exact())
             worker.complain("%u SMs (at least %u, flags %u) were refused with %s, and %u are free",
-                            count, least, flags, gcx_result_name(result), count_of(free));
+                            count, minimum, flags, gcx_result_name(result), count_of(free));
         check_own(worker);
         return nullptr;
     }
@@ -699,8 +667,8 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     const uint32_t got = count_of(bundle->set);
     const uint32_t right = plan.empty() ? count_of(free) : plan[0];
     if (exclusive && worker.storm.exact() && (!expected || got != right))
-        worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count, least,
-                        got, expected ? right : 0);
+        worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count,
+                        minimum, got, expected ? right : 0);
     worker.own.push_back(bundle);
     check_own(worker);
     const std::lock_guard lock(worker.storm.mutex);
@@ -713,14 +681,14 @@ uint32_t some_timeout(Worker& worker) {
 }
 
 void own_acquire(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     if (worker.own.size() >= 4)
         return;
     const uint32_t count = some_count(random);
-    uint32_t least = random.one_in(4) ? 8 * (1 + random.below(3)) : 0;
-    if (least > count)
-        least = 0;
-    own_acquire_of(worker, count, least, random.one_in(4) ? GCX_LEASE_SHARED : 0,
+    uint32_t minimum = random.one_in(4) ? 8 * (1 + random.below(3)) : 0;
+    if (minimum > count)
+        minimum = 0;
+    own_acquire_of(worker, count, minimum, random.one_in(4) ? GCX_LEASE_SHARED : 0,
                    some_timeout(worker));
 }
 
@@ -739,7 +707,14 @@ Bundle* some_own(Worker& worker) {
                : worker.own[worker.random.below(static_cast<uint32_t>(worker.own.size()))].get();
 }
 
-// SMs are free when release returns, whatever others do with the lease.
+// Calls an operation with one of the thread's leases, if it has any.
+template <void (*operation)(Worker&, Bundle*)>
+void on_some_own(Worker& worker) {
+    if (Bundle* const bundle = some_own(worker); bundle != nullptr)
+        operation(worker, bundle);
+}
+
+// SMs are free when release returns, whatever other threads do with the lease.
 void own_release(Worker& worker) {
     const BundlePointer bundle = take_own(worker);
     if (bundle == nullptr)
@@ -757,7 +732,7 @@ void own_release(Worker& worker) {
 }
 
 void note_calls(Worker& worker, std::size_t leases, const char* function) {
-    // A call that fails inside is repeated and undone.
+    // A call that failed inside also retried and undid work.
     if (worker.many || worker.injected || worker.evictions != 0)
         return;
     const uint64_t each = worker.calls / leases;
@@ -766,11 +741,11 @@ void note_calls(Worker& worker, std::size_t leases, const char* function) {
     }
     if (each > kMostCalls)
         worker.complain("%s of %zu leases made %llu driver calls", function, leases,
-                        static_cast<unsigned long long>(worker.calls));
+                        llu(worker.calls));
 }
 
 void own_resize(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     std::vector<uint32_t> counts;
@@ -793,24 +768,20 @@ void own_resize(Worker& worker) {
     bool prepared = false;
     if (random.one_in(3)) {
         prepared =
-            worker.call("gcx_lease_prepare",
-                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_VALUE,
-                         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                        [&] { return gcx_lease_prepare(sizes.data(), number); }) == GCX_SUCCESS;
+            CALL(gcx_lease_prepare, (sizes.data(), number), GCX_ERROR_ALREADY_ACQUIRED,
+                 GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION) == GCX_SUCCESS;
         check_own(worker);
     }
     const gcx_result result = [&] {
         const SubmitLocks locks(members);
-        return worker.call("gcx_lease_resize",
-                           {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+        return CALL(gcx_lease_resize, (sizes.data(), number, flags), GCX_ERROR_ALREADY_ACQUIRED,
+                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     const bool injected = worker.injected;
     if (worker.contexts_made == 0 && !injected)
         note_calls(worker, members.size(), "gcx_lease_resize");
     if (prepared && worker.storm.alone && worker.contexts_made != 0)
-        worker.complain("a prepared change made %llu contexts",
-                        static_cast<unsigned long long>(worker.contexts_made));
+        worker.complain("a prepared change made %llu contexts", llu(worker.contexts_made));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
     if (result != GCX_SUCCESS) {
         if (!plan.empty() && !injected && worker.storm.exact())
@@ -826,14 +797,13 @@ void own_resize(Worker& worker) {
         const uint32_t got = count_of(members[i]->set);
         if (!shared && worker.storm.exact() && (plan.empty() || got != plan[i]))
             worker.complain("lease %llu was to have %u SMs and has %u; the split has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got,
-                            plan.empty() ? 0 : plan[i]);
+                            llu(members[i]->serial), counts[i], got, plan.empty() ? 0 : plan[i]);
         if (shared && counts[i] != GCX_REST && got < counts[i])
-            worker.complain("lease %llu was to have %u SMs and has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+            worker.complain("lease %llu was to have %u SMs and has %u", llu(members[i]->serial),
+                            counts[i], got);
         if (members[i]->shared && counts[i] != GCX_REST && got >= counts[i] + 24)
             worker.complain("shared lease %llu was to have %u SMs and has %u",
-                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+                            llu(members[i]->serial), counts[i], got);
     }
     check_own(worker);
 }
@@ -846,9 +816,8 @@ void own_hand_over(Worker& worker) {
     const uint32_t flags = worker.random.below(2);
     const gcx_result result = [&] {
         const SubmitLocks locks({from, to});
-        return worker.call("gcx_lease_hand_over",
-                           {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED},
-                           [&] { return gcx_lease_hand_over(from->lease, to->lease, flags); });
+        return CALL(gcx_lease_hand_over, (from->lease, to->lease, flags),
+                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED);
     }();
     worker.own.push_back(to);
     if (result != GCX_SUCCESS) {
@@ -867,28 +836,24 @@ void own_hand_over(Worker& worker) {
                         count_of(both) - count_of(from->set), count_of(to->set));
     to->gained = true;
     check_own(worker);
-    // The handle has ended with it.
+    // The hand-over ended the handle.
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
     if (gcx_lease_get_info(from->lease, &info) != GCX_ERROR_INVALID_HANDLE)
         worker.complain("the lease that was handed over still answers");
     destroy_parts(worker, *from);
 }
 
-void own_launch(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_launch(Worker& worker, Bundle* bundle) {
     const uint32_t tag =
         launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
     if (tag != 0 && worker.calls > kMostToFollow && !worker.many && !worker.injected)
-        worker.complain("gcx_stream_native made %llu driver calls",
-                        static_cast<unsigned long long>(worker.calls));
+        worker.complain("gcx_stream_native made %llu driver calls", llu(worker.calls));
 }
 
-// Everybody's kernels' end, by the owner's serial number.
+// Returns the end of each owner's last kernel, by the owner's serial number.
 std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     std::map<uint64_t, uint64_t> found;
-    for (const gcx_sim_run& run : runs_so_far()) {
+    for (const gcx_sim_run& run : sim::runs()) {
         const Launch& its = storm.launches[tag_of(run)];
         uint64_t& end = found[its.owner];
         end = std::max(end, run.end_ns);
@@ -896,11 +861,8 @@ std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     return found;
 }
 
-// The work of the lease's streams, and nobody else's.
-void own_query(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+// A query covers only the work of the lease's streams.
+void own_query(Worker& worker, Bundle* bundle) {
     const bool unused =
         std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
         !bundle->graph_launched;
@@ -908,86 +870,71 @@ void own_query(Worker& worker) {
         bool done = true;
         for (auto& stream : bundle->streams) {
             if (stream.load() != nullptr &&
-                worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
-                            [&] { return gcx_stream_query(stream); }) != GCX_SUCCESS)
+                CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY) != GCX_SUCCESS)
                 done = false;
         }
         return done;
     };
-    // Both times: other threads record and wait in these streams too.
+    // The check runs before and after, because other threads record and wait in these streams.
     const bool done_before = unused || all_done();
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
         end = ends(worker.storm);
-    const uint64_t now = worker.storm.alone ? clock_ns() : 0;
-    const gcx_result result = worker.call("gcx_lease_query", {GCX_ERROR_NOT_READY},
-                                          [&] { return gcx_lease_query(bundle->lease); });
+    const uint64_t now = worker.storm.alone ? sim::counts().clock_ns : 0;
+    const gcx_result result = CALL(gcx_lease_query, (bundle->lease), GCX_ERROR_NOT_READY);
     if (worker.injected)
         return;
     // Other threads record and wait in these streams too.
     if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
-        worker.complain("lease %llu, whose streams were never used, has unfinished work",
-                        static_cast<unsigned long long>(bundle->serial));
-    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && !bundle->left &&
-             all_done() && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
+        worker.complain("lease %llu, which has never used its streams, has unfinished work",
+                        llu(bundle->serial));
+    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before &&
+             !bundle->pending && all_done() &&
+             gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
         worker.complain("lease %llu has unfinished work, and none of its streams has",
-                        static_cast<unsigned long long>(bundle->serial));
-    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > clock_ns())
+                        llu(bundle->serial));
+    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > sim::counts().clock_ns)
         worker.complain("lease %llu is finished, and a kernel of it runs until %llu; it is %llu",
-                        static_cast<unsigned long long>(bundle->serial),
-                        static_cast<unsigned long long>(end[bundle->serial]),
-                        static_cast<unsigned long long>(now));
+                        llu(bundle->serial), llu(end[bundle->serial]), llu(now));
 }
 
-void own_synchronize(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_synchronize(Worker& worker, Bundle* bundle) {
     std::map<uint64_t, uint64_t> end;
     if (worker.storm.alone)
         end = ends(worker.storm);
-    const uint64_t before = clock_ns();
+    const uint64_t before = sim::counts().clock_ns;
     const bool unused =
         std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
         !bundle->graph_launched;
-    const gcx_result result = worker.call("gcx_lease_synchronize", {},
-                                          [&] { return gcx_lease_synchronize(bundle->lease); });
+    const gcx_result result = CALL(gcx_lease_synchronize, (bundle->lease));
     if (result != GCX_SUCCESS || !worker.storm.alone)
         return;
-    const uint64_t after = clock_ns();
+    const uint64_t after = sim::counts().clock_ns;
     if (end[bundle->serial] > after)
         worker.complain("lease %llu was waited for, and a kernel of it runs on",
-                        static_cast<unsigned long long>(bundle->serial));
+                        llu(bundle->serial));
     if (unused && after > before + 1'000'000)
-        worker.complain("waiting for lease %llu, whose streams were never used, took %.3f ms",
-                        static_cast<unsigned long long>(bundle->serial),
-                        static_cast<double>(after - before) / 1e6);
+        worker.complain("waiting for lease %llu, which has never used its streams, took %.3f ms",
+                        llu(bundle->serial), static_cast<double>(after - before) / 1e6);
 }
 
-void own_stream(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+void own_stream(Worker& worker, Bundle* bundle) {
     const std::lock_guard lock(bundle->submit);
     const std::size_t at = worker.random.below(3);
     gcx_stream stream = bundle->streams[at];
     if (stream == nullptr) {
         gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
         params.priority = -static_cast<int32_t>(worker.random.below(3));
-        worker.call("gcx_lease_stream_create", {},
-                    [&] { return gcx_lease_stream_create(bundle->lease, &params, &stream); });
+        CALL(gcx_lease_stream_create, (bundle->lease, &params, &stream));
         bundle->streams[at] = stream;
-    } else if (!bundle->used[at]) { // one with work would leave what nobody can follow
+    } else if (!bundle->used[at]) { // the end of its work could not be tracked
         bundle->streams[at] = nullptr;
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+        DESTROY(gcx_stream_destroy, stream);
     }
 }
 
-void own_graph(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
-    Random& random = worker.random;
+void own_graph(Worker& worker, Bundle* bundle) {
+    SeededRandom& random = worker.random;
     gcx_graph graph = bundle->graph;
     if (graph == nullptr) {
         const uint32_t tag = worker.storm.new_tag(bundle->device, bundle);
@@ -997,60 +944,48 @@ void own_graph(Worker& worker) {
     }
     gcx_stream stream = bundle->streams[random.below(2)];
     if (random.one_in(8)) {
-        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle->graph.exchange(nullptr));
+        DESTROY(gcx_graph_destroy, bundle->graph.exchange(nullptr));
     } else if (random.one_in(6)) {
-        worker.call("gcx_graph_prepare", {}, [&] {
-            return gcx_graph_prepare(graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES);
-        });
+        CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
     } else if (stream != nullptr) {
         bundle->graph_launched = true;
-        worker.call("gcx_graph_launch", {}, [&] { return gcx_graph_launch(graph, stream); });
+        CALL(gcx_graph_launch, (graph, stream));
     }
 }
 
-// A plain context over a lease's SMs is nobody's lease: its work isn't the lease's.
-void own_plain_context(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+// Work of a plain context over a lease's SMs is not the lease's work.
+void own_plain_context(Worker& worker, Bundle* bundle) {
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
-    if (worker.call("gcx_context_create", {},
-                    [&] { return gcx_context_create(&bundle->set, 1, nullptr, &context); }) ==
-            GCX_SUCCESS &&
-        worker.call("gcx_stream_create", {},
-                    [&] { return gcx_stream_create(context, nullptr, &stream); }) == GCX_SUCCESS)
+    if (CALL(gcx_context_create, (&bundle->set, 1, nullptr, &context)) == GCX_SUCCESS &&
+        CALL(gcx_stream_create, (context, nullptr, &stream)) == GCX_SUCCESS)
         spin(worker.storm, worker.device, gcx_stream_native(stream),
              worker.storm.new_tag(worker.device, nullptr) + kTagUnit * some_length(worker.random));
-    own_query(worker);
-    destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
-    destroy(worker, "gcx_context_destroy", gcx_context_destroy, context);
+    own_query(worker, some_own(worker));
+    DESTROY(gcx_stream_destroy, stream);
+    DESTROY(gcx_context_destroy, context);
 }
 
-// A launch, an event behind it, another stream that waits for that, a launch there.
+// Launches, records an event, lets another stream wait for it, and launches there.
 void order_by_event(Worker& worker, const BundlePointer& a, const BundlePointer& b) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     const std::size_t at_a = random.below(2);
     const std::size_t at_b = random.below(2);
     gcx_stream stream_a = a->streams[at_a];
     gcx_stream stream_b = b->streams[at_b];
     gcx_event event = nullptr;
-    if (worker.call("gcx_event_create", {},
-                    [&] { return gcx_event_create(a->device, 0, &event); }) != GCX_SUCCESS)
+    if (CALL(gcx_event_create, (a->device, 0, &event)) != GCX_SUCCESS)
         return;
     const uint32_t first = launch(worker, *a, at_a, random.below(50));
-    const bool ordered =
-        first != 0 && stream_a != nullptr && stream_b != nullptr &&
-        worker.call("gcx_stream_record", {STALE},
-                    [&] { return gcx_stream_record(stream_a, event); }) == GCX_SUCCESS &&
-        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream_b, event); }) ==
-            GCX_SUCCESS;
+    const bool ordered = first != 0 && stream_a != nullptr && stream_b != nullptr &&
+                         CALL(gcx_stream_record, (stream_a, event), STALE) == GCX_SUCCESS &&
+                         CALL(gcx_stream_wait, (stream_b, event), STALE) == GCX_SUCCESS;
     if (ordered) {
         const uint32_t second = launch(worker, *b, at_b, 0);
         if (second != 0 && b->streams[at_b].load() == stream_b)
             worker.order.emplace_back(first, second);
     }
-    destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+    DESTROY(gcx_event_destroy, event);
 }
 
 void own_events(Worker& worker) {
@@ -1064,10 +999,10 @@ void own_events(Worker& worker) {
 
 void own_release_all(Worker& worker);
 
-// A wait for an event in one thread, while this one changes the lease and uses the stream: what is
-// launched after both is behind the event, wherever the stream is.
+// One thread waits for an event, while this one changes the lease and uses the stream. What is
+// launched after both runs behind the event, wherever the stream is.
 void own_wait_race(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const BundlePointer a = own_acquire_of(worker, 32, 0, 0, 0);
     const BundlePointer b = own_acquire_of(worker, 64, 0, 0, 0);
@@ -1093,15 +1028,14 @@ void own_wait_race(Worker& worker) {
         });
         for (int change = 0; change < 3; change++) {
             const gcx_lease_size size = {b->lease, change % 2 == 0 ? 96U : 64U, 0};
-            worker.call("gcx_lease_resize", {}, [&] { return gcx_lease_resize(&size, 1, 0); });
-            worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
-                        [&] { return gcx_stream_query(stream); });
+            CALL(gcx_lease_resize, (&size, 1, 0));
+            CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY);
         }
         waiting.join();
         const uint32_t second = launch(worker, *b, 0, 0);
         if (recorded && waited == GCX_SUCCESS && second != 0)
             worker.order.emplace_back(first, second);
-        destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+        DESTROY(gcx_event_destroy, event);
         read_set(worker, *b);
         b->gained = true;
     }
@@ -1117,7 +1051,7 @@ void own_release_all(Worker& worker) {
     check_own(worker);
 }
 
-// Changes the leases of a thread's own device to these sizes, and notes what that cost.
+// Changes the leases of a thread's private device to these sizes, and notes the driver calls.
 gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     std::vector<gcx_lease_size> sizes;
     for (std::size_t i = 0; i < counts.size(); i++)
@@ -1126,8 +1060,7 @@ gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     const uint32_t flags = worker.random.below(2) * GCX_RESIZE_DEFERRED;
     const gcx_result result = [&] {
         const SubmitLocks locks(worker.own);
-        return worker.call("gcx_lease_resize", {},
-                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+        return CALL(gcx_lease_resize, (sizes.data(), number, flags));
     }();
     if (worker.contexts_made == 0 && !worker.injected)
         note_calls(worker, counts.size(), "gcx_lease_resize");
@@ -1138,7 +1071,7 @@ gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     return result;
 }
 
-// However often leases change beside a kernel that runs on, a change costs the same.
+// Changing leases next to a kernel that keeps running costs the same each time.
 void own_persistent(Worker& worker) {
     own_release_all(worker);
     const BundlePointer a = own_acquire_of(worker, 64, 0, 0, 0);
@@ -1157,25 +1090,19 @@ void own_persistent(Worker& worker) {
                 note_calls(worker, 1, "gcx_stream_native");
         }
         if (worker.storm.alone)
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+            sim::advance(1'000'000);
     }
     check_own(worker);
 }
 
-// More streams with unfinished work than are kept once they are destroyed: their work is waited for
-// all the same.
-void own_many_streams(Worker& worker) {
-    Bundle* const bundle = some_own(worker);
-    if (bundle == nullptr)
-        return;
+// Destroys more streams with unfinished work than a context caches; their work is still waited for.
+void own_many_streams(Worker& worker, Bundle* bundle) {
     std::vector<gcx_stream> streams(30 + worker.random.below(12));
     {
         const std::lock_guard lock(bundle->submit);
-        bundle->graph_launched = bundle->left = worker.many = true;
+        bundle->graph_launched = bundle->pending = worker.many = true;
         for (gcx_stream& stream : streams) {
-            if (worker.call("gcx_lease_stream_create", {}, [&] {
-                    return gcx_lease_stream_create(bundle->lease, nullptr, &stream);
-                }) != GCX_SUCCESS)
+            if (CALL(gcx_lease_stream_create, (bundle->lease, nullptr, &stream)) != GCX_SUCCESS)
                 continue;
             CUstream native = gcx_stream_native(stream);
             const uint32_t tag = worker.storm.new_tag(worker.device, bundle);
@@ -1184,17 +1111,17 @@ void own_many_streams(Worker& worker) {
         }
     }
     for (gcx_stream stream : streams)
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+        DESTROY(gcx_stream_destroy, stream);
 }
 
-// Among layouts that were prepared once, no change makes a context.
+// Changes among layouts that were prepared once create no context.
 void own_layouts(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const std::size_t leases = 2 + random.below(3);
     std::vector<std::vector<uint32_t>> layouts(2 + random.below(6));
     for (auto& layout : layouts) {
-        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, beside one for each
+        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, after one for each lease
         for (std::size_t i = 0; i < leases; i++) {
             const uint32_t more = random.below(left + 1);
             left -= more;
@@ -1210,12 +1137,9 @@ void own_layouts(Worker& worker) {
         std::vector<gcx_lease_size> sizes;
         for (std::size_t i = 0; i < leases; i++)
             sizes.push_back({worker.own[i]->lease, layout[i], 0});
-        if (worker.call("gcx_lease_prepare",
-                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                         GCX_ERROR_INVALID_VALUE},
-                        [&] {
-                            return gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(leases));
-                        }) != GCX_SUCCESS)
+        if (CALL(gcx_lease_prepare, (sizes.data(), static_cast<uint32_t>(leases)),
+                 GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 GCX_ERROR_INVALID_VALUE) != GCX_SUCCESS)
             return;
     }
     uint64_t made = 0;
@@ -1228,7 +1152,7 @@ void own_layouts(Worker& worker) {
     }
     if (made != 0 && worker.storm.alone && !worker.storm.faulty)
         worker.complain("20 changes of %zu leases among %zu prepared layouts made %llu contexts",
-                        leases, layouts.size(), static_cast<unsigned long long>(made));
+                        leases, layouts.size(), llu(made));
     check_own(worker);
 }
 
@@ -1253,7 +1177,7 @@ struct Waiting {
         if (thread_.joinable())
             thread_.join();
     }
-    // Whether it ends soon.
+    // Returns whether it ends soon.
     bool ends() const {
         const auto end = Clock::now() + std::chrono::seconds(check::slow ? 20 : 8);
         while (result.load() < 0 && Clock::now() < end)
@@ -1294,40 +1218,36 @@ bool wait_for_waiters(Worker& worker, uint32_t count) {
 
 void give_back(Worker& worker, Waiting& waiting) {
     waiting.join();
-    destroy(worker, "gcx_lease_release", gcx_lease_release, waiting.lease);
+    DESTROY(gcx_lease_release, waiting.lease);
 }
 
-// A cancelled request never gets its SMs, and holds up nobody.
+// A cancelled request never gets its SMs, and blocks no other request.
 void own_cancel(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     const uint32_t jitter = driver_thread().jitter;
     gcx_cancel first = nullptr;
     gcx_cancel second = nullptr;
-    if (worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&first); }) !=
-            GCX_SUCCESS ||
-        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&second); }) !=
-            GCX_SUCCESS)
+    if (CALL(gcx_cancel_create, (&first)) != GCX_SUCCESS ||
+        CALL(gcx_cancel_create, (&second)) != GCX_SUCCESS)
         return;
     const uint32_t choice = random.below(6);
-    const uint32_t held = choice == 1 || choice == 5 ? 64 : GCX_REST;
+    const uint32_t busy_count = choice == 1 || choice == 5 ? 64 : GCX_REST;
     const uint32_t timeout = random.one_in(2) ? GCX_FOREVER : 100'000;
-    const auto signal_first = [&] {
-        worker.call("gcx_cancel_signal", {}, [&] { return gcx_cancel_signal(first); });
-    };
-    const BundlePointer holder = own_acquire_of(worker, held, 0, 0, 0);
+    const auto signal_first = [&] { CALL(gcx_cancel_signal, (first)); };
+    const BundlePointer busy = own_acquire_of(worker, busy_count, 0, 0, 0);
     const auto expect = [&](Waiting& waiting, gcx_result result) {
         if (waiting.outcome() != result)
             worker.complain("a wait (case %u) ended in %s instead of %s: %s", choice,
                             gcx_result_name(waiting.outcome()), gcx_result_name(result),
                             waiting.message.c_str());
     };
-    const auto take_all = [&] { // everything is free: the model says so
+    const auto take_all = [&] { // the model says that all SMs are free
         const BundlePointer all = own_acquire_of(worker, GCX_REST, 0, 0, 0);
         if (all != nullptr && count_of(all->set) != 132)
             worker.complain("all SMs are %u (case %u)", count_of(all->set), choice);
     };
-    if (holder != nullptr && choice == 0) {
+    if (busy != nullptr && choice == 0) {
         Waiting waiting(worker.device, 8 * (1 + random.below(16)), timeout, first, jitter,
                         random.next());
         if (random.one_in(4) || wait_for_waiters(worker, 1)) {
@@ -1339,7 +1259,7 @@ void own_cancel(Worker& worker) {
         }
         expect(waiting, GCX_ERROR_NOT_PERMITTED);
         give_back(worker, waiting);
-    } else if (holder != nullptr && choice == 1) {
+    } else if (busy != nullptr && choice == 1) {
         Waiting large(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
         Waiting small(worker.device, 8, timeout, second, jitter, random.next());
@@ -1352,7 +1272,7 @@ void own_cancel(Worker& worker) {
         expect(large, GCX_ERROR_NOT_PERMITTED);
         give_back(worker, small);
         give_back(worker, large);
-    } else if (holder != nullptr && choice == 2) {
+    } else if (busy != nullptr && choice == 2) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
         std::thread signaller([&] { gcx_cancel_signal(first); });
@@ -1365,14 +1285,14 @@ void own_cancel(Worker& worker) {
         else
             expect(waiting, GCX_ERROR_NOT_PERMITTED);
         take_all();
-    } else if (holder != nullptr && choice == 3) {
+    } else if (busy != nullptr && choice == 3) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
         wait_for_waiters(worker, 1);
-        destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
+        DESTROY(gcx_cancel_destroy, first);
         first = nullptr;
         own_release_all(worker);
         if (!waiting.ends())
-            worker.complain("a wait whose cancel was destroyed does not end");
+            worker.complain("a wait does not end after its cancel was destroyed");
         expect(waiting, GCX_SUCCESS);
         give_back(worker, waiting);
         take_all();
@@ -1382,7 +1302,7 @@ void own_cancel(Worker& worker) {
         Waiting waiting(worker.device, 8, random.below(2) * 50, first, jitter, random.next());
         expect(waiting, GCX_ERROR_NOT_PERMITTED);
         take_all();
-    } else if (holder != nullptr) {
+    } else if (busy != nullptr) {
         Waiting large(worker.device, 132, 30 + random.below(30), first, jitter, random.next());
         if (waiters_on(worker.device) == 0)
             usleep(2000);
@@ -1394,12 +1314,12 @@ void own_cancel(Worker& worker) {
         expect(large, GCX_ERROR_ALREADY_ACQUIRED);
         give_back(worker, small);
     }
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, second);
+    DESTROY(gcx_cancel_destroy, first);
+    DESTROY(gcx_cancel_destroy, second);
     own_release_all(worker);
 }
 
-// SMs that aren't there: the wait ends at its timeout.
+// A wait for SMs that do not become free ends at its timeout.
 void own_timeout(Worker& worker) {
     const uint32_t free = count_of(free_of(worker));
     if (free == 132)
@@ -1407,50 +1327,44 @@ void own_timeout(Worker& worker) {
     own_acquire_of(worker, free + 12, 0, 0, worker.random.below(25));
 }
 
-// A reservation among processes, and a lease out of it.
+// Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     own_release_all(worker);
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
     gcx_reservation reservation = nullptr;
-    if (worker.call("gcx_reservation_acquire", {}, [&] {
-            return gcx_reservation_acquire(worker.device, 64, &params, &reservation);
-        }) != GCX_SUCCESS)
+    if (CALL(gcx_reservation_acquire, (worker.device, 64, &params, &reservation)) != GCX_SUCCESS)
         return;
     gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
     gcx_lease lease = nullptr;
-    worker.call("gcx_reservation_acquire_lease", {}, [&] {
-        return gcx_reservation_acquire_lease(reservation, GCX_REST, &lease_params, &lease);
-    });
+    CALL(gcx_reservation_acquire_lease, (reservation, GCX_REST, &lease_params, &lease));
     gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
-    worker.call("gcx_reservation_acquire", {GCX_ERROR_ALREADY_ACQUIRED},
-                [&] { return gcx_reservation_acquire(worker.device, 96, &params, &other); });
+    CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other), GCX_ERROR_ALREADY_ACQUIRED);
     if (other != nullptr)
-        worker.complain("96 SMs were reserved beside 64 of 132");
-    destroy(worker, "gcx_reservation_release", gcx_reservation_release, other);
-    destroy(worker, "gcx_reservation_release", gcx_reservation_release, reservation);
-    destroy(worker, "gcx_lease_release", gcx_lease_release, lease);
+        worker.complain("96 SMs were reserved next to 64 of 132");
+    DESTROY(gcx_reservation_release, other);
+    DESTROY(gcx_reservation_release, reservation);
+    DESTROY(gcx_lease_release, lease);
 }
 
-// The device loses everything; what is acquired afterwards works.
+// The reset destroys everything on the device; what is acquired afterwards works.
 void own_reset(Worker& worker) {
     Storm& storm = worker.storm;
     if (!storm.resets)
         return;
     {
         const SubmitLocks locks(worker.own);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxReset, worker.device);
         begin_device(storm, worker.device);
-        // What was retained before is to be released still.
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
+        // The reference from before the reset still has to be released.
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, worker.device);
         worker.plain = plain_stream(storm, worker.device);
     }
     for (const BundlePointer& bundle : worker.own) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        worker.call("gcx_lease_get_info", {GCX_ERROR_CONTEXT_IS_DESTROYED},
-                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+        CALL(gcx_lease_get_info, (bundle->lease, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
     }
     own_release_all(worker);
     own_acquire_of(worker, GCX_REST, 0, 0, 0);
@@ -1483,8 +1397,8 @@ void drop(Worker& worker, const BundlePointer& bundle) {
         destroy_parts(worker, *bundle);
     {
         const std::lock_guard lock(bundle->submit);
-        // Somebody may have handed it over.
-        destroy(worker, "gcx_lease_release", gcx_lease_release, bundle->lease, true);
+        // Another thread may have handed it over.
+        DESTROY(gcx_lease_release, bundle->lease, true);
     }
     if (!parts_first)
         destroy_parts(worker, *bundle);
@@ -1492,7 +1406,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
 
 void common_acquire(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     char name[80] = {};
     std::memset(name, 'n', random.below(70));
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -1513,11 +1427,9 @@ void common_acquire(Worker& worker) {
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
     const gcx_result result =
-        worker.call("gcx_lease_acquire",
-                    {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY,
-                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
-                     GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_lease_acquire(0, count, &params, &lease); });
+        CALL(gcx_lease_acquire, (0, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     if (result == GCX_ERROR_ALREADY_ACQUIRED && params.timeout_ms != GCX_FOREVER &&
         !worker.injected &&
@@ -1539,7 +1451,7 @@ void common_release(Worker& worker) {
 
 void common_resize(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     for (uint32_t left = 1 + random.below(4); left != 0; left--) {
@@ -1552,16 +1464,13 @@ void common_resize(Worker& worker) {
     }
     const auto count = static_cast<uint32_t>(sizes.size());
     if (random.one_in(4))
-        worker.call("gcx_lease_prepare",
-                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_prepare(sizes.data(), count); });
+        CALL(gcx_lease_prepare, (sizes.data(), count), STALE, GCX_ERROR_ALREADY_ACQUIRED,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
+             GCX_ERROR_NOT_READY);
     const SubmitLocks locks(members);
-    if (worker.call("gcx_lease_resize",
-                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_resize(sizes.data(), count, random.below(9) % 3); }) ==
-        GCX_SUCCESS)
+    if (CALL(gcx_lease_resize, (sizes.data(), count, random.below(9) % 3), STALE,
+             GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
         storm.changed++;
 }
 
@@ -1572,11 +1481,10 @@ void common_hand_over(Worker& worker) {
     if (from == nullptr || to == nullptr)
         return;
     const SubmitLocks locks({from, to});
-    const gcx_result result = worker.call(
-        "gcx_lease_hand_over",
-        {STALE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
-         GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
-        [&] { return gcx_lease_hand_over(from->lease, to->lease, worker.random.below(2)); });
+    const gcx_result result =
+        CALL(gcx_lease_hand_over, (from->lease, to->lease, worker.random.below(2)), STALE,
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY);
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
     if (result == GCX_SUCCESS && gcx_lease_get_info(from->lease, &info) == GCX_SUCCESS)
         worker.complain("the lease that was handed over still answers");
@@ -1606,24 +1514,23 @@ void common_graph(Worker& worker) {
         const std::lock_guard lock(bundle->submit);
         gcx_graph none = nullptr;
         if (bundle->ended || !bundle->graph.compare_exchange_strong(none, graph))
-            destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, graph);
+            DESTROY(gcx_graph_destroy, graph);
         return;
     }
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     if (stream != nullptr)
-        worker.call("gcx_graph_launch", {STALE}, [&] { return gcx_graph_launch(graph, stream); });
+        CALL(gcx_graph_launch, (graph, stream), STALE);
 }
 
-// Graphs with parts, changed while they are launched.
+// Changes graphs with parts while other threads launch them.
 void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     gcx_graph graph = storm.some(random, storm.graphs);
     if (graph == nullptr || random.one_in(8)) {
         const uint32_t tag = storm.new_tag(0, nullptr);
         graph = make_graph(worker, 0, {tag, tag, tag + kTagUnit, tag});
-        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy,
-                storm.put(random, storm.graphs, graph));
+        DESTROY(gcx_graph_destroy, storm.put(random, storm.graphs, graph));
         return;
     }
     std::vector<gcx_stream> streams;
@@ -1643,31 +1550,26 @@ void common_parts(Worker& worker) {
     switch (random.below(8)) {
     case 0: {
         const uint32_t nodes[] = {random.below(5), random.below(4)};
-        worker.call("gcx_graph_set_part", {STALE, GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_graph_set_part(graph, nodes, 2, random.below(4)); });
+        CALL(gcx_graph_set_part, (graph, nodes, 2, random.below(4)), STALE,
+             GCX_ERROR_INVALID_VALUE);
         break;
     }
     case 1:
-        worker.call("gcx_graph_prepare",
-                    {STALE, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
-                    [&] {
-                        return gcx_graph_prepare(graph, sets.data(), count,
-                                                 random.below(2) * GCX_PREPARE_FOR_LEASES);
-                    });
+        CALL(gcx_graph_prepare,
+             (graph, sets.data(), count, random.below(2) * GCX_PREPARE_FOR_LEASES), STALE,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         break;
     case 2: {
         gcx_graph_info info = GCX_GRAPH_INFO_INIT;
         gcx_graph_node nodes[8];
         uint32_t found = 0;
-        if (worker.call("gcx_graph_get_info", {STALE},
-                        [&] { return gcx_graph_get_info(graph, &info); }) == GCX_SUCCESS &&
+        if (CALL(gcx_graph_get_info, (graph, &info), STALE) == GCX_SUCCESS &&
             (info.node_count != 4 || info.part_count == 0 || info.part_count > 4 ||
              info.executables > info.max_executables))
             worker.complain("a graph of 4 nodes has %u, %u parts, %u of %u executables",
                             info.node_count, info.part_count, info.executables,
                             info.max_executables);
-        worker.call("gcx_graph_get_nodes", {STALE},
-                    [&] { return gcx_graph_get_nodes(graph, nodes, 8, &found); });
+        CALL(gcx_graph_get_nodes, (graph, nodes, 8, &found), STALE);
         break;
     }
     case 3: {
@@ -1677,84 +1579,74 @@ void common_parts(Worker& worker) {
         std::fill_n(params.block, 3, 1U);
         params.arguments = &length;
         params.argument_bytes = sizeof length;
-        worker.call("gcx_graph_set_kernel", {STALE},
-                    [&] { return gcx_graph_set_kernel(graph, random.below(4), &params); });
+        CALL(gcx_graph_set_kernel, (graph, random.below(4), &params), STALE);
         break;
     }
     case 4: {
         const uint32_t tag = storm.new_tag(0, nullptr);
         CUgraph captured = captured_graph(worker, 0, {tag, tag, tag, tag});
-        worker.call("gcx_graph_update", {STALE}, [&] { return gcx_graph_update(graph, captured); });
-        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CALL(gcx_graph_update, (graph, captured), STALE);
+        CHECK_NATIVE(cuGraphDestroy, captured);
         break;
     }
     default:
-        worker.call("gcx_graph_launch_parts", {STALE, GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_graph_launch_parts(graph, streams.data(), count); });
+        CALL(gcx_graph_launch_parts, (graph, streams.data(), count), STALE,
+             GCX_ERROR_INVALID_VALUE);
     }
 }
 
-// Another thread's lease, also of its own device.
+// Returns another thread's lease, also one of its private device.
 BundlePointer some_lease(Worker& worker) {
     return worker.random.one_in(2) ? worker.storm.some(worker.random, worker.storm.common)
                                    : worker.storm.some(worker.random, worker.storm.published);
 }
 
-// Calls on a lease that its owner releases or changes at the same time.
-void anyone_asks(Worker& worker) {
+// Calls functions on a lease that its owner may release or change concurrently.
+void anyone_queries(Worker& worker) {
     const BundlePointer bundle = some_lease(worker);
     if (bundle == nullptr)
         return;
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     switch (worker.random.below(8)) {
     case 0:
-        worker.call("gcx_lease_query", {STALE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_lease_query(bundle->lease); });
+        CALL(gcx_lease_query, (bundle->lease), STALE, GCX_ERROR_NOT_READY);
         break;
     case 1:
     case 2:
         if (!worker.storm.alone)
-            worker.call("gcx_lease_synchronize", {STALE},
-                        [&] { return gcx_lease_synchronize(bundle->lease); });
+            CALL(gcx_lease_synchronize, (bundle->lease), STALE);
         break;
     case 3: {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        worker.call("gcx_lease_get_info", {STALE},
-                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+        CALL(gcx_lease_get_info, (bundle->lease, &info), STALE);
         gcx_resource set{};
-        worker.call("gcx_lease_get_resource", {STALE},
-                    [&] { return gcx_lease_get_resource(bundle->lease, &set); });
+        CALL(gcx_lease_get_resource, (bundle->lease, &set), STALE);
         break;
     }
     case 4: {
         gcx_stream made = nullptr;
-        worker.call("gcx_lease_stream_create", {STALE},
-                    [&] { return gcx_lease_stream_create(bundle->lease, nullptr, &made); });
+        CALL(gcx_lease_stream_create, (bundle->lease, nullptr, &made), STALE);
         if (made != nullptr) {
             gcx_stream_info info = GCX_STREAM_INFO_INIT;
-            worker.call("gcx_stream_get_info", {STALE},
-                        [&] { return gcx_stream_get_info(made, &info); });
+            CALL(gcx_stream_get_info, (made, &info), STALE);
         }
-        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, made);
+        DESTROY(gcx_stream_destroy, made);
         break;
     }
     case 5:
         if (stream != nullptr)
-            worker.call("gcx_stream_query", {STALE, GCX_ERROR_NOT_READY},
-                        [&] { return gcx_stream_query(stream); });
+            CALL(gcx_stream_query, (stream), STALE, GCX_ERROR_NOT_READY);
         break;
     case 6: {
         gcx_resource set{};
         if (stream != nullptr)
-            worker.call("gcx_stream_get_resource", {STALE},
-                        [&] { return gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &set); });
+            CALL(gcx_stream_get_resource, (stream, GCX_RESOURCE_SM, &set), STALE);
         break;
     }
     default: {
         uint32_t blocks = 0;
         if (stream != nullptr)
-            worker.call("gcx_stream_get_max_cluster_size", {STALE},
-                        [&] { return gcx_stream_get_max_cluster_size(stream, &blocks); });
+            CALL(gcx_stream_get_max_cluster_size, (stream, &blocks), STALE);
     }
     }
 }
@@ -1765,73 +1657,63 @@ void anyone_synchronizes(Worker& worker) {
         return;
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     if (stream != nullptr)
-        worker.call("gcx_stream_synchronize", {STALE},
-                    [&] { return gcx_stream_synchronize(stream); });
+        CALL(gcx_stream_synchronize, (stream), STALE);
 }
 
 void anyone_lists(Worker& worker) {
     check_list(worker, worker.random.one_in(2) ? -1 : 0);
     gcx_live_context contexts[8];
     uint32_t count = 0;
-    worker.call("gcx_context_list", {GCX_ERROR_INVALID_VALUE},
-                [&] { return gcx_context_list(-1, contexts, 8, &count); });
+    CALL(gcx_context_list, (-1, contexts, 8, &count), GCX_ERROR_INVALID_VALUE);
     gcx_resource whole{};
     gcx_resource group{};
     gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
-    worker.call(
-        "gcx_sm_split", {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
-            return gcx_sm_split(&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr);
-        });
+    CALL(gcx_sm_split, (&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr),
+         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY);
 }
 
 void anyone_cancels(Worker& worker) {
     Storm& storm = worker.storm;
     gcx_cancel cancel = storm.some(worker.random, storm.cancels);
     if (cancel != nullptr && worker.random.one_in(2))
-        worker.call("gcx_cancel_signal", {GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_cancel_signal(cancel); });
+        CALL(gcx_cancel_signal, (cancel), GCX_ERROR_INVALID_HANDLE);
     gcx_cancel made = nullptr;
     if (worker.random.one_in(2))
-        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&made); });
-    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy,
-            storm.put(worker.random, storm.cancels, made));
+        CALL(gcx_cancel_create, (&made));
+    DESTROY(gcx_cancel_destroy, storm.put(worker.random, storm.cancels, made));
 }
 
 void anyone_records(Worker& worker) {
     Storm& storm = worker.storm;
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     gcx_event event = storm.some(random, storm.events);
     const BundlePointer bundle = storm.some(random, storm.common);
     gcx_stream stream = bundle != nullptr ? bundle->streams[random.below(2)].load() : nullptr;
     switch (random.below(6)) {
     case 0: {
         gcx_event made = nullptr;
-        worker.call("gcx_event_create", {},
-                    [&] { return gcx_event_create(0, random.below(4), &made); });
-        destroy(worker, "gcx_event_destroy", gcx_event_destroy,
-                storm.put(random, storm.events, made));
+        CALL(gcx_event_create, (0, random.below(4), &made));
+        DESTROY(gcx_event_destroy, storm.put(random, storm.events, made));
         break;
     }
     case 1:
-        worker.call("gcx_event_query", {STALE, GCX_ERROR_NOT_READY},
-                    [&] { return gcx_event_query(event); });
+        CALL(gcx_event_query, (event), STALE, GCX_ERROR_NOT_READY);
         break;
     case 2:
         if (!storm.alone)
-            worker.call("gcx_event_synchronize", {STALE},
-                        [&] { return gcx_event_synchronize(event); });
+            CALL(gcx_event_synchronize, (event), STALE);
         break;
     case 3:
-        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream, event); });
+        CALL(gcx_stream_wait, (stream, event), STALE);
         break;
     default:
-        worker.call("gcx_stream_record", {STALE}, [&] { return gcx_stream_record(stream, event); });
+        CALL(gcx_stream_record, (stream, event), STALE);
     }
 }
 
 void anyone_changes_the_cache(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     switch (random.below(6)) {
     case 0:
         worker.call("gcx_cache_trim", {}, [&] {
@@ -1840,13 +1722,12 @@ void anyone_changes_the_cache(Worker& worker) {
         });
         break;
     case 1:
-        if (!worker.storm.alone) // what was prepared is to stay in a history
-            worker.call("gcx_cache_set_limit", {},
-                        [&] { return gcx_cache_set_limit(random.below(80)); });
+        if (!worker.storm.alone) // prepared contexts must stay in a history
+            CALL(gcx_cache_set_limit, (random.below(80)));
         break;
     case 2: {
         gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-        worker.call("gcx_cache_get_stats", {}, [&] { return gcx_cache_get_stats(&stats); });
+        CALL(gcx_cache_get_stats, (&stats));
         break;
     }
     case 3: {
@@ -1859,14 +1740,13 @@ void anyone_changes_the_cache(Worker& worker) {
         gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
         params.flags = random.below(2) * GCX_PREPARE_FOR_LEASES;
         params.cancel = worker.storm.some(random, worker.storm.cancels);
-        worker.call("gcx_cache_prepare",
-                    {GCX_ERROR_NOT_PERMITTED, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE},
-                    [&] { return gcx_cache_prepare(groups, 2, &params); });
+        CALL(gcx_cache_prepare, (groups, 2, &params), GCX_ERROR_NOT_PERMITTED,
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE);
         break;
     }
     default:
         if (random.one_in(8))
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random.below(100'000'000));
+            sim::advance(random.below(100'000'000));
     }
 }
 
@@ -1875,20 +1755,19 @@ void anyone_publishes(Worker& worker) {
     uint32_t count = 0;
     switch (worker.random.below(3)) {
     case 0:
-        worker.call("gcx_publish_start", {}, [] { return gcx_publish_start("storm"); });
+        CALL(gcx_publish_start, ("storm"));
         break;
     case 1:
-        worker.call("gcx_publish_stop", {}, [] { return gcx_publish_stop(); });
+        CALL(gcx_publish_stop, ());
         break;
     default:
-        worker.call("gcx_published_lease_list", {GCX_ERROR_INVALID_VALUE},
-                    [&] { return gcx_published_lease_list(leases, 4, &count); });
+        CALL(gcx_published_lease_list, (leases, 4, &count), GCX_ERROR_INVALID_VALUE);
     }
 }
 
-// What was never a handle, no longer is one, or is far too much.
+// Passes handles that were never valid or are no longer, and counts that are too large.
 void anyone_forges(Worker& worker) {
-    Random& random = worker.random;
+    SeededRandom& random = worker.random;
     uint64_t bits = random.one_in(3) ? 0 : random.next();
     const BundlePointer bundle = some_lease(worker);
     if (bundle != nullptr && random.one_in(2))
@@ -1898,45 +1777,43 @@ void anyone_forges(Worker& worker) {
     const auto refuse = [&](const char* name, const auto& function) {
         if (worker.call(name, {GCX_ERROR_INVALID_HANDLE, GCX_ERROR_INVALID_VALUE}, function) ==
             GCX_SUCCESS)
-            worker.complain("%s took a forged handle, %#llx", name,
-                            static_cast<unsigned long long>(bits));
+            worker.complain("%s took a forged handle, %#llx", name, llu(bits));
     };
+#define REFUSE(function, arguments) refuse(#function, [&] { return function arguments; })
     gcx_lease made = nullptr;
     switch (random.below(9)) {
     case 0:
-        refuse("gcx_lease_release", [&] { return gcx_lease_release(lease); });
+        REFUSE(gcx_lease_release, (lease));
         break;
     case 1:
-        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(&size, 1, 0); });
+        REFUSE(gcx_lease_resize, (&size, 1, 0));
         break;
     case 2:
-        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(nullptr, UINT32_MAX, 0); });
+        REFUSE(gcx_lease_resize, (nullptr, UINT32_MAX, 0));
         break;
     case 3:
-        refuse("gcx_lease_hand_over", [&] { return gcx_lease_hand_over(lease, lease, 0); });
+        REFUSE(gcx_lease_hand_over, (lease, lease, 0));
         break;
     case 4:
-        refuse("gcx_stream_destroy", [&] { return gcx_stream_destroy(forged<gcx_stream>(bits)); });
+        REFUSE(gcx_stream_destroy, (forged<gcx_stream>(bits)));
         break;
     case 5:
-        refuse("gcx_graph_launch",
-               [&] { return gcx_graph_launch(forged<gcx_graph>(bits), nullptr); });
+        REFUSE(gcx_graph_launch, (forged<gcx_graph>(bits), nullptr));
         break;
     case 6:
-        refuse("gcx_lease_acquire", [&] { return gcx_lease_acquire(0, 0, nullptr, &made); });
+        REFUSE(gcx_lease_acquire, (0, 0, nullptr, &made));
         break;
     case 7: {
         const uint32_t counts[] = {GCX_REST - 1, 1025, 133, 0x80000000U};
-        if (worker.call("gcx_lease_acquire",
-                        {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
-                            return gcx_lease_acquire(0, counts[random.below(4)], nullptr, &made);
-                        }) == GCX_SUCCESS)
+        if (CALL(gcx_lease_acquire, (0, counts[random.below(4)], nullptr, &made),
+                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
             worker.complain("more SMs than there are");
         break;
     }
     default:
-        refuse("gcx_cancel_signal", [&] { return gcx_cancel_signal(forged<gcx_cancel>(bits)); });
+        REFUSE(gcx_cancel_signal, (forged<gcx_cancel>(bits)));
     }
+#undef REFUSE
 }
 
 // --------------------------------------------------------------------------------------------
@@ -1954,19 +1831,19 @@ constexpr Operation kOperations[] = {
     {"own_release", 10, own_release},
     {"own_resize", 14, own_resize},
     {"own_hand_over", 3, own_hand_over},
-    {"own_launch", 20, own_launch},
-    {"own_query", 8, own_query},
-    {"own_synchronize", 1, own_synchronize},
-    {"own_stream", 4, own_stream},
-    {"own_graph", 6, own_graph},
-    {"own_plain_context", 2, own_plain_context},
+    {"own_launch", 20, on_some_own<own_launch>},
+    {"own_query", 8, on_some_own<own_query>},
+    {"own_synchronize", 1, on_some_own<own_synchronize>},
+    {"own_stream", 4, on_some_own<own_stream>},
+    {"own_graph", 6, on_some_own<own_graph>},
+    {"own_plain_context", 2, on_some_own<own_plain_context>},
     {"own_events", 4, own_events},
     {"own_cancel", 1, own_cancel},
     {"own_timeout", 1, own_timeout},
     {"own_reservation", 1, own_reservation},
     {"own_persistent", 1, own_persistent},
     {"own_layouts", 1, own_layouts},
-    {"own_many_streams", 1, own_many_streams},
+    {"own_many_streams", 1, on_some_own<own_many_streams>},
     {"own_wait_race", 1, own_wait_race},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
@@ -1977,7 +1854,7 @@ constexpr Operation kOperations[] = {
     {"common_events", 6, common_events},
     {"common_graph", 8, common_graph},
     {"common_parts", 10, common_parts},
-    {"anyone_asks", 16, anyone_asks},
+    {"anyone_queries", 16, anyone_queries},
     {"anyone_synchronizes", 2, anyone_synchronizes},
     {"anyone_lists", 6, anyone_lists},
     {"anyone_cancels", 3, anyone_cancels},
@@ -1994,7 +1871,7 @@ bool is_wanted(const Options& options, const char* name) {
                [&](const std::string& start) { return std::string(name).starts_with(start); });
 }
 
-// The operations that are wanted, each as often as its weight says.
+// Returns the wanted operations, each as often as its weight.
 const std::vector<const Operation*>& wanted_operations(const Options& options) {
     static const std::vector<const Operation*> wanted = [&] {
         std::vector<const Operation*> found;
@@ -2007,7 +1884,7 @@ const std::vector<const Operation*>& wanted_operations(const Options& options) {
     return wanted;
 }
 
-const Operation& next_operation(const Options& options, Random& random) {
+const Operation& next_operation(const Options& options, SeededRandom& random) {
     const auto& wanted = wanted_operations(options);
     return *wanted[random.below(static_cast<uint32_t>(wanted.size()))];
 }
@@ -2050,7 +1927,7 @@ void clean_up(Storm& storm) {
     destroy(last, "gcx_cancel_destroy", gcx_cancel_destroy, storm.stop);
 }
 
-// What must be as it was before the round.
+// Checks that the state is as before the round.
 void check_end(Storm& storm, const gcx_sim_counts& before) {
     Worker& worker = *storm.workers[0];
     worker.operation = "the end";
@@ -2069,21 +1946,21 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
             gcx_lease_release(all);
     }
     gcx_cache_set_limit(64);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000'000'000'000'000);
+    sim::advance(2'000'000'000'000'000'000);
     gcx_cache_stats stats = cache_stats();
     const uint64_t greens = sim::counts().green_contexts - before.green_contexts;
-    // Contexts that a reset has ended are noticed when their device is next used.
+    // gcx notices contexts that a reset destroyed when their device is next used.
     if ((storm.resets ? greens > stats.in_use + stats.kept : stats.in_use + stats.kept != greens) ||
         stats.in_use != 0)
-        worker.complain("%u contexts in use and %u kept of %llu that there are", stats.in_use,
-                        stats.kept, static_cast<unsigned long long>(greens));
+        worker.complain("%u contexts in use and %u cached of %llu that exist", stats.in_use,
+                        stats.kept, llu(greens));
     gcx_cache_set_limit(0);
     stats = cache_stats();
     if (stats.in_use + stats.kept != 0)
-        worker.complain("%u contexts in use and %u kept with a limit of 0", stats.in_use,
+        worker.complain("%u contexts in use and %u cached with a limit of 0", stats.in_use,
                         stats.kept);
     gcx_sim_counts after = sim::counts();
-    if (storm.resets) { // what ended with a primary context is not given back to the driver
+    if (storm.resets) { // the driver keeps counting what was destroyed with a primary context
         after.primary_retains = before.primary_retains;
         after.graphs = before.graphs;
     }
@@ -2093,10 +1970,6 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
     gcx_cache_set_limit(64);
 }
 
-void note_runs(std::size_t most) {
-    sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
-}
-
 std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const std::string& spec,
                                    unsigned threads) {
     auto storm = std::make_unique<Storm>(options, seed, spec);
@@ -2104,7 +1977,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     gcx_driver_get_info(&info);
     storm->driver = info.version;
-    Random random(seed);
+    SeededRandom random(seed);
     storm->faulty = storm->was_faulty = random.one_in(3);
     storm->resets = storm->driver < 13000 && random.one_in(3);
     const auto count = static_cast<std::size_t>(storm->devices);
@@ -2119,7 +1992,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
         storm->workers[i]->plain = plain_stream(*storm, storm->workers[i]->device);
     }
     CHECK_OK(gcx_cancel_create(&storm->stop));
-    note_runs(200'000);
+    sim::note_runs(200'000);
     return storm;
 }
 
@@ -2127,9 +2000,9 @@ void end_storm(Storm& storm, const gcx_sim_counts& before) {
     driver_thread().jitter = 0;
     clean_up(storm);
     check_runs(storm);
-    note_runs(0);
+    sim::note_runs(0);
     for (const auto& worker : storm.workers)
-        CHECK_EQ(NATIVE(cuStreamDestroy)(worker->plain), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamDestroy, worker->plain);
     for (int32_t device = 0; device < storm.devices; device++)
         end_device(storm, device);
     check_end(storm, before);
@@ -2138,7 +2011,7 @@ void end_storm(Storm& storm, const gcx_sim_counts& before) {
 void on_signal(int) {
 }
 
-// Ends the process if a call doesn't, and says which.
+// Aborts the process if a call does not end, and prints which.
 void watch(Storm& storm) {
     const int64_t most = check::slow ? 90'000 : 40'000;
     for (const auto& worker : storm.workers) {
@@ -2192,12 +2065,13 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
             }
             worker.runs = false;
             driver_thread().jitter = 0;
-            while (options.mode == Mode::signals && started != 0) // it may be sent one still
+            while (options.mode == Mode::signals &&
+                   started != 0) // a signal may still be sent to this thread
                 usleep(100);
         });
     }
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    Random random(seed + 17);
+    SeededRandom random(seed + 17);
     while (started != kThreads)
         usleep(100);
     const auto all_ended = [&] {
@@ -2236,7 +2110,7 @@ void history(const Options& options, unsigned seed, const std::string& spec,
         if (!steps.empty() && std::find(steps.begin(), steps.end(), step) == steps.end())
             continue;
         worker.step = step;
-        worker.random = Random(seed_of_step(seed, step));
+        worker.random = SeededRandom(seed_of_step(seed, step));
         one_operation(worker);
         check_list(worker, -1);
     }
@@ -2253,7 +2127,7 @@ std::string spec_of(const Options& options, unsigned seed) {
     return std::string(options.mode == Mode::history ? "2xh100@" : "5xh100@") + versions[seed % 5];
 }
 
-// The simulated driver behind one that counts each thread's calls.
+// Opens the simulated driver through the library that counts each thread's calls.
 void open_driver(const Options& options, const std::string& spec) {
     const char* const path = std::getenv("GCX_STORM_DRIVER");
     void* const driver = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -2276,13 +2150,10 @@ void print_sums(const Options& options, const Sums& sums) {
     std::printf("%s: %u rounds, %llu operations, %llu leases, %llu changes, at most %llu driver "
                 "calls a lease and change\n",
                 options.mode == Mode::history ? "history" : "storm", sums.rounds,
-                static_cast<unsigned long long>(sums.operations),
-                static_cast<unsigned long long>(sums.granted),
-                static_cast<unsigned long long>(sums.changed),
-                static_cast<unsigned long long>(sums.most_calls));
+                llu(sums.operations), llu(sums.granted), llu(sums.changed), llu(sums.most_calls));
 }
 
-// Whether a history of these steps fails.
+// Returns whether a history of these steps fails.
 bool fails(const Options& options, unsigned seed, const std::vector<unsigned>& steps) {
     std::fflush(nullptr);
     const pid_t child = fork();
@@ -2323,7 +2194,7 @@ void cut_down(const Options& options, unsigned seed) {
     }
     std::string numbers;
     for (const unsigned step : steps) {
-        Random random(seed_of_step(seed, step));
+        SeededRandom random(seed_of_step(seed, step));
         std::fprintf(stderr, "    step %u: %s\n", step, next_operation(options, random).name);
         numbers += (numbers.empty() ? "" : ",") + std::to_string(step);
     }
@@ -2331,7 +2202,7 @@ void cut_down(const Options& options, unsigned seed) {
                  numbers.c_str(), "api-lease_storm history");
 }
 
-// Histories, each in a process of its own, until the time is over or one has failed.
+// Runs histories, each in a child process, until the time is over or one has failed.
 void run_histories(const Options& options) {
     Sums sums;
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
@@ -2356,7 +2227,7 @@ void run_histories(const Options& options) {
                 options.seed, seed - 1);
 }
 
-// Rounds of some 0.3 s, some of them in one process, until the time is over or one has failed.
+// Runs rounds of 0.3 s, several in one process, until the time is over or one has failed.
 void run_storms(const Options& options) {
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
     unsigned seed = options.seed;

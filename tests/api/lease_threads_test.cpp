@@ -1,6 +1,7 @@
-// Leases that change in one thread while another one is in the middle of a call: on a driver whose
-// functions take as long as a test wants.
+// Changes leases in one thread while another is in the middle of a call, on a driver that blocks
+// the calls a test names.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ Function* control(const char* name) {
     return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-// A call in another thread that is inside of a driver function as long as this lives.
+// Keeps another thread inside a driver function until it is destroyed.
 class BlockedCall {
   public:
     BlockedCall(const char* function, std::function<gcx_result()> call) {
@@ -42,34 +43,8 @@ class BlockedCall {
     std::thread thread_;
 };
 
-gcx_lease acquire(uint32_t sm_count) {
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
-    return lease;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
 gcx_result resize(gcx_lease lease, uint32_t sm_count) {
-    const gcx_lease_size size = {lease, sm_count, 0};
-    return gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT);
-}
-
-uint32_t sms_of(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info.sm_count;
-}
-
-void give_up(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {
-    for (gcx_stream stream : streams)
-        CHECK_OK(gcx_stream_destroy(stream));
-    for (gcx_lease lease : leases)
-        CHECK_OK(gcx_lease_release(lease));
+    return support::resize({{lease, sm_count, 0}});
 }
 
 gcx_result probe(gcx_stream stream) {
@@ -88,7 +63,7 @@ void release_during_synchronize_frees_sms() {
     const gcx_lease next = acquire(24);
     CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(call.finish());
-    give_up({stream}, {next});
+    release_all({stream}, {next});
 }
 
 // A probe waits for work, too: neither a change nor a release may wait for the probe.
@@ -101,7 +76,7 @@ void release_during_probe_frees_sms() {
     const gcx_lease next = acquire(132);
     const gcx_result result = call.finish();
     CHECK(result == GCX_SUCCESS || result == GCX_ERROR_CONTEXT_IS_DESTROYED);
-    give_up({stream}, {next});
+    release_all({stream}, {next});
 }
 
 void probe_of_moved_stream_sees_new_sms() {
@@ -109,7 +84,7 @@ void probe_of_moved_stream_sees_new_sms() {
     const gcx_stream stream = stream_of(lease);
     SmIds ids(GCX_MAX_SMS);
     uint32_t count = 0;
-    // The first kernel is launched, and its end is awaited on 24 SMs.
+    // The first kernel is launched, and the thread waits for its end on 24 SMs.
     BlockedCall call("cuEventSynchronize",
                      [&] { return gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count); });
     CHECK_OK(resize(lease, 64));
@@ -117,10 +92,10 @@ void probe_of_moved_stream_sees_new_sms() {
     CHECK(count == 24 || count == 64);
     CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
     CHECK_EQ(count, 64U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
-// A change that another thread makes comes after the call that is under way.
+// A change by another thread takes effect after the call that is in progress.
 void change_waits_for(const char* function, const std::function<gcx_result(gcx_stream)>& act) {
     const gcx_lease lease = acquire(64);
     const gcx_stream stream = stream_of(lease);
@@ -136,12 +111,11 @@ void change_waits_for(const char* function, const std::function<gcx_result(gcx_s
     CHECK_OK(call.finish());
     other.join();
     CHECK_EQ(sms_of(lease), 32U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
 void change_waits_for_submissions() {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     change_waits_for("cuStreamWaitEvent",
                      [&](gcx_stream stream) { return gcx_stream_wait(stream, event); });
     change_waits_for("cuEventRecord",
@@ -153,16 +127,15 @@ void change_waits_for_submissions() {
 void wait_during_change_holds_later_work() {
     const Work work;
     const gcx_lease lease = acquire(64);
-    const gcx_lease beside = acquire(24);
+    const gcx_lease second = acquire(24);
     const gcx_stream stream = stream_of(lease);
-    const gcx_stream other = stream_of(beside);
-    // The contexts first: making one waits for all that runs.
+    const gcx_stream other = stream_of(second);
+    // Creates the contexts first, since creating one waits for all running work.
     for (const uint32_t count : {32U, 64U}) {
         CHECK_OK(resize(lease, count));
         CHECK(gcx_stream_native(stream) != nullptr);
     }
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     work.spin(gcx_stream_native(other), 5'000'000'000);
     CHECK_OK(gcx_stream_record(other, event));
     BlockedCall call("cuStreamWaitEvent", [&] { return gcx_stream_wait(stream, event); });
@@ -170,16 +143,17 @@ void wait_during_change_holds_later_work() {
         CHECK_OK(resize(lease, 32));
         CHECK(gcx_stream_native(stream) != nullptr);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // enough for a change that is wrong
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // enough for a wrong change
     CHECK_OK(call.finish());
     change.join();
     CHECK(work.free_at(gcx_stream_native(stream)) >= 5'000.0F);
     CHECK_OK(gcx_event_destroy(event));
-    give_up({stream, other}, {lease, beside});
+    release_all({stream, other}, {lease, second});
 }
 
-// Whoever looks at a lease meanwhile, what was released can be acquired.
-void release_beside_a_monitor_frees_sms() {
+// SMs can be acquired as soon as their release returns, also while another thread queries the
+// lease.
+void release_during_queries_frees_sms() {
     std::atomic<gcx_lease> watched{nullptr};
     std::atomic<bool> over{false};
     std::thread monitor([&] {
@@ -199,8 +173,8 @@ void release_beside_a_monitor_frees_sms() {
     monitor.join();
 }
 
-// Either the one or the other, and all of it.
-void hand_over_beside_release_is_all_or_nothing() {
+// Either the hand-over or the release happens, and completely.
+void hand_over_during_release_is_all_or_nothing() {
     std::atomic<int> turn{0};
     std::atomic<int> done{0};
     gcx_lease from = nullptr;
@@ -253,8 +227,8 @@ void release_twice_succeeds_once() {
     }
 }
 
-// A release that the driver refuses, because it can't tell when the work is done, leaves the lease
-// as it was, and works later.
+// If the driver refuses a release because it can't report when the work is done, the lease stays
+// valid, and can be released later.
 void refused_release_can_be_repeated() {
     const Work work;
     const gcx_lease lease = acquire(GCX_REST);
@@ -265,9 +239,9 @@ void refused_release_can_be_repeated() {
     CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(sms_of(lease), 132U);
     CHECK_OK(gcx_lease_release(lease));
-    give_up({}, {acquire(GCX_REST)});
+    release_all({}, {acquire(GCX_REST)});
     CHECK_OK(call.finish());
-    give_up({stream}, {});
+    release_all({stream}, {});
 }
 
 } // namespace
@@ -276,19 +250,19 @@ int main(int, char** argv) {
     blocking_driver = argv[1];
     for (void (*body)() : {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
                            probe_of_moved_stream_sees_new_sms, change_waits_for_submissions,
-                           wait_during_change_holds_later_work, release_beside_a_monitor_frees_sms,
-                           hand_over_beside_release_is_all_or_nothing, release_twice_succeeds_once,
+                           wait_during_change_holds_later_work, release_during_queries_frees_sms,
+                           hand_over_during_release_is_all_or_nothing, release_twice_succeeds_once,
                            refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
                 return;
             const gcx_sim_counts before = sim::counts();
             body();
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000'000);
+            sim::advance(10'000'000'000);
             CHECK_OK(gcx_cache_set_limit(0));
             CHECK_EQ(cache_stats().in_use, 0U);
             gcx_sim_counts after = sim::counts();
-            after.modules = before.modules; // the probe's kernel is kept
+            after.modules = before.modules; // the probe's kernel stays loaded
             CHECK_EQ(left_behind(before, after), std::string());
         });
     }

@@ -1,5 +1,7 @@
-// Leases: who gets which SMs, who waits, what a change comes to, and in which order work runs then.
+// Tests which SMs leases get, which requests wait, what a change results in, and the order of work
+// after it.
 
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <algorithm>
@@ -11,82 +13,13 @@ using namespace support;
 
 namespace {
 
-gcx_lease acquire(uint32_t sm_count, const char* name = nullptr, uint32_t flags = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.name = name;
-    params.flags = flags;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    return lease;
-}
-
-gcx_result try_acquire(uint32_t sm_count, uint32_t timeout_ms = 0) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.timeout_ms = timeout_ms;
-    gcx_lease lease = nullptr;
-    const gcx_result result = gcx_lease_acquire(0, sm_count, &params, &lease);
-    CHECK_EQ(result == GCX_SUCCESS, lease != nullptr);
-    if (lease != nullptr)
-        CHECK_OK(gcx_lease_release(lease));
-    return result;
-}
-
-gcx_lease_info info(gcx_lease lease) {
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    CHECK_OK(gcx_lease_get_info(lease, &info));
-    return info;
-}
-
-uint32_t sms_of(gcx_lease lease) {
-    return info(lease).sm_count;
-}
-
-gcx_resource resource_of(gcx_lease lease) {
-    gcx_resource resource{};
-    CHECK_OK(gcx_lease_get_resource(lease, &resource));
-    return resource;
-}
-
-gcx_stream stream_of(gcx_lease lease) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    return stream;
-}
-
-gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags = GCX_RESIZE_DEFAULT) {
-    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
-}
-
-std::vector<gcx_live_lease> list() {
-    std::vector<gcx_live_lease> live(64);
-    uint32_t count = 0;
-    CHECK_OK(gcx_lease_list(-1, live.data(), 64, &count));
-    live.resize(count);
-    return live;
-}
-
-SmIds probe(gcx_stream stream) {
-    SmIds ids(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-    ids.resize(count);
-    return ids;
-}
-
 bool disjoint(const SmIds& a, const SmIds& b) {
     SmIds both;
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
     return both.empty();
 }
 
-void give_up(std::vector<gcx_stream> streams, std::vector<gcx_lease> leases) {
-    for (gcx_stream stream : streams)
-        CHECK_OK(gcx_stream_destroy(stream));
-    for (gcx_lease lease : leases)
-        CHECK_OK(gcx_lease_release(lease));
-}
-
-// Two who know nothing of each other.
+// Two callers acquire independently.
 void lease_exclusive_is_disjoint() {
     const gcx_sim_counts before = sim::counts();
     const gcx_lease one = acquire(24, "one");
@@ -101,23 +34,23 @@ void lease_exclusive_is_disjoint() {
     CHECK(message_has("84 are free") && message_has("\"one\" has 24") &&
           message_has("\"two\" has 24"));
     CHECK_REFUSED(try_acquire(140), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    const auto live = list();
+    const auto live = live_leases();
     CHECK_EQ(live.size(), 2U);
     CHECK_EQ(std::string(live[0].name), "one");
     CHECK_EQ(live[1].sm_count, 24U);
     CHECK_EQ(live[0].stream_count, 1U);
-    // What an explicit split is to keep clear of.
+    // A split can leave out the leases' SMs.
     const Split clear = try_split(whole_device(), {24}, GCX_SPLIT_EXCLUDE_LEASED);
     CHECK_EQ(overlap(clear.groups[0], resource_of(one)), 0U);
     CHECK_EQ(overlap(clear.groups[0], resource_of(two)), 0U);
     CHECK_EQ(sms(clear.remainder), 132U - 72U);
     CHECK_EQ(overlap(split(whole_device(), {24}).groups[0], resource_of(one)), 24U);
-    uint32_t held = 0;
+    uint32_t leased = 0;
     const gcx_resource whole = whole_device();
-    CHECK_OK(gcx_resource_get_live_overlap(&whole, &held));
-    CHECK_EQ(held, 48U);
-    give_up({first, second}, {one, two});
-    CHECK(list().empty());
+    CHECK_OK(gcx_resource_get_live_overlap(&whole, &leased));
+    CHECK_EQ(leased, 48U);
+    release_all({first, second}, {one, two});
+    CHECK(live_leases().empty());
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(left_behind(before, sim::counts()), std::string());
     CHECK_OK(gcx_cache_set_limit(64));
@@ -125,40 +58,31 @@ void lease_exclusive_is_disjoint() {
 
 void min_sm_count_accepts_fewer_sms() {
     const gcx_lease most = acquire(100, "most");
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.min_sm_count = 20;
-    gcx_lease lease = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 64, &params, &lease));
+    gcx_lease lease = acquire(64, {.min_sm_count = 20});
     CHECK_EQ(sms_of(lease), 132U - sms_of(most));
-    params.min_sm_count = 40;
-    gcx_lease none = nullptr;
-    CHECK_REFUSED(gcx_lease_acquire(0, 64, &params, &none), GCX_ERROR_ALREADY_ACQUIRED);
-    give_up({}, {lease, most});
+    CHECK_REFUSED(try_acquire(64, {.min_sm_count = 40}), GCX_ERROR_ALREADY_ACQUIRED);
+    release_all({}, {lease, most});
     lease = acquire(GCX_REST);
     CHECK_EQ(sms_of(lease), 132U);
     CHECK_REFUSED(try_acquire(GCX_REST), GCX_ERROR_ALREADY_ACQUIRED);
-    give_up({}, {lease});
+    release_all({}, {lease});
 }
 
 void shared_leases_overlap() {
     const gcx_lease one = acquire(64, "one", GCX_LEASE_SHARED);
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = GCX_LEASE_SHARED;
-    params.exclusive_sm_count = 24;
-    gcx_lease two = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 88, &params, &two));
-    CHECK_EQ(info(two).exclusive_sm_count, 24U);
+    const gcx_lease two = acquire(88, {.flags = GCX_LEASE_SHARED, .exclusive = 24});
+    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
     CHECK_EQ(overlap(resource_of(one), resource_of(two)), 64U);
     const gcx_lease single = acquire(GCX_REST);
     CHECK_EQ(sms_of(single), 132U - 88U);
     CHECK_REFUSED(resize({{two, 16, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_OK(resize({{two, 40, 0}}));
     CHECK_EQ(overlap(resource_of(one), resource_of(two)), 16U);
-    CHECK_EQ(info(two).exclusive_sm_count, 24U);
-    give_up({}, {one, two, single});
+    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
+    release_all({}, {one, two, single});
 }
 
-// Handles follow, in the order of their work; natives stay where they were.
+// Handles follow in the order of their work; native streams stay where they were.
 void streams_follow_a_resize() {
     const Work work;
     const gcx_lease lease = acquire(24, "lease");
@@ -167,11 +91,11 @@ void streams_follow_a_resize() {
     const SmIds small = probe(stream);
     work.spin(before, 5'000'000);
     CHECK_OK(resize({{lease, 64, 0}}));
-    CHECK_EQ(info(lease).changes, 1U);
+    CHECK_EQ(info_of(lease).changes, 1U);
     CUstream after = gcx_stream_native(stream);
     CHECK(after != before);
     CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_ERROR_NOT_READY);
-    // What comes later waits for what came before.
+    // Later work waits for earlier work.
     CHECK_EQ(gcx_stream_query(stream), GCX_ERROR_NOT_READY);
     CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
     CHECK(work.free_at(after) >= 5.0F);
@@ -180,24 +104,22 @@ void streams_follow_a_resize() {
     const SmIds large = probe(stream);
     CHECK_EQ(large.size(), 64U);
     CHECK(std::includes(large.begin(), large.end(), small.begin(), small.end()));
-    // The former native stream is alive, and on its SMs.
-    CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_SUCCESS);
-    gcx_stream former = nullptr;
-    CHECK_OK(gcx_stream_from_native(before, &former));
+    // The former native stream is alive, on its SMs.
+    CHECK_NATIVE(cuStreamQuery, before);
+    gcx_stream former = handle_for(before);
     CHECK(probe(former) == small);
     CHECK_OK(gcx_stream_destroy(former));
-    // Back again: the context and the stream were kept.
+    // The lease shrinks back: the context and the stream were cached.
     const uint64_t misses = cache_stats().misses;
     CHECK_OK(resize({{lease, 24, 0}}));
     CHECK(probe(stream) == small);
     CHECK_EQ(cache_stats().misses, misses);
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+    gcx_stream_info info = info_of(stream);
     CHECK_EQ(info.sm_count, 24U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
-// Decode beside prefill: one grows by what the other gives, and its work waits for the other's.
+// One lease grows by what another releases, and its work waits for the other's.
 void work_waits_for_the_former_owner() {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
@@ -221,15 +143,15 @@ void work_waits_for_the_former_owner() {
     CHECK_EQ(sms_of(decode), 64U);
     CHECK_EQ(sms_of(prefill), 68U);
     CHECK_EQ(overlap(resource_of(decode), resource_of(prefill)), 0U);
-    // On the device: decode's next waits for prefill's last on the SMs that it got.
+    // On the device, decode's next kernel waits for prefill's last one on the new SMs.
     CHECK(work.free_at(next) >= 9.0F);
     CHECK_OK(gcx_lease_synchronize(decode));
-    // The other way round there is nothing to wait for.
+    // In the other direction nothing has to be waited for.
     CHECK_OK(resize({{decode, 32, 0}, {prefill, GCX_REST, 0}}));
     CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
     CHECK_EQ(gcx_stream_query(heavy), GCX_SUCCESS);
     CHECK(disjoint(probe(fast), probe(heavy)));
-    // More than there is: all or nothing.
+    // A change that does not fit changes nothing.
     CHECK_REFUSED(resize({{decode, 40, 0}, {prefill, 100, 0}}),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("40 for \"decode\", 100 for \"prefill\""));
@@ -237,7 +159,7 @@ void work_waits_for_the_former_owner() {
     CHECK(message_has("40 for \"decode\"") && message_has("\"prefill\" has 100"));
     CHECK_EQ(sms_of(decode), 32U);
     CHECK_EQ(sms_of(prefill), 100U);
-    give_up({fast, heavy}, {decode, prefill});
+    release_all({fast, heavy}, {decode, prefill});
 }
 
 void deferred_growth_moves_once_free() {
@@ -249,17 +171,17 @@ void deferred_growth_moves_once_free() {
     work.spin(gcx_stream_native(heavy), 9'000'000);
     CUstream before = gcx_stream_native(fast);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
-    // Where it was, without a wait, until the others are free.
+    // The stream stays, without a wait, until the other SMs are free.
     CHECK_EQ(gcx_stream_native(fast), before);
     CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
     CHECK_EQ(probe(fast).size(), 32U);
     CHECK_OK(gcx_stream_synchronize(heavy));
     CHECK(gcx_stream_native(fast) != before);
     CHECK_EQ(probe(fast).size(), 64U);
-    give_up({fast, heavy}, {decode, prefill});
+    release_all({fast, heavy}, {decode, prefill});
 }
 
-// Who has the SMs next waits for that work too.
+// The next owner of the SMs waits for that work too.
 void deferred_work_is_waited_for() {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
@@ -280,16 +202,15 @@ void deferred_work_is_waited_for() {
     const gcx_lease next = acquire(32, "next");
     const gcx_stream stream = stream_of(next);
     CHECK(work.free_at(gcx_stream_native(stream)) >= 20.0F);
-    give_up({heavy, stream}, {prefill, next});
+    release_all({heavy, stream}, {prefill, next});
 }
 
 uint32_t sms_at(gcx_stream stream) {
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+    gcx_stream_info info = info_of(stream);
     return info.sm_count;
 }
 
-// Decode is to grow by what prefill gives, whose work is in flight there.
+// Decode is to grow by SMs of prefill that still have work in flight.
 struct Growing {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
@@ -298,15 +219,15 @@ struct Growing {
     const gcx_stream heavy = stream_of(prefill);
 
     Growing() {
-        // Contexts first: making one waits for all that runs.
+        // Creates the contexts first, since creating one waits for all running work.
         for (const uint32_t count : {48U, 64U, 32U}) {
             CHECK_OK(resize({{decode, count, 0}, {prefill, GCX_REST, 0}}));
             CHECK(gcx_stream_native(fast) != nullptr && gcx_stream_native(heavy) != nullptr);
         }
         work.spin(gcx_stream_native(heavy), 90'000'000);
     }
-    static constexpr float kEnd = 90; // of prefill's work at the earliest
-    void finish() { give_up({fast, heavy}, {decode, prefill}); }
+    static constexpr float kEnd = 90; // prefill's work ends no earlier
+    void finish() { release_all({fast, heavy}, {decode, prefill}); }
 };
 
 void deferred_growth_gives_new_streams_the_old_sms() {
@@ -319,7 +240,7 @@ void deferred_growth_gives_new_streams_the_old_sms() {
         CHECK_EQ(gcx_stream_query(stream), GCX_SUCCESS);
     }
     CHECK_EQ(gcx_lease_query(it.decode), GCX_SUCCESS);
-    // The one that gave SMs moved at once.
+    // The lease that released SMs moved at once.
     CHECK_EQ(sms_at(it.heavy), 68U);
     CHECK_OK(gcx_stream_synchronize(it.heavy));
     for (gcx_stream stream : {it.fast, later})
@@ -328,8 +249,8 @@ void deferred_growth_gives_new_streams_the_old_sms() {
     it.finish();
 }
 
-// All or nothing: SMs that are free already are not used before the others, though a context of
-// just those is cached.
+// SMs that are free already are not used before the others are, although a context of just those is
+// cached.
 void deferred_growth_waits_for_all_new_sms() {
     Growing it;
     CHECK_OK(gcx_stream_synchronize(it.heavy));
@@ -347,7 +268,7 @@ void deferred_growth_waits_for_all_new_sms() {
     it.finish();
 }
 
-// A second growth before the first one is over defers both.
+// A second growth before the end of the first defers both.
 void deferred_growth_twice_stays_on_the_first_sms() {
     Growing it;
     for (const uint32_t count : {48U, 64U}) {
@@ -366,7 +287,7 @@ void deferred_growth_ended_by_a_change_waits_on_the_device() {
         Growing it;
         CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
         it.work.spin(gcx_stream_native(it.fast), 1'000);
-        if (count == 64) // of the same size, beside a change of another lease
+        if (count == 64) // the same size, together with another lease's change
             CHECK_OK(resize({{it.prefill, 24, 0}}));
         CHECK_OK(resize({{it.decode, count == 64 ? 72U : count, 0}}));
         CHECK_EQ(sms_at(it.fast), sms_of(it.decode));
@@ -375,7 +296,7 @@ void deferred_growth_ended_by_a_change_waits_on_the_device() {
     }
 }
 
-// Back to the SMs that the streams never left: there is nothing to wait for.
+// Shrinking back to the SMs that the streams never left needs no wait.
 void deferred_growth_taken_back_waits_for_nothing() {
     Growing it;
     CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
@@ -386,7 +307,7 @@ void deferred_growth_taken_back_waits_for_nothing() {
     it.finish();
 }
 
-// Who gets the SMs after a deferred lease waits for the work of both.
+// The next owner of a deferred lease's SMs waits for the work of both.
 void released_while_deferred_is_waited_for() {
     for (const uint64_t spin : {1'000ULL, 200'000'000ULL}) {
         Growing it;
@@ -397,12 +318,12 @@ void released_while_deferred_is_waited_for() {
         const gcx_stream stream = stream_of(next);
         const float free = it.work.free_at(gcx_stream_native(stream));
         CHECK(free >= std::max(Growing::kEnd, static_cast<float>(spin) / 1e6F));
-        give_up({it.fast, it.heavy, stream}, {it.prefill, next});
+        release_all({it.fast, it.heavy, stream}, {it.prefill, next});
     }
 }
 
-// All leases are busy all the time, and change with the flag: each gets to its new SMs, though each
-// waits for others.
+// All leases are busy and change with the flag: each gets its new SMs, although each waits for
+// others.
 void busy_leases_reach_their_sms(const std::vector<std::vector<uint32_t>>& layouts) {
     const Work work;
     std::vector<gcx_lease> leases;
@@ -443,13 +364,13 @@ void busy_leases_reach_their_sms(const std::vector<std::vector<uint32_t>>& layou
         int steps = 0;
         for (; steps < 50 && !arrived(); steps++) {
             all_busy();
-            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+            sim::advance(1'000'000);
         }
         CHECK(steps < 50);
         for (gcx_lease lease : leases)
             CHECK_OK(gcx_lease_synchronize(lease));
     }
-    give_up(streams, leases);
+    release_all(streams, leases);
 }
 
 void deferred_swaps_and_cycles_make_progress() {
@@ -459,7 +380,7 @@ void deferred_swaps_and_cycles_make_progress() {
     busy_leases_reach_their_sms({{24, 40, 68}, {8, 40, 84}});
 }
 
-// Only the lease's own streams count: not other contexts over the same SMs, nor former holders.
+// A query covers only the lease's streams, not other contexts over the same SMs or former owners.
 void query_covers_only_streams_of_the_lease() {
     const Work work;
     const auto waits = [] { return sim::calls("cuEventSynchronize"); };
@@ -478,7 +399,7 @@ void query_covers_only_streams_of_the_lease() {
     const gcx_stream stream = stream_of(lease);
     work.spin(gcx_stream_native(stream), 5'000'000);
     CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
-    // Also that of a stream which was destroyed.
+    // A destroyed stream's work counts as well.
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
     CHECK_OK(gcx_lease_release(lease));
@@ -489,15 +410,14 @@ void query_covers_only_streams_of_the_lease() {
     const uint64_t waited = waits();
     CHECK_OK(gcx_lease_synchronize(next));
     CHECK_EQ(waits(), waited);
-    // Nor does asking make it wait.
-    gcx_stream_info asked = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(unused, &asked));
+    // The query itself does not make it wait.
+    info_of(unused);
     CHECK_EQ(gcx_stream_query(unused), GCX_SUCCESS);
     CHECK_EQ(gcx_lease_query(next), GCX_SUCCESS);
-    // Its own work is behind that.
+    // Its own work runs behind that.
     const float free = work.free_at(gcx_stream_native(unused));
     CHECK(free >= 10.0F);
-    give_up({unused}, {next});
+    release_all({unused}, {next});
 }
 
 void synchronize_waits_for_destroyed_streams() {
@@ -514,8 +434,8 @@ void synchronize_waits_for_destroyed_streams() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-// A context that the streams left is in use until their work there is done, and no longer.
-void contexts_are_kept_until_their_work_is_done() {
+// A context that the streams left stays in use until their work there is done.
+void contexts_stay_in_use_until_their_work_is_done() {
     const Work work;
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
@@ -531,14 +451,14 @@ void contexts_are_kept_until_their_work_is_done() {
     CHECK(gcx_stream_native(stream) != nullptr);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, 2U);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(60'000'000);
+    sim::advance(60'000'000);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_cache_set_limit(64));
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
-// Free at once, with their last work still on them.
+// Released SMs are free at once, with their last work still running.
 void released_sms_are_waited_for() {
     const Work work;
     gcx_lease one = acquire(GCX_REST);
@@ -550,8 +470,8 @@ void released_sms_are_waited_for() {
     const gcx_lease two = acquire(GCX_REST);
     const gcx_stream next = stream_of(two);
     CHECK(work.free_at(gcx_stream_native(next)) >= 7.0F);
-    give_up({stream, next}, {two});
-    // A stream that nobody uses waits for nothing.
+    release_all({stream, next}, {two});
+    // An unused stream waits for nothing.
     one = acquire(24);
     stream = stream_of(one);
     work.spin(gcx_stream_native(stream), 7'000'000);
@@ -560,7 +480,7 @@ void released_sms_are_waited_for() {
     const uint64_t waits = sim::calls("cuStreamWaitEvent");
     const gcx_stream unused = stream_of(three);
     CHECK_EQ(sim::calls("cuStreamWaitEvent"), waits);
-    give_up({stream, unused}, {three});
+    release_all({stream, unused}, {three});
 }
 
 void hand_over_moves_all_sms() {
@@ -577,152 +497,135 @@ void hand_over_moves_all_sms() {
     CHECK_REFUSED(gcx_stream_query(giver), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(work.free_at(gcx_stream_native(taker)) >= 3.0F);
     CHECK_EQ(probe(taker).size(), 56U);
-    CHECK_EQ(list().size(), 1U);
-    give_up({giver, taker}, {to});
+    CHECK_EQ(live_leases().size(), 1U);
+    release_all({giver, taker}, {to});
 }
 
-// A capture goes on where it is.
+// A capture continues in its context.
 void captures_survive_resizes() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     CUstream native = gcx_stream_native(stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CHECK_OK(resize({{lease, 64, 0}}));
     CHECK_EQ(gcx_stream_native(stream), native);
     CHECK_OK(gcx_lease_query(lease));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
     CHECK(graph != nullptr);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, graph);
     CHECK(gcx_stream_native(stream) != native);
     CHECK_EQ(probe(stream).size(), 64U);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
 }
 
 void waiting_requests_are_served_in_order() {
-    const gcx_lease held = acquire(100, "held");
+    const gcx_lease busy = acquire(100, "held");
     std::atomic<int> done{0};
     gcx_lease large = nullptr;
     gcx_lease small = nullptr;
     const auto wait_for = [&](uint32_t count, const char* name, gcx_lease* lease, int turn) {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.timeout_ms = GCX_FOREVER;
-        params.name = name;
-        CHECK_OK(gcx_lease_acquire(0, count, &params, lease));
+        *lease = acquire(count, {.name = name, .timeout_ms = GCX_FOREVER});
         int expected = turn;
         CHECK(done.compare_exchange_strong(expected, turn + 1));
     };
     const auto waiting = [](std::size_t count) {
-        while (list().size() != count)
+        while (live_leases().size() != count)
             std::this_thread::yield();
     };
     std::thread first([&] { wait_for(64, "large", &large, 0); });
     waiting(2);
-    CHECK_EQ(list()[1].waits, 1U);
-    CHECK_EQ(list()[1].sm_count, 64U);
-    CHECK_EQ(std::string(list()[1].name), "large");
-    // 28 are free, but the large one is first.
+    CHECK_EQ(live_leases()[1].waits, 1U);
+    CHECK_EQ(live_leases()[1].sm_count, 64U);
+    CHECK_EQ(std::string(live_leases()[1].name), "large");
+    // 28 are free, but the large request is first.
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("1 waits, the first for 64 SMs"));
-    CHECK_REFUSED(try_acquire(8, 1), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(8, {.timeout_ms = 1}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("timed out after 1 ms waiting for 8 SMs"));
-    CHECK_REFUSED(resize({{held, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(resize({{busy, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     std::thread second([&] { wait_for(8, "small", &small, 1); });
     waiting(3);
-    CHECK_OK(resize({{held, 68, 0}}));
+    CHECK_OK(resize({{busy, 68, 0}}));
     first.join();
-    CHECK_OK(resize({{held, 48, 0}}));
+    CHECK_OK(resize({{busy, 48, 0}}));
     second.join();
     CHECK_EQ(sms_of(large), 64U);
-    give_up({}, {held, large, small});
+    release_all({}, {busy, large, small});
 }
 
 void waits_are_cancelled() {
-    const gcx_lease held = acquire(GCX_REST);
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.timeout_ms = GCX_FOREVER;
-    params.cancel = cancel;
+    const gcx_lease all = acquire(GCX_REST);
+    gcx_cancel cancel = make_cancel();
     const auto wait = [&] {
-        gcx_lease lease = nullptr;
-        CHECK_REFUSED(gcx_lease_acquire(0, 8, &params, &lease), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
+                      GCX_ERROR_NOT_PERMITTED);
         CHECK(message_has("was cancelled by gcx_cancel_signal"));
     };
     std::thread first(wait);
     std::thread second(wait);
-    while (list().size() != 3)
+    while (live_leases().size() != 3)
         std::this_thread::yield();
     CHECK_OK(gcx_cancel_signal(cancel));
     first.join();
     second.join();
-    wait(); // for good
-    CHECK_OK(gcx_lease_release(held));
-    wait(); // also for what is free
+    wait(); // a signal is permanent
+    CHECK_OK(gcx_lease_release(all));
+    wait(); // also if SMs are free
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
-    CHECK(list().empty());
+    CHECK(live_leases().empty());
 }
 
 void wait_for_rest_is_listed_as_rest() {
-    const gcx_lease held = acquire(GCX_REST);
-    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, GCX_FOREVER)); });
-    while (list().size() != 2)
+    const gcx_lease all = acquire(GCX_REST);
+    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, {.timeout_ms = GCX_FOREVER})); });
+    while (live_leases().size() != 2)
         std::this_thread::yield();
-    CHECK_EQ(list()[0].sm_count, 132U);
-    CHECK_EQ(list()[1].sm_count, GCX_REST);
-    CHECK_OK(gcx_lease_release(held));
+    CHECK_EQ(live_leases()[0].sm_count, 132U);
+    CHECK_EQ(live_leases()[1].sm_count, GCX_REST);
+    CHECK_OK(gcx_lease_release(all));
     waiter.join();
 }
 
 void leases_of_two_families_need_maps() {
     const gcx_lease lease = acquire(24, "lease");
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.family = GCX_SM_FAMILY_FINE;
-    gcx_lease fine = nullptr;
-    CHECK_REFUSED(gcx_lease_acquire(0, 10, &params, &fine), GCX_ERROR_NOT_READY);
+    CHECK_REFUSED(try_acquire(10, {.family = GCX_SM_FAMILY_FINE}), GCX_ERROR_NOT_READY);
     CHECK(message_has("gcx_device_map_sms"));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
-    CHECK_OK(gcx_lease_acquire(0, 10, &params, &fine));
+    const gcx_lease fine = acquire(10, {.family = GCX_SM_FAMILY_FINE});
     CHECK_EQ(sms_of(fine), 10U);
     CHECK_EQ(overlap(resource_of(lease), resource_of(fine)), 0U);
     const gcx_lease rest = acquire(GCX_REST);
     CHECK_EQ(overlap(resource_of(rest), resource_of(fine)), 0U);
     CHECK_EQ(overlap(resource_of(rest), resource_of(lease)), 0U);
     CHECK_REFUSED(resize({{lease, 16, 0}, {fine, 8, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    give_up({}, {lease, fine, rest});
+    release_all({}, {lease, fine, rest});
 }
 
-// Work that a lease of another family left is waited for where it runs on the same SMs, or where
-// that isn't known.
+// Work that a lease of another family left is waited for if it may run on the same SMs.
 void work_of_another_family() {
     constexpr float kLong = 50;
-    const auto fine_lease = [] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.family = GCX_SM_FAMILY_FINE;
-        gcx_lease fine = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 24, &params, &fine));
-        return fine;
-    };
-    // When a lease of so many SMs can begin. At first without the work: making a context would wait
-    // for all that runs.
-    const auto free_at = [&](uint32_t sm_count, bool beside) {
+    const auto fine_lease = [] { return acquire(24, {.family = GCX_SM_FAMILY_FINE}); };
+    // Returns when a lease of this count can begin. Creates the context first, since creating one
+    // waits for all running work.
+    const auto free_at = [&](uint32_t sm_count, bool after_another) {
         float free = 0;
         for (const bool at_work : {false, true}) {
-            const gcx_lease before = beside ? acquire(sm_count) : nullptr;
+            const gcx_lease before = after_another ? acquire(sm_count) : nullptr;
             const gcx_lease fine = fine_lease();
             const gcx_stream left = stream_of(fine);
             const Work work;
             if (at_work)
                 work.spin(gcx_stream_native(left), 50'000'000);
             CHECK_OK(gcx_lease_release(fine));
-            if (beside)
-                CHECK_OK(gcx_lease_release(before)); // whose SMs are the next one's
+            if (after_another)
+                CHECK_OK(gcx_lease_release(before)); // the next lease gets its SMs
             const gcx_lease next = acquire(sm_count);
             const gcx_stream stream = stream_of(next);
             free = work.free_at(gcx_stream_native(stream));
-            give_up({left, stream}, {next});
+            release_all({left, stream}, {next});
         }
         return free;
     };
@@ -737,8 +640,9 @@ void device_reset_ends_leases() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     const CUresult reset = NATIVE(cuDevicePrimaryCtxReset)(0);
-    if (reset == CUDA_ERROR_NOT_PERMITTED) { // as newer drivers answer while green contexts live
-        give_up({stream}, {lease});
+    if (reset ==
+        CUDA_ERROR_NOT_PERMITTED) { // as newer drivers answer while green contexts are alive
+        release_all({stream}, {lease});
         return;
     }
     CHECK_EQ(reset, CUDA_SUCCESS);
@@ -746,26 +650,26 @@ void device_reset_ends_leases() {
     gcx_lease_info dead = GCX_LEASE_INFO_INIT;
     CHECK_REFUSED(gcx_lease_get_info(lease, &dead), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(resize({{lease, 32, 0}}), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    give_up({stream}, {lease});
+    release_all({stream}, {lease});
     const gcx_lease fresh = acquire(24);
     const gcx_stream works = stream_of(fresh);
     CHECK_EQ(probe(works).size(), 24U);
-    give_up({works}, {fresh});
+    release_all({works}, {fresh});
 }
 
-// Where all atoms have one alignment the odd one goes with any others, on every driver.
-void odd_atoms_of_one_alignment() {
+// Where all atoms have one alignment, the remainder atom goes with any others, on every driver.
+void remainder_atom_of_one_alignment_fits_any_other() {
     const gcx_lease first = acquire(4);
-    const gcx_lease odd = acquire(2);
-    CHECK_EQ(sms_of(odd), 2U);
-    CHECK_OK(gcx_lease_hand_over(odd, first, GCX_RESIZE_DEFAULT));
+    const gcx_lease remainder = acquire(2);
+    CHECK_EQ(sms_of(remainder), 2U);
+    CHECK_OK(gcx_lease_hand_over(remainder, first, GCX_RESIZE_DEFAULT));
     CHECK_EQ(sms_of(first), 6U);
     const gcx_stream stream = stream_of(first);
     CHECK_EQ(probe(stream).size(), 6U);
-    // Nothing is lost between leases: what is left is all the others.
+    // No SM is lost between leases: the rest is all the others.
     const gcx_lease rest = acquire(GCX_REST);
     CHECK_EQ(sms_of(rest), 142U - 6U);
-    give_up({stream}, {first, rest});
+    release_all({stream}, {first, rest});
 }
 
 void invalid_arguments_are_refused() {
@@ -808,7 +712,7 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(count, 1U);
     CHECK_REFUSED(gcx_lease_list(7, nullptr, 0, &count), GCX_ERROR_INVALID_DEVICE);
-    give_up({}, {lease});
+    release_all({}, {lease});
     CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_INVALID_HANDLE);
 }
 
@@ -844,10 +748,10 @@ int main() {
             deferred_swaps_and_cycles_make_progress();
             query_covers_only_streams_of_the_lease();
             synchronize_waits_for_destroyed_streams();
-            contexts_are_kept_until_their_work_is_done();
+            contexts_stay_in_use_until_their_work_is_done();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
-        on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);
+        on_machine(std::string("l40s@") + driver, remainder_atom_of_one_alignment_fits_any_other);
     }
     return summary("leases");
 }

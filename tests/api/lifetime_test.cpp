@@ -1,4 +1,4 @@
-// What happens over time: kept contexts, resets of the device, forks, threads, exits, logging.
+// Tests cached contexts, resets of the device, forks, threads and exits.
 
 #include "support.hpp"
 
@@ -16,23 +16,10 @@ using namespace support;
 
 namespace {
 
-gcx_context make_context(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-uint64_t id_of(gcx_context context) {
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(context, &info));
-    return info.id;
-}
-
 void equal_resources_share_a_context() {
     const gcx_resource whole = whole_device();
     const Split two = split(whole, {24, 24});
-    gcx_resource both{};
-    CHECK_OK(gcx_resource_union(&two.groups[0], &two.groups[1], &both));
+    gcx_resource both = united(two.groups[0], two.groups[1]);
     const gcx_context a = make_context(both);
     const gcx_context b = make_context(split(whole, {48}).groups[0]);
     gcx_context c = nullptr;
@@ -44,10 +31,8 @@ void equal_resources_share_a_context() {
     CHECK_EQ(cache_stats().misses, 1U);
     CHECK_EQ(cache_stats().hits, 2U);
     CHECK_EQ(cache_stats().in_use, 1U);
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(a, nullptr, &stream));
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(b, &info));
+    gcx_stream stream = make_stream(a);
+    gcx_context_info info = info_of(b);
     CHECK_EQ(info.stream_count, 1U);
     CHECK_EQ(info.sm_count, 48U);
     gcx_context d = nullptr;
@@ -60,7 +45,7 @@ void equal_resources_share_a_context() {
     CHECK_EQ(cache_stats().kept, 1U);
 }
 
-void kept_contexts_cost_no_driver_context() {
+void cached_contexts_cost_no_driver_context() {
     const Split made = split(whole_device(), {24, GCX_REST});
     for (int round = 0; round < 50; round++) {
         const Partition one(made.groups[0]);
@@ -68,11 +53,11 @@ void kept_contexts_cost_no_driver_context() {
     }
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
     CHECK_EQ(sim::calls("cuGreenCtxDestroy"), 0U);
-    CHECK_EQ(sim::counts().streams, 2U); // kept too, see streams_test.cpp
+    CHECK_EQ(sim::counts().streams, 2U); // cached too, see streams_test.cpp
     CHECK_EQ(cache_stats().hits, 98U);
 }
 
-void the_longest_unused_goes_first() {
+void limit_evicts_least_recently_used() {
     std::vector<gcx_resource> resources;
     resources.reserve(8);
     for (uint32_t count = 8; count <= 64; count += 8)
@@ -88,7 +73,7 @@ void the_longest_unused_goes_first() {
     };
     for (std::size_t i = 0; i < 3; i++)
         ids.push_back(use(i));
-    CHECK_EQ(use(0), ids[0]); // now the 1 is the longest unused
+    CHECK_EQ(use(0), ids[0]); // now index 1 is the longest unused
     use(3);
     gcx_cache_stats stats = cache_stats();
     CHECK_EQ(stats.kept, 3U);
@@ -96,16 +81,16 @@ void the_longest_unused_goes_first() {
     CHECK_EQ(stats.limit, 3U);
     CHECK_EQ(use(0), ids[0]);
     CHECK_EQ(use(2), ids[2]);
-    CHECK(use(1) != ids[1]); // it went, and an id is never used again
-    // What is in use isn't counted by the limit, and never goes.
-    std::vector<gcx_context> held;
-    held.reserve(resources.size());
+    CHECK(use(1) != ids[1]); // it was evicted, and an id is never reused
+    // Contexts in use do not count for the limit, and are never evicted.
+    std::vector<gcx_context> contexts;
+    contexts.reserve(resources.size());
     for (const gcx_resource& resource : resources)
-        held.push_back(make_context(resource));
+        contexts.push_back(make_context(resource));
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, resources.size());
     CHECK_EQ(cache_stats().kept, 0U);
-    for (const gcx_context context : held) {
+    for (const gcx_context context : contexts) {
         CHECK_OK(gcx_context_synchronize(context));
         CHECK_OK(gcx_context_destroy(context));
     }
@@ -127,7 +112,7 @@ struct Live {
     }
 };
 
-// Everything but the destroy functions, of objects that died.
+// Calls every function except the destroy functions with dead objects.
 void check_dead(const Live& dead) {
     constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
     gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
@@ -168,8 +153,8 @@ void destroy_live(const Live& live) {
     CHECK_OK(gcx_context_destroy(live.context));
 }
 
-// Whether the driver refuses a reset while a green context is alive, as that of 13.0 does on an
-// H200. gcx has to be right with both kinds.
+// Returns whether the driver refuses a reset while a green context is alive, as 13.0 does on an
+// H200. gcx supports both kinds.
 bool refuses_resets(const std::string& spec) {
     return answer_of_child([&] {
                CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
@@ -180,20 +165,20 @@ bool refuses_resets(const std::string& spec) {
            }) != 0;
 }
 
-// A driver that lets a reset through.
-void a_reset_under_gcx() {
+// The driver allows the reset.
+void reset_destroys_all_contexts() {
     const Split made = split(whole_device(), {24, 24, GCX_REST});
     const Live live(made.groups[0]);
-    const gcx_context kept = make_context(made.groups[1]);
-    const uint64_t kept_id = id_of(kept);
-    CHECK_OK(gcx_context_destroy(kept));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    const gcx_context cached = make_context(made.groups[1]);
+    const uint64_t cached_id = id_of(cached);
+    CHECK_OK(gcx_context_destroy(cached));
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     check_dead(live);
-    // Resources stay valid, and new contexts of them work beside the dead handles.
+    // Resources stay valid, and new contexts of them work next to the dead handles.
     const Live fresh(made.groups[0]);
     CHECK(id_of(fresh.context) != 0);
     const gcx_context again = make_context(made.groups[1]);
-    CHECK(id_of(again) != kept_id);
+    CHECK(id_of(again) != cached_id);
     CHECK_OK(gcx_stream_synchronize(fresh.stream));
     check_dead(live);
     uint32_t ids[GCX_MAX_SMS];
@@ -205,11 +190,11 @@ void a_reset_under_gcx() {
     CHECK_OK(gcx_stream_synchronize(fresh.stream));
     destroy_live(fresh);
     CHECK_OK(gcx_context_destroy(again));
-    // Twice, with nothing between, and while one is pushed.
+    // Resets twice without a call in between, and while a context is pushed.
     const Live pushed(made.groups[0]);
     CHECK_OK(gcx_context_push(pushed.context));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     gcx_context popped = nullptr;
     CHECK_OK(gcx_context_pop(&popped));
     CHECK(popped == pushed.context);
@@ -222,8 +207,8 @@ void a_reset_under_gcx() {
     CHECK_EQ(sim::counts().events, 0U);
 }
 
-// A driver that refuses a reset while a green context is alive.
-void a_reset_is_refused_while_contexts_are_kept() {
+// The driver refuses a reset while a green context is alive.
+void reset_with_cached_contexts_is_refused() {
     const Split made = split(whole_device(), {24});
     {
         const Partition partition(made.groups[0]);
@@ -231,17 +216,17 @@ void a_reset_is_refused_while_contexts_are_kept() {
         CHECK_EQ(partition.probe().size(), 24U);
     }
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
     const Partition partition(made.groups[0]);
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
-// Calls in the child of a fork that came after gcx was used. Counts those that went wrong.
+// Calls gcx in the child of a fork, after the parent used it. Returns how many calls answered
+// wrongly.
 int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     int wrong = 0;
     const auto expect = [&](gcx_result result) {
@@ -332,26 +317,26 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     return wrong;
 }
 
-void after_a_fork() {
+void calls_after_fork_are_refused() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Live live(resource);
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(30); // a hang ends so
+        alarm(30); // ends a child that hangs
         _exit(std::min(wrong_calls_after_fork(live, resource), 100));
     }
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status));
     CHECK_EQ(WEXITSTATUS(status), 0);
-    // The parent goes on.
+    // The parent continues.
     CHECK_OK(gcx_stream_synchronize(live.stream));
     destroy_live(live);
 }
 
-// While other threads are inside gcx.
-void after_a_fork_beside_threads() {
+// Forks while other threads are inside gcx.
+void fork_during_calls_does_not_hang() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Live live(resource);
     std::atomic<bool> stop{false};
@@ -385,8 +370,8 @@ void after_a_fork_beside_threads() {
     destroy_live(live);
 }
 
-// Sixteen threads do all sorts of things with the same few objects, which come and go.
-void sixteen_threads_on_the_same_objects() {
+// Sixteen threads use the same few objects, which are created and destroyed concurrently.
+void objects_shared_by_threads_are_safe() {
     constexpr int kThreads = 16;
     constexpr int kRounds = 400;
     constexpr std::size_t kSlots = 3;
@@ -398,7 +383,7 @@ void sixteen_threads_on_the_same_objects() {
     std::atomic<int> right{0};
     const auto run = [&](unsigned seed) {
         std::mt19937 random(seed);
-        // A stale handle is an error here, and whatever else is not right.
+        // A stale handle is an error here, as is any other unexpected result.
         const auto expect = [&](gcx_result result) {
             const bool fine = result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
                               result == GCX_ERROR_NOT_READY;
@@ -483,12 +468,7 @@ void sixteen_threads_on_the_same_objects() {
             }
         }
     };
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (unsigned t = 0; t < kThreads; t++)
-        threads.emplace_back(run, t);
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(kThreads, run);
     CHECK_EQ(wrong.load(), 0);
     CHECK(right.load() > kThreads * kRounds / 2);
     for (std::size_t slot = 0; slot < kSlots; slot++) {
@@ -501,8 +481,8 @@ void sixteen_threads_on_the_same_objects() {
     }
 }
 
-// Many threads that ask for one context at once get one.
-void one_context_for_many_threads() {
+// Threads that create the same context at once share one.
+void threads_share_one_context() {
     const gcx_resource resource = split(whole_device(), {40}).groups[0];
     std::atomic<bool> go{false};
     std::vector<gcx_context> made(16);
@@ -524,8 +504,8 @@ void one_context_for_many_threads() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-// The first call opens the driver, whichever thread's it is.
-void first_calls_of_many_threads_succeed() {
+// The first call opens the driver, in whichever thread.
+void concurrent_first_calls_succeed() {
     in_child("first calls", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         std::vector<std::thread> threads;
@@ -544,7 +524,7 @@ void first_calls_of_many_threads_succeed() {
     });
 }
 
-void messages_belong_to_threads() {
+void message_is_per_thread() {
     gcx_resource out{};
     CHECK_REFUSED(gcx_device_get_resource(77, GCX_RESOURCE_SM, &out), GCX_ERROR_INVALID_DEVICE);
     std::thread([] {
@@ -556,11 +536,11 @@ void messages_belong_to_threads() {
     }).join();
     CHECK(message_has("77"));
     CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
-    CHECK(message_has("77")); // success leaves it alone
+    CHECK(message_has("77")); // success leaves it unchanged
 }
 
-// A thread that exits with contexts pushed holds them no longer.
-void a_thread_exits_with_a_context_pushed() {
+// A thread that exits with contexts pushed releases them.
+void thread_exit_releases_pushed_contexts() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context context = make_context(resource);
     std::thread([&] {
@@ -575,7 +555,7 @@ void a_thread_exits_with_a_context_pushed() {
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_context_destroy(context));
     CHECK_EQ(cache_stats().in_use, 0U);
-    // The handle may be gone before the thread: then the thread was the last to hold it.
+    // The handle may be destroyed before the thread ends; then the thread's reference is the last.
     CHECK_OK(gcx_cache_set_limit(0));
     const gcx_context other = make_context(resource);
     std::atomic<int> step{0};
@@ -597,11 +577,11 @@ void a_thread_exits_with_a_context_pushed() {
     CHECK(current == nullptr);
 }
 
-// Destructors of a thread may come after the one that gives up what it had pushed.
-void a_pop_after_the_thread_s_end() {
+// Thread-local destructors may run after the one that releases the pushed contexts.
+void pop_after_thread_exit_is_safe() {
     static std::string said;
     const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
-    // gcx's key is made by the first push, so that this one's destructor comes after it.
+    // The first push creates gcx's key, so that this destructor runs after gcx's.
     CHECK_OK(gcx_context_push(context));
     CHECK_OK(gcx_context_pop(nullptr));
     pthread_key_t key{};
@@ -654,7 +634,7 @@ void log_goes_to_the_callback() {
         heard.lines.clear();
         CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK(heard.lines.empty());
-        // A context that can't be destroyed stays kept, and that is said.
+        // A context that can't be destroyed stays cached, and that is logged.
         CHECK_OK(gcx_cache_set_limit(0));
         const gcx_context unlucky = make_context(resource);
         sim::fail("cuGreenCtxDestroy", 1, CUDA_ERROR_UNKNOWN);
@@ -670,7 +650,7 @@ void log_goes_to_the_callback() {
     });
 }
 
-// What a child prints to standard error.
+// Returns what a child prints to standard error.
 std::string errors_of(const std::function<void()>& body) {
     int ends[2];
     if (pipe(ends) != 0)
@@ -698,7 +678,7 @@ std::string errors_of(const std::function<void()>& body) {
 void exit_with_live_objects_is_silent() {
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
-                 // Static, so that the process still has them when it exits.
+                 // The objects are static, so that they exist when the process exits.
                  static const Live live(split(whole_device(), {24}).groups[0]);
                  gcx_context_push(live.context);
                  gcx_context_pop(nullptr);
@@ -706,15 +686,15 @@ void exit_with_live_objects_is_silent() {
              std::string());
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
-                 const Partition kept(split(whole_device(), {24}).groups[0]);
+                 const Partition cached(split(whole_device(), {24}).groups[0]);
              }),
              std::string());
-    // The library prints only when it was asked to.
-    const std::string asked = errors_of([] {
+    // The library prints only if a log level is set.
+    const std::string requested = errors_of([] {
         setenv("GCX_LOG", "info", 1);
         gcx_driver_open("sim:h100@13.0");
     });
-    CHECK(asked.find("SIMULATED") != std::string::npos);
+    CHECK(requested.find("SIMULATED") != std::string::npos);
     const std::string wrong = errors_of([] {
         setenv("GCX_LOG", "loud", 1);
         gcx_driver_open("sim:h100@13.0");
@@ -727,21 +707,21 @@ void exit_with_live_objects_is_silent() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, equal_resources_share_a_context);
-        on_machine(h100, kept_contexts_cost_no_driver_context);
-        on_machine(h100, the_longest_unused_goes_first);
+        for (const auto test :
+             {equal_resources_share_a_context, cached_contexts_cost_no_driver_context,
+              limit_evicts_least_recently_used})
+            on_machine(h100, test);
         const bool refuses = refuses_resets(h100);
         CHECK_EQ(refuses, version_of(driver) >= 13000); // so that both kinds are tested
-        on_machine(h100, refuses ? a_reset_is_refused_while_contexts_are_kept : a_reset_under_gcx);
-        on_machine(h100, after_a_fork);
-        on_machine(h100, after_a_fork_beside_threads);
-        on_machine(h100, sixteen_threads_on_the_same_objects);
-        on_machine(h100, one_context_for_many_threads);
-        on_machine(h100, messages_belong_to_threads);
-        on_machine(h100, a_thread_exits_with_a_context_pushed);
-        on_machine(h100, a_pop_after_the_thread_s_end);
+        on_machine(h100,
+                   refuses ? reset_with_cached_contexts_is_refused : reset_destroys_all_contexts);
+        for (const auto test :
+             {calls_after_fork_are_refused, fork_during_calls_does_not_hang,
+              objects_shared_by_threads_are_safe, threads_share_one_context, message_is_per_thread,
+              thread_exit_releases_pushed_contexts, pop_after_thread_exit_is_safe})
+            on_machine(h100, test);
     }
-    first_calls_of_many_threads_succeed();
+    concurrent_first_calls_succeed();
     log_goes_to_the_callback();
     exit_with_live_objects_is_silent();
     return support::summary("lifetime");

@@ -1,4 +1,4 @@
-// The log's callback: when it runs, what it may wait for, and when it is gone for good.
+// Tests the log's callback: when it runs, what it may wait for, and when it is no longer called.
 
 #include "support.hpp"
 
@@ -19,8 +19,8 @@ bool within_seconds(const std::function<bool()>& done) {
     return false;
 }
 
-// A callback that stays in the first message that has a text until it is let go, as one does that
-// waits for a lock of the application's.
+// A callback that blocks in the first message that has a text until it is released, as one does
+// that waits for a lock of the application.
 struct Gate {
     explicit Gate(const char* its_text) : text(its_text) {}
     const char* text;
@@ -39,7 +39,7 @@ void wait_at_gate(gcx_log_level, const char* message, void* user_data) {
         gate.opened_in_time = false;
 }
 
-// Calls of another thread, through every lock that gcx has, while a callback waits.
+// Calls through every lock of gcx in another thread, while a callback waits.
 void use_everything() {
     const Split made = split(whole_device(), {8, 16}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     const Partition first(made.groups[0]);
@@ -54,8 +54,8 @@ void use_everything() {
     CHECK(cache_stats().in_use >= 2);
 }
 
-// Runs act in a thread, whose callback waits in the message that has the text; meanwhile the rest
-// of gcx works.
+// Runs act in a thread, blocks its callback in the message that has the text, and checks that other
+// threads can use gcx.
 void others_go_on_while_it_waits(const char* text, const std::function<void()>& act) {
     Gate gate(text);
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, wait_at_gate, &gate));
@@ -68,7 +68,7 @@ void others_go_on_while_it_waits(const char* text, const std::function<void()>& 
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
 }
 
-// It must not call gcx. If it does, it gets an answer and no end of messages.
+// A callback must not call gcx. If it does, it gets an answer, and the messages end.
 void callback_that_calls_gcx_ends() {
     in_child("a callback that calls gcx", [] {
         static int calls = 0;
@@ -80,7 +80,7 @@ void callback_that_calls_gcx_ends() {
         CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, callback, nullptr));
         CHECK(gcx_driver_open("sim:no-such-gpu-outside") != GCX_SUCCESS);
         CHECK_EQ(calls, 1);
-        // The caller's message, not one of the callback's calls.
+        // The last message is the caller's, not that of one of the callback's calls.
         const std::string message = gcx_last_error_message();
         CHECK(message.find("no-such-gpu-outside") != std::string::npos);
         CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
@@ -96,7 +96,7 @@ void callback_runs_without_locks() {
         others_go_on_while_it_waits("made a context", [&] { const Partition made(resource); });
         others_go_on_while_it_waits("gcx_device_get_count",
                                     [] { CHECK(gcx_device_get_count(nullptr) != GCX_SUCCESS); });
-        // What can't be given back now: a kept context; and a primary one of which it isn't known.
+        // These can't be released now: a cached context, and a primary one of unknown state.
         CHECK_OK(gcx_cache_set_limit(0));
         gcx_context context = nullptr;
         CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
@@ -115,7 +115,7 @@ void callback_runs_without_locks() {
     on_machine("h100@12.4", [] {
         const Partition lost(split(whole_device(), {24}).groups[0]);
         others_go_on_while_it_waits("died", [&] {
-            CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+            CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
             CHECK_REFUSED(gcx_context_synchronize(lost.context), GCX_ERROR_CONTEXT_IS_DESTROYED);
         });
     });
@@ -125,7 +125,7 @@ void fail_once() {
     CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
 }
 
-void a_replaced_callback_runs_no_more() {
+void replaced_callback_is_not_called() {
     Gate first("gcx_device_get_count");
     Gate second("nothing");
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, wait_at_gate, &first));
@@ -137,7 +137,7 @@ void a_replaced_callback_runs_no_more() {
         replaced = true;
         CHECK(first.open.load());
     });
-    // Those who log meanwhile wait for neither, and are told to the new one.
+    // Threads that log at that time wait for neither callback, and use the new one.
     CHECK(within_seconds([&] {
         fail_once();
         return second.calls > 0;
@@ -155,8 +155,8 @@ void a_replaced_callback_runs_no_more() {
     CHECK_EQ(first.calls.load(), before);
 }
 
-// It would wait for itself.
-void a_callback_does_not_replace_itself() {
+// Replacing itself would wait for itself.
+void callback_replacing_itself_is_refused() {
     static std::atomic<int> answer{-1};
     const auto replace = [](gcx_log_level, const char*, void*) {
         int expected = -1;
@@ -174,7 +174,7 @@ void a_callback_does_not_replace_itself() {
 int main() {
     callback_runs_without_locks();
     callback_that_calls_gcx_ends();
-    on_machine("h100@13.0", a_replaced_callback_runs_no_more);
-    on_machine("h100@13.0", a_callback_does_not_replace_itself);
+    on_machine("h100@13.0", replaced_callback_is_not_called);
+    on_machine("h100@13.0", callback_replacing_itself_is_refused);
     return support::summary("log");
 }

@@ -1,4 +1,4 @@
-// What gcx promises of resources, on every simulated GPU with every simulated driver.
+// Tests what gcx promises of resources, on every simulated GPU with every driver version.
 
 #include "support.hpp"
 
@@ -69,7 +69,7 @@ void all_counts(const gcx_device_info& device) {
     const gcx_resource whole = whole_device();
     const uint32_t total = device.sm_count;
     for (const uint32_t flags : families_of(device)) {
-        const uint32_t part = check::slow ? 4 : 16; // of the count that is skipped
+        const uint32_t part = check::slow ? 4 : 16; // checks one count of so many
         for (uint32_t count = 1; count <= total + 1; count += 1 + count / part) {
             plan_equals_split_and_groups_are_disjoint(whole, {count}, flags);
             plan_equals_split_and_groups_are_disjoint(whole, {count, GCX_REST}, flags);
@@ -85,7 +85,7 @@ void all_counts(const gcx_device_info& device) {
     }
 }
 
-// Makes contexts over the groups and asks kernels where they run.
+// Makes contexts over the groups and checks where their kernels run.
 void kernels_see_what_was_promised(const Split& made) {
     std::vector<SmIds> seen;
     for (const gcx_resource& group : made.groups) {
@@ -135,7 +135,7 @@ void splits_of_splits(const gcx_device_info& device) {
     }
     const Split inner = split(first.groups[0], {1, GCX_REST});
     kernels_see_what_was_promised(inner);
-    // Another family's atoms are other SMs.
+    // Atoms of another family are other SMs.
     CHECK_REFUSED(try_split(first.groups[0], {2}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).result,
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
@@ -161,12 +161,10 @@ void set_operations(const gcx_device_info& device) {
     CHECK_EQ(std::memcmp(&result, &both, sizeof both), 0);
     CHECK_OK(gcx_resource_union(&result, &made.remainder, &result));
     CHECK_EQ(std::memcmp(&result, &whole, sizeof whole), 0);
-    // Atoms, one by one, are the whole.
-    gcx_resource sum{};
-    CHECK_OK(gcx_resource_subtract(&whole, &whole, &sum));
+    // All atoms together are the whole device.
+    gcx_resource sum = without(whole, whole);
     for (uint32_t i = 0; i < info_of(whole).atom_count; i++) {
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&whole, i, &atom));
+        gcx_resource atom = atom_of(whole, i);
         CHECK_EQ(info_of(atom).atom_count, 1U);
         CHECK_EQ(overlap(sum, atom), 0U);
         CHECK_OK(gcx_resource_union(&sum, &atom, &sum));
@@ -213,7 +211,7 @@ void maps_agree_with_kernels(const gcx_device_info& device) {
         CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_MAX_CLUSTER), GCX_ERROR_NOT_SUPPORTED);
 }
 
-void what_an_h100_gives() {
+void h100_splits_as_recorded() {
     const gcx_resource whole = whole_device();
     CHECK(sizes(split(whole, {108, 24})) == Counts({108, 24, 0}));
     CHECK(sizes(split(whole, {24, 108})) == Counts({24, 108, 0}));
@@ -280,7 +278,7 @@ void structured_splits(const std::string& driver, const gcx_device_info& device)
     const std::vector<SmIds> seen = {one.probe(), other.probe()};
     CHECK_EQ(seen[0].size(), sms(groups[0]));
     CHECK(disjoint(seen));
-    // A structured split starts from a whole device, and families' flags don't go with it.
+    // A structured split starts from a whole device, and can't be combined with families' flags.
     const Split half = split(whole, {device.sm_count / 2});
     CHECK_REFUSED(gcx_sm_split(half.groups.data(), requests, 1, 0, groups, &rest),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
@@ -345,7 +343,7 @@ void workqueues(const std::string& driver, const gcx_device_info& device) {
     CHECK_EQ(std::memcmp(&out, &balanced, sizeof out), 0);
     CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_SM, &out));
     CHECK_EQ(std::memcmp(&out, &sm, sizeof out), 0);
-    // Its workqueue can be given to another context, which is another one than without.
+    // Another context that is given its workqueue differs from one without it.
     gcx_resource queue{};
     CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
     CHECK_EQ(info_of(queue).type, GCX_RESOURCE_WORKQUEUE);
@@ -389,8 +387,8 @@ void driver_and_capabilities(const std::string& driver, const gcx_device_info& d
     CHECK_EQ(sms(whole_device()), device.sm_count);
 }
 
-// Growing and shrinking the first group moves nothing, as long as it needs no odd atom: the smaller
-// is within the larger.
+// Growing and shrinking the first group moves nothing, as long as it needs no remainder atom: the
+// smaller set is within the larger.
 void growing_moves_nothing(const gcx_device_info& device) {
     const gcx_resource whole = whole_device();
     const uint32_t unit = info_of(whole).coscheduled_alignment;
@@ -428,12 +426,12 @@ void one_machine(const std::string& gpu, const std::string& driver) {
         locality_domains(driver, device);
         workqueues(driver, device);
         if (gpu == "h100" || gpu == "h200")
-            what_an_h100_gives();
+            h100_splits_as_recorded();
         nothing_is_left_behind(before);
     });
 }
 
-void without_a_usable_driver() {
+void unusable_driver_is_refused() {
     in_child("too old", [] {
         CHECK_REFUSED(gcx_driver_open("sim:h100@12.2"), GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has("12.2") && message_has("12.4"));
@@ -441,7 +439,7 @@ void without_a_usable_driver() {
     in_child("no device", [] {
         CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
         CHECK(message_has("no device") && message_has("13.0"));
-        // The next call opens another one, so nothing was kept of the failure.
+        // The next call opens another driver, so nothing of the failure was cached.
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
         CHECK_REFUSED(gcx_driver_open("sim:h200@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
     });
@@ -475,7 +473,7 @@ void without_a_usable_driver() {
     });
 }
 
-// Before 13.0 the driver doesn't tell them, and gcx derives them.
+// Before 13.0 the driver doesn't report them, and gcx derives them.
 void details_are_the_same_on_every_driver(const std::string& gpu) {
     const auto details = [&](const std::string& driver) {
         return answer_of_child([&] {
@@ -513,6 +511,6 @@ int main(int argc, char** argv) {
             });
         }
     }
-    without_a_usable_driver();
+    unusable_driver_is_refused();
     return support::summary("matrix");
 }

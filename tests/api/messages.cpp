@@ -1,6 +1,5 @@
-// What gcx says when it refuses: each test's messages are on record, since people read them at
-// night and a wrong one passes all other checks. A new or changed one is recorded by running the
-// tests with UPDATE_MESSAGES=1, and read in the difference.
+// Records each test's error messages, because no other check notices a wrong one. UPDATE_MESSAGES=1
+// records new and changed ones; review them in the diff.
 #include "support.hpp"
 
 #include <fcntl.h>
@@ -17,7 +16,7 @@ namespace {
 
 using Lines = std::set<std::string>;
 
-// Opened before there are children, which add to it too.
+// Opens the file before children exist, which append to it too.
 const int noted = [] {
     char path[] = "/tmp/gcx-messages-XXXXXX";
     const int file = mkstemp(path);
@@ -51,7 +50,7 @@ void print_missing(const char* what, const Lines& from, const Lines& in) {
             std::fprintf(stderr, "%s: %s\n", what, line.c_str());
 }
 
-// What std::regex would do takes most of the tests' time.
+// std::regex would take most of the tests' time.
 void hide_handles(std::string& line) {
     for (std::size_t at = line.find("0x"); at != line.npos; at = line.find("0x", at + 1)) {
         const std::size_t digits = at + 2;
@@ -62,7 +61,7 @@ void hide_handles(std::string& line) {
     }
 }
 
-// A path's, up to its last part.
+// Replaces the folders of a path, up to its last part.
 void hide_folders(std::string& line) {
     for (std::size_t at = line.find('/'); at != line.npos; at = line.find('/', at)) {
         const std::size_t end = std::min(line.find(' ', at), line.size());
@@ -80,7 +79,7 @@ void note_message(gcx_result result) {
     std::string line = gcx_result_name(result) + std::string(" ") + gcx_last_error_message();
     for (char& c : line)
         c = c == '\n' ? ' ' : c;
-    // Handles are as they come, and folders of the machine's.
+    // Handles and folders differ from run to run and machine to machine.
     hide_handles(line);
     hide_folders(line);
     line += '\n';

@@ -1,5 +1,5 @@
-// Misuse: each case is an error with a message, or a success where that is right; never a crash, a
-// hang or a wrong success.
+// Tests misuse: each case is an error with a message, or a success where that is correct; never a
+// crash, a hang or a wrong success.
 
 #include "graph_kernels.hpp"
 #include "publish.hpp"
@@ -12,7 +12,7 @@ using namespace support;
 
 namespace {
 
-// One of each, to be given up at the end.
+// Has one object of each type; the destructor destroys them.
 struct Objects {
     gcx_resource resource = split(whole_device(), {8}).groups[0];
     gcx_context context = nullptr;
@@ -38,7 +38,7 @@ T sized() {
     return value;
 }
 
-void null_pointers() {
+void null_pointers_are_refused() {
     const Objects made;
     const gcx_resource& r = made.resource;
     const gcx_sm_request request = requests_for({8})[0];
@@ -67,13 +67,13 @@ void null_pointers() {
     CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, &out, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, &request, 0, 0, &out, &out), kNull);
-    // As vectors give an empty list: the message is about the list.
+    // Vectors pass an empty list like this; the message is about the list.
     CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, nullptr, nullptr), kNull);
     CHECK(std::string(gcx_last_error_message()).find("no requests") != std::string::npos);
-    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr)); // may be
+    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr)); // allowed
     CHECK_REFUSED(gcx_sm_plan(nullptr, &request, 1, 0, &number, &number), kNull);
     CHECK_REFUSED(gcx_sm_plan(&r, nullptr, 1, 0, &number, &number), kNull);
-    CHECK_OK(gcx_sm_plan(&r, &request, 1, 0, nullptr, nullptr)); // may be
+    CHECK_OK(gcx_sm_plan(&r, &request, 1, 0, nullptr, nullptr)); // allowed
     for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect}) {
         CHECK_REFUSED(combine(nullptr, &r, &out), kNull);
         CHECK_REFUSED(combine(&r, nullptr, &out), kNull);
@@ -120,7 +120,7 @@ void null_pointers() {
     made.destroy();
 }
 
-// Each function that takes a struct that grows, with a wrong size of it. The struct stays as it is.
+// Calls a function that takes a struct that grows, with wrong sizes. The struct stays unchanged.
 template <class T, class Call>
 void wrong_sizes(Call call) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, sizeof(T) - 1, sizeof(T) + 1,
@@ -142,7 +142,7 @@ void wrong_sizes(Call call) {
     CHECK_EQ(right.struct_size, sizeof(T));
 }
 
-void struct_sizes() {
+void wrong_struct_sizes_are_refused() {
     const Objects made;
     wrong_sizes<gcx_driver_info>([](auto* info) { return gcx_driver_get_info(info); });
     wrong_sizes<gcx_capability_info>(
@@ -174,7 +174,7 @@ void struct_sizes() {
     made.destroy();
 }
 
-// Every function that takes a handle of one type, with one that isn't.
+// Calls every function that takes a handle of one type with an invalid one.
 void refuse_context(gcx_context bad, const Objects& made) {
     constexpr gcx_result kBad = GCX_ERROR_INVALID_HANDLE;
     auto info = sized<gcx_context_info>();
@@ -232,26 +232,26 @@ void refuse_event(gcx_event bad, const Objects& made) {
     CHECK_EQ(milliseconds, 5.0F);
 }
 
-void handles() {
+void invalid_handles_are_refused() {
     const Objects made;
     const Objects gone;
     gone.destroy();
-    // Stale, and so also destroyed twice.
+    // The handles are stale, so they can't be destroyed twice either.
     refuse_context(gone.context, made);
     refuse_stream(gone.stream, made);
     refuse_event(gone.event, made);
-    // Of other types.
-    refuse_context(foreign<gcx_context>(made.stream), made);
-    refuse_context(foreign<gcx_context>(made.event), made);
-    refuse_stream(foreign<gcx_stream>(made.context), made);
-    refuse_stream(foreign<gcx_stream>(made.event), made);
-    refuse_event(foreign<gcx_event>(made.context), made);
-    refuse_event(foreign<gcx_event>(made.stream), made);
-    // CUDA's own.
-    refuse_context(foreign<gcx_context>(gcx_context_native(made.context)), made);
-    refuse_stream(foreign<gcx_stream>(gcx_stream_native(made.stream)), made);
-    refuse_event(foreign<gcx_event>(gcx_event_native(made.event)), made);
-    // Forged, near and far from real ones.
+    // These are handles of other types.
+    refuse_context(handle_cast<gcx_context>(made.stream), made);
+    refuse_context(handle_cast<gcx_context>(made.event), made);
+    refuse_stream(handle_cast<gcx_stream>(made.context), made);
+    refuse_stream(handle_cast<gcx_stream>(made.event), made);
+    refuse_event(handle_cast<gcx_event>(made.context), made);
+    refuse_event(handle_cast<gcx_event>(made.stream), made);
+    // These are CUDA's handles.
+    refuse_context(handle_cast<gcx_context>(gcx_context_native(made.context)), made);
+    refuse_stream(handle_cast<gcx_stream>(gcx_stream_native(made.stream)), made);
+    refuse_event(handle_cast<gcx_event>(gcx_event_native(made.event)), made);
+    // These are forged handles, close to real ones and not.
     const auto context = reinterpret_cast<uint64_t>(made.context);
     const auto stream = reinterpret_cast<uint64_t>(made.stream);
     const auto event = reinterpret_cast<uint64_t>(made.event);
@@ -272,8 +272,8 @@ void handles() {
     refuse_context(made.context, gone);
 }
 
-// One handle of each type, and a function that takes it: every other one refuses it.
-void types_of_handles() {
+// Passes one handle of each type to a function of each other type, which refuses it.
+void handles_of_other_types_are_refused() {
     const Objects made;
     gcx_lease lease = nullptr;
     gcx_cancel cancel = nullptr;
@@ -288,14 +288,15 @@ void types_of_handles() {
     CHECK_OK(gcx_reservation_acquire(0, 8, nullptr, &reservation));
     using Take = gcx_result (*)(void*);
     const std::pair<void*, Take> types[] = {
-        {made.context, [](void* it) { return gcx_context_synchronize(foreign<gcx_context>(it)); }},
-        {made.stream, [](void* it) { return gcx_stream_synchronize(foreign<gcx_stream>(it)); }},
-        {made.event, [](void* it) { return gcx_event_synchronize(foreign<gcx_event>(it)); }},
-        {lease, [](void* it) { return gcx_lease_synchronize(foreign<gcx_lease>(it)); }},
-        {cancel, [](void* it) { return gcx_cancel_signal(foreign<gcx_cancel>(it)); }},
-        {graph, [](void* it) { return gcx_graph_destroy(foreign<gcx_graph>(it)); }},
+        {made.context,
+         [](void* it) { return gcx_context_synchronize(handle_cast<gcx_context>(it)); }},
+        {made.stream, [](void* it) { return gcx_stream_synchronize(handle_cast<gcx_stream>(it)); }},
+        {made.event, [](void* it) { return gcx_event_synchronize(handle_cast<gcx_event>(it)); }},
+        {lease, [](void* it) { return gcx_lease_synchronize(handle_cast<gcx_lease>(it)); }},
+        {cancel, [](void* it) { return gcx_cancel_signal(handle_cast<gcx_cancel>(it)); }},
+        {graph, [](void* it) { return gcx_graph_destroy(handle_cast<gcx_graph>(it)); }},
         {reservation,
-         [](void* it) { return gcx_reservation_release(foreign<gcx_reservation>(it)); }},
+         [](void* it) { return gcx_reservation_release(handle_cast<gcx_reservation>(it)); }},
     };
     for (const auto& [own, take] : types) {
         for (const auto& [other, unused] : types) {
@@ -307,7 +308,7 @@ void types_of_handles() {
         CHECK_OK(take(own));
     CHECK_OK(gcx_lease_release(lease));
     CHECK_OK(gcx_cancel_destroy(cancel));
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGraphDestroy, captured);
     made.destroy();
 }
 
@@ -324,7 +325,7 @@ void children_outlive_their_parents() {
     uint32_t count = 0;
     CHECK_OK(gcx_stream_probe_sms(made.stream, ids, GCX_MAX_SMS, &count));
     CHECK_EQ(count, 8U);
-    // Even if nothing is kept.
+    // That is so even if nothing is cached.
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_OK(gcx_stream_synchronize(made.stream));
     CHECK_EQ(sim::counts().green_contexts, 1U);
@@ -342,28 +343,28 @@ void current_contexts_are_not_destroyed() {
     gcx_context current = nullptr;
     CHECK_OK(gcx_context_get_current(&current));
     CHECK(current == made.context);
-    // Below another one it is in use still.
+    // A context that is pushed below another one is in use.
     CUcontext popped = nullptr;
     {
         const Partition other(split(whole_device(), {16}).groups[0]);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other.context)), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(other.context));
         CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
     }
     CHECK_OK(gcx_context_pop(&current));
     CHECK(current == made.context);
 
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(native), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, native);
     CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
-    // A second handle is not the last one, and can go.
+    // A second handle is not the last reference, and can be destroyed.
     gcx_context second = nullptr;
     CHECK_OK(gcx_context_from_native(native, &second));
     CHECK_OK(gcx_context_destroy(second));
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     made.destroy();
 }
 
-void push_and_pop() {
+void push_and_pop_nest() {
     const Objects made;
     gcx_context context = made.context;
     gcx_context other = nullptr;
@@ -375,7 +376,7 @@ void push_and_pop() {
     CHECK_OK(gcx_context_get_current(&context));
     CHECK(context == nullptr);
 
-    // Nested, also the same one twice.
+    // Pushes nest, also of the same context.
     for (gcx_context pushed : {made.context, other, other, made.context})
         CHECK_OK(gcx_context_push(pushed));
     for (gcx_context expected : {made.context, other, other, made.context}) {
@@ -384,38 +385,38 @@ void push_and_pop() {
     }
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
 
-    // Another context on top, by other code: pushed between, and set.
+    // Other code puts another context on top, by pushing and by setting.
     CUcontext popped = nullptr;
     CHECK_OK(gcx_context_push(made.context));
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(other));
     CHECK_OK(gcx_context_get_current(&context));
     CHECK(context == nullptr);
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
     CHECK(message_has("current context is not"));
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
     CHECK(popped == gcx_context_native(other));
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_push(made.context));
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS); // other code took it off
+    CHECK_NATIVE(cuCtxPopCurrent, &popped); // other code popped it
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, popped);
     CHECK_OK(gcx_context_pop(nullptr));
 
-    // No other function changes what is current.
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    // No other function changes which context is current.
+    CHECK_NATIVE(cuCtxSetCurrent, gcx_context_native(other));
     CHECK_OK(gcx_context_synchronize(made.context));
     CHECK_OK(gcx_stream_synchronize(made.stream));
     uint32_t ids[GCX_MAX_SMS];
     uint32_t count = 0;
     CHECK_OK(gcx_stream_probe_sms(made.stream, ids, GCX_MAX_SMS, &count));
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxGetCurrent, &popped);
     CHECK(popped == gcx_context_native(other));
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     CHECK_OK(gcx_context_destroy(other));
     made.destroy();
 }
 
-void contexts_of_unfit_resources() {
+void context_of_unfit_resources_is_refused() {
     const gcx_resource whole = whole_device();
     const Split two = split(whole, {24, 24});
     const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
@@ -440,7 +441,7 @@ void contexts_of_unfit_resources() {
     refuse({empty});
     refuse({empty, empty});
     CHECK_EQ(cache_stats().misses, misses);
-    // An empty one beside another adds nothing, in its family.
+    // An empty resource next to another adds nothing, in its family.
     const gcx_resource with_empty[] = {two.groups[0], empty};
     CHECK_OK(gcx_context_create(with_empty, 2, nullptr, &context));
     CHECK_OK(gcx_context_destroy(context));
@@ -452,7 +453,7 @@ void contexts_of_unfit_resources() {
                   GCX_ERROR_NOT_READY);
 }
 
-void two_devices() {
+void objects_of_two_devices_are_not_mixed() {
     const gcx_resource first = split(whole_device(0), {24}).groups[0];
     const gcx_resource second = split(whole_device(1), {24}).groups[0];
     CHECK_EQ(info_of(second).device, 1);
@@ -490,7 +491,7 @@ void two_devices() {
     }
 }
 
-// Every function that takes a resource, with one that isn't.
+// Calls every function that takes a resource with an invalid one.
 void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_result expected) {
     const gcx_sm_request request = requests_for({8})[0];
     auto info = sized<gcx_resource_info>();
@@ -519,7 +520,7 @@ void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_resu
     CHECK_EQ(std::memcmp(&out, &untouched, sizeof out), 0);
 }
 
-void forged_resources() {
+void forged_resources_are_refused() {
     const Split two = split(whole_device(), {24, 24});
     const gcx_resource& good = two.groups[1];
     refuse_resource(gcx_resource{}, good, GCX_ERROR_INVALID_RESOURCE_TYPE);
@@ -533,7 +534,7 @@ void forged_resources() {
     }
 }
 
-// A value that another process sealed: the child's bytes come back by the exit of it.
+// The child's exit status returns bytes that another process sealed.
 void resources_of_another_process_are_refused() {
     const uint64_t check = answer_of_child([] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
@@ -547,7 +548,7 @@ void resources_of_another_process_are_refused() {
     });
 }
 
-void unknown_enums_and_flags() {
+void unknown_enums_and_flags_are_refused() {
     const Objects made;
     const gcx_resource whole = whole_device();
     constexpr gcx_result kInvalid = GCX_ERROR_INVALID_VALUE;
@@ -647,7 +648,7 @@ void count_zero_is_refused() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void too_little_room() {
+void short_arrays_are_refused() {
     const Objects made;
     uint32_t ids[8] = {5, 5, 5, 5, 5, 5, 5, 5};
     uint32_t count = 0;
@@ -667,11 +668,11 @@ void too_little_room() {
     made.destroy();
 }
 
-void natives_that_are_not_gcx_s() {
+void external_natives_are_recognised() {
     gcx_context context = nullptr;
     CUcontext primary = nullptr;
     CHECK_OK(sms(whole_device()) == 132 ? GCX_SUCCESS : GCX_ERROR_UNKNOWN);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
     CHECK_REFUSED(gcx_context_from_native(primary, &context), GCX_ERROR_NOT_FOUND);
     CHECK_REFUSED(gcx_context_from_native(forged<CUcontext>(0x1234), &context),
                   GCX_ERROR_NOT_FOUND);
@@ -679,11 +680,11 @@ void natives_that_are_not_gcx_s() {
     CHECK(gcx_stream_from_native(forged<CUstream>(0x123450), &stream) != GCX_SUCCESS);
     CHECK(stream == nullptr);
 
-    // Someone else's stream, of the whole device.
+    // The next stream is external, of the whole device.
     CUstream native = nullptr;
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&native, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxSetCurrent, primary);
+    CHECK_NATIVE(cuStreamCreate, &native, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuCtxSetCurrent, nullptr);
     CHECK_OK(gcx_stream_from_native(native, &stream));
     auto info = sized<gcx_stream_info>();
     CHECK_OK(gcx_stream_get_info(stream, &info));
@@ -696,11 +697,11 @@ void natives_that_are_not_gcx_s() {
     CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
     CHECK_EQ(count, 132U);
     CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_EQ(NATIVE(cuStreamQuery)(native), CUDA_SUCCESS); // it was left alone
-    CHECK_EQ(NATIVE(cuStreamDestroy)(native), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamQuery, native); // it is unchanged
+    CHECK_NATIVE(cuStreamDestroy, native);
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
 
-    // A stream of a context of gcx, by its native handle.
+    // The next stream, passed by its native handle, is one of a context of gcx.
     const Objects made;
     CHECK_OK(gcx_stream_from_native(gcx_stream_native(made.stream), &stream));
     CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
@@ -710,7 +711,7 @@ void natives_that_are_not_gcx_s() {
     made.destroy();
 }
 
-void events_out_of_order() {
+void events_out_of_order_are_refused() {
     const Objects made;
     gcx_event plain = nullptr;
     gcx_event fresh = nullptr;
@@ -725,7 +726,7 @@ void events_out_of_order() {
     CHECK_REFUSED(gcx_event_get_elapsed(made.event, fresh, &milliseconds),
                   GCX_ERROR_INVALID_HANDLE);
     CHECK_EQ(milliseconds, 3.0F);
-    CHECK_OK(gcx_stream_wait(made.stream, fresh)); // never recorded: holds nothing
+    CHECK_OK(gcx_stream_wait(made.stream, fresh)); // an event never recorded blocks nothing
     CHECK_OK(gcx_context_wait(made.context, fresh));
     CHECK_OK(gcx_event_synchronize(fresh));
     CHECK_OK(gcx_event_query(fresh));
@@ -747,14 +748,15 @@ void priorities_are_clamped() {
     CHECK_EQ(greatest, -5);
     CHECK_EQ(left_behind(before, sim::counts()), std::string());
     const Objects made;
-    for (const auto& [asked, given] : {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-99, -5}, {7, 0}}) {
+    for (const auto& [requested, expected] :
+         {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-99, -5}, {7, 0}}) {
         auto params = sized<gcx_stream_params>();
-        params.priority = asked;
+        params.priority = requested;
         gcx_stream stream = nullptr;
         auto info = sized<gcx_stream_info>();
         CHECK_OK(gcx_stream_create(made.context, &params, &stream));
         CHECK_OK(gcx_stream_get_info(stream, &info));
-        CHECK_EQ(info.priority, given);
+        CHECK_EQ(info.priority, expected);
         CHECK_OK(gcx_stream_destroy(stream));
     }
     made.destroy();
@@ -766,20 +768,20 @@ int main() {
     for (const char* driver : drivers({"12.4", "12.8", "13.0", "13.5"})) {
         const std::string h100 = std::string("h100@") + driver;
         const std::pair<const char*, void (*)()> cases[] = {
-            {"null_pointers", null_pointers},
-            {"struct_sizes", struct_sizes},
-            {"handles", handles},
-            {"types of handles", types_of_handles},
+            {"null_pointers_are_refused", null_pointers_are_refused},
+            {"wrong_struct_sizes_are_refused", wrong_struct_sizes_are_refused},
+            {"invalid_handles_are_refused", invalid_handles_are_refused},
+            {"handles_of_other_types_are_refused", handles_of_other_types_are_refused},
             {"children_outlive_their_parents", children_outlive_their_parents},
             {"current_contexts_are_not_destroyed", current_contexts_are_not_destroyed},
-            {"push_and_pop", push_and_pop},
-            {"contexts_of_unfit_resources", contexts_of_unfit_resources},
-            {"forged_resources", forged_resources},
-            {"unknown_enums_and_flags", unknown_enums_and_flags},
+            {"push_and_pop_nest", push_and_pop_nest},
+            {"context_of_unfit_resources_is_refused", context_of_unfit_resources_is_refused},
+            {"forged_resources_are_refused", forged_resources_are_refused},
+            {"unknown_enums_and_flags_are_refused", unknown_enums_and_flags_are_refused},
             {"count_zero_is_refused", count_zero_is_refused},
-            {"too_little_room", too_little_room},
-            {"natives_that_are_not_gcx_s", natives_that_are_not_gcx_s},
-            {"events_out_of_order", events_out_of_order},
+            {"short_arrays_are_refused", short_arrays_are_refused},
+            {"external_natives_are_recognised", external_natives_are_recognised},
+            {"events_out_of_order_are_refused", events_out_of_order_are_refused},
             {"priorities_are_clamped", priorities_are_clamped},
         };
         for (const auto& [name, body] : cases) {
@@ -793,7 +795,7 @@ int main() {
                     std::fprintf(stderr, "    in %s\n", label);
             });
         }
-        on_machine(std::string("2xh100@") + driver, two_devices);
+        on_machine(std::string("2xh100@") + driver, objects_of_two_devices_are_not_mixed);
     }
     resources_of_another_process_are_refused();
     return support::summary("misuse");

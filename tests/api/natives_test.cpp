@@ -1,4 +1,5 @@
-// Streams and events that others made, and what gcx tells of them; clusters; events across devices.
+// Tests streams and events that other code made, and what gcx reports of them; clusters; events
+// across devices.
 
 #include "support.hpp"
 
@@ -9,29 +10,27 @@ using namespace support;
 
 namespace {
 
-// A stream of the application's own, in the primary context or in a green context of so many SMs.
-class Foreign {
+// Has a stream of the application, in the primary context or in a green context of this many SMs.
+class External {
   public:
-    explicit Foreign(uint32_t sms = 0, int device = 0) : device_(device) {
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&context_, device), CUDA_SUCCESS);
+    explicit External(uint32_t sms = 0, int device = 0) : device_(device) {
+        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &context_, device);
         if (sms != 0)
             make_green(sms);
-        CUcontext popped = nullptr;
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(context_), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        const Current current(context_);
+        CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+        CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
     }
-    ~Foreign() {
+    ~External() {
         if (event != nullptr)
-            CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+            CHECK_NATIVE(cuEventDestroy, event);
+        CHECK_NATIVE(cuStreamDestroy, stream);
         if (green_ != nullptr)
-            CHECK_EQ(NATIVE(cuGreenCtxDestroy)(green_), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device_), CUDA_SUCCESS);
+            CHECK_NATIVE(cuGreenCtxDestroy, green_);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, device_);
     }
-    Foreign(const Foreign&) = delete;
-    Foreign& operator=(const Foreign&) = delete;
+    External(const External&) = delete;
+    External& operator=(const External&) = delete;
 
     CUstream stream = nullptr;
     CUevent event = nullptr;
@@ -42,33 +41,17 @@ class Foreign {
         CUdevResource group{};
         CUdevResourceDesc descriptor = nullptr;
         unsigned groups = 1;
-        CHECK_EQ(NATIVE(cuDeviceGetDevResource)(device_, &whole, CU_DEV_RESOURCE_TYPE_SM),
-                 CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, sms),
-                 CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
-        CHECK_EQ(
-            NATIVE(cuGreenCtxCreate)(&green_, descriptor, device_, CU_GREEN_CTX_DEFAULT_STREAM),
-            CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context_, green_), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDeviceGetDevResource, device_, &whole, CU_DEV_RESOURCE_TYPE_SM);
+        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sms);
+        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+        CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, device_, CU_GREEN_CTX_DEFAULT_STREAM);
+        CHECK_NATIVE(cuCtxFromGreenCtx, &context_, green_);
     }
 
     int device_;
     CUcontext context_ = nullptr;
     CUgreenCtx green_ = nullptr;
 };
-
-gcx_stream handle_for(CUstream native) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_from_native(native, &stream));
-    return stream;
-}
-
-gcx_event make_event(uint32_t flags, int32_t device = 0) {
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(device, flags, &event));
-    return event;
-}
 
 void default_streams_are_refused() {
     for (const auto& [number, name] : {std::pair{0, "NULL"}, {1, "Legacy"}, {2, "PerThread"}}) {
@@ -82,15 +65,14 @@ void default_streams_are_refused() {
     }
 }
 
-void a_stream_of_the_whole_device_has_its_resource() {
-    const Foreign foreign;
-    const gcx_stream stream = handle_for(foreign.stream);
+void stream_of_the_whole_device_has_its_resource() {
+    const External external;
+    const gcx_stream stream = handle_for(external.stream);
     const gcx_resource whole = whole_device();
     gcx_resource resource{};
     CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
     CHECK_EQ(std::memcmp(&resource, &whole, sizeof whole), 0);
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+    gcx_stream_info info = info_of(stream);
     CHECK_EQ(info.sm_count, 132U);
     CHECK_EQ(info.device, 0);
     for (const gcx_resource_type type : {GCX_RESOURCE_WORKQUEUE, GCX_RESOURCE_WORKQUEUE_CONFIG})
@@ -100,8 +82,8 @@ void a_stream_of_the_whole_device_has_its_resource() {
     CHECK_OK(gcx_stream_destroy(stream));
 }
 
-// What needs the atoms is refused.
-void refuse_foreign(const gcx_resource& foreign) {
+// Functions that need the atoms refuse the resource.
+void refuse_external(const gcx_resource& external) {
     constexpr gcx_result kRefused = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     const gcx_resource whole = whole_device();
     const gcx_sm_request request = requests_for({8})[0];
@@ -109,30 +91,29 @@ void refuse_foreign(const gcx_resource& foreign) {
     gcx_context context = nullptr;
     uint32_t number = 7;
     uint32_t ids[GCX_MAX_SMS];
-    CHECK_REFUSED(gcx_sm_split(&foreign, &request, 1, 0, &out, nullptr), kRefused);
+    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, &out, nullptr), kRefused);
     CHECK(message_has("16 SMs") && message_has("did not create"));
-    CHECK_REFUSED(gcx_sm_plan(&foreign, &request, 1, 0, &number, nullptr), kRefused);
-    CHECK_REFUSED(gcx_resource_union(&foreign, &whole, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_subtract(&whole, &foreign, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_intersect(&foreign, &foreign, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &foreign, &number), kRefused);
-    CHECK_REFUSED(gcx_context_create(&foreign, 1, nullptr, &context), kRefused);
-    CHECK_REFUSED(gcx_resource_get_sm_ids(&foreign, ids, GCX_MAX_SMS, &number), kRefused);
-    CHECK_REFUSED(gcx_resource_get_atom(&foreign, 0, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&foreign, &number), kRefused);
+    CHECK_REFUSED(gcx_sm_plan(&external, &request, 1, 0, &number, nullptr), kRefused);
+    CHECK_REFUSED(gcx_resource_union(&external, &whole, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_subtract(&whole, &external, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_intersect(&external, &external, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &external, &number), kRefused);
+    CHECK_REFUSED(gcx_context_create(&external, 1, nullptr, &context), kRefused);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&external, ids, GCX_MAX_SMS, &number), kRefused);
+    CHECK_REFUSED(gcx_resource_get_atom(&external, 0, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&external, &number), kRefused);
     CHECK_EQ(number, 7U);
     CHECK(context == nullptr);
 }
 
-void a_stream_of_part_of_the_device_has_counts(bool told) {
-    const Foreign foreign(16);
-    const gcx_stream stream = handle_for(foreign.stream);
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(stream, &info));
+void stream_of_part_of_the_device_has_counts(bool reported) {
+    const External external(16);
+    const gcx_stream stream = handle_for(external.stream);
+    gcx_stream_info info = info_of(stream);
     CHECK_EQ(info.sm_count, 16U);
     CHECK_EQ(info.context_id, 0U);
     gcx_resource resource{};
-    if (!told) {
+    if (!reported) {
         CHECK_REFUSED(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has("13.1") && message_has("16 SMs"));
@@ -149,8 +130,8 @@ void a_stream_of_part_of_the_device_has_counts(bool told) {
         CHECK_EQ(told_info.atom_count, 0U);
         CHECK_EQ(told_info.min_partition_size, 8U);
         CHECK_EQ(told_info.coscheduled_alignment, 8U);
-        refuse_foreign(resource);
-        // Changed, it is none of gcx's.
+        refuse_external(resource);
+        // A resource with changed bytes is not one of gcx's.
         for (uint64_t& word : resource.opaque) {
             gcx_resource_info none = GCX_RESOURCE_INFO_INIT;
             word ^= 1;
@@ -167,15 +148,15 @@ void a_stream_of_part_of_the_device_has_counts(bool told) {
 
 void events_of_others() {
     const Partition partition(split(whole_device(), {8}).groups[0]);
-    const Foreign foreign;
+    const External external;
     gcx_event event = nullptr;
     CHECK_REFUSED(gcx_event_from_native(nullptr, &event), GCX_ERROR_INVALID_VALUE);
-    CHECK_REFUSED(gcx_event_from_native(foreign.event, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_event_from_native(external.event, nullptr), GCX_ERROR_INVALID_VALUE);
     CHECK(gcx_event_from_native(forged<CUevent>(0x123450), &event) != GCX_SUCCESS);
     CHECK(event == nullptr);
-    CHECK_OK(gcx_event_from_native(foreign.event, &event));
-    CHECK(gcx_event_native(event) == foreign.event);
-    const gcx_event mine = make_event(GCX_EVENT_TIMING);
+    CHECK_OK(gcx_event_from_native(external.event, &event));
+    CHECK(gcx_event_native(event) == external.event);
+    const gcx_event mine = make_event(0, GCX_EVENT_TIMING);
     float milliseconds = 5;
     CHECK_OK(gcx_stream_record(partition.stream, mine));
     CHECK_REFUSED(gcx_event_get_elapsed(mine, event, &milliseconds), GCX_ERROR_INVALID_HANDLE);
@@ -188,31 +169,30 @@ void events_of_others() {
     CHECK_OK(gcx_event_query(event));
     CHECK_OK(gcx_event_synchronize(mine));
     CHECK_OK(gcx_event_get_elapsed(mine, event, &milliseconds));
-    // It stays its owner's.
+    // The event still belongs to its owner.
     CHECK_OK(gcx_event_destroy(event));
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_INVALID_HANDLE);
-    CHECK_EQ(NATIVE(cuEventQuery)(foreign.event), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventQuery, external.event);
     CHECK_OK(gcx_event_destroy(mine));
 }
 
-void an_event_in_a_capture_has_a_handle() {
-    const Foreign foreign;
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(foreign.stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
-             CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventRecord)(foreign.event, foreign.stream), CUDA_SUCCESS);
+void event_in_a_capture_has_a_handle() {
+    const External external;
+    CHECK_NATIVE(cuStreamBeginCapture, external.stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CHECK_NATIVE(cuEventRecord, external.event, external.stream);
     gcx_event event = nullptr;
-    CHECK_OK(gcx_event_from_native(foreign.event, &event));
+    CHECK_OK(gcx_event_from_native(external.event, &event));
     CHECK_OK(gcx_event_destroy(event));
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(foreign.stream, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamEndCapture, external.stream, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
 }
 
-void no_time_says_why() {
+void refused_elapsed_time_names_the_cause() {
     const Partition partition(split(whole_device(), {8}).groups[0]);
-    const gcx_event timed = make_event(GCX_EVENT_TIMING);
-    const gcx_event plain = make_event(GCX_EVENT_BLOCKING_SYNC);
-    const gcx_event fresh = make_event(GCX_EVENT_TIMING | GCX_EVENT_BLOCKING_SYNC);
+    const gcx_event timed = make_event(0, GCX_EVENT_TIMING);
+    const gcx_event plain = make_event(0, GCX_EVENT_BLOCKING_SYNC);
+    const gcx_event fresh = make_event(0, GCX_EVENT_TIMING | GCX_EVENT_BLOCKING_SYNC);
     CHECK_OK(gcx_stream_record(partition.stream, timed));
     CHECK_OK(gcx_stream_record(partition.stream, plain));
     CHECK_OK(gcx_event_synchronize(timed));
@@ -231,27 +211,26 @@ void no_time_says_why() {
     sim::fail("cuEventElapsedTime", 1, CUDA_ERROR_UNKNOWN);
     refuse(timed, timed, GCX_ERROR_UNKNOWN, "cuEventElapsedTime");
     CUdeviceptr memory = 0;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(partition.context)), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemAlloc)(&memory, std::size_t{32} << 20), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemsetD8Async)(memory, 1, std::size_t{32} << 20,
-                                     gcx_stream_native(partition.stream)),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(partition.context));
+    CHECK_NATIVE(cuMemAlloc, &memory, std::size_t{32} << 20);
+    CHECK_NATIVE(cuMemsetD8Async, memory, 1, std::size_t{32} << 20,
+                 gcx_stream_native(partition.stream));
     CHECK_OK(gcx_stream_record(partition.stream, fresh));
     refuse(timed, fresh, GCX_ERROR_NOT_READY, "the work of end has not finished");
     refuse(fresh, timed, GCX_ERROR_NOT_READY, "the work of start has not finished");
-    CHECK_EQ(NATIVE(cuMemFree)(memory), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemFree, memory);
+    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
     CHECK_OK(gcx_event_synchronize(fresh));
     CHECK_OK(gcx_event_get_elapsed(timed, fresh, &milliseconds));
     for (const gcx_event event : {timed, plain, fresh})
         CHECK_OK(gcx_event_destroy(event));
 }
 
-void an_event_is_recorded_on_its_device() {
+void event_is_recorded_on_its_device() {
     const Partition here(split(whole_device(0), {8}).groups[0]);
-    const Foreign foreign(0, 1);
-    const gcx_stream there = handle_for(foreign.stream);
-    const gcx_event event = make_event(0, 1);
+    const External external(0, 1);
+    const gcx_stream there = handle_for(external.stream);
+    const gcx_event event = make_event(1);
     for (const gcx_result result :
          {gcx_stream_record(here.stream, event), gcx_context_record(here.context, event)}) {
         CHECK_EQ(result, GCX_ERROR_INVALID_HANDLE);
@@ -260,18 +239,17 @@ void an_event_is_recorded_on_its_device() {
     }
     CHECK_OK(gcx_stream_record(there, event));
     CHECK_OK(gcx_stream_wait(here.stream, event)); // waiting works across devices
-    const gcx_event mine = make_event(0, 0);
+    const gcx_event mine = make_event();
     CHECK_REFUSED(gcx_stream_record(there, mine), GCX_ERROR_INVALID_HANDLE);
     CHECK(message_has("gcx_event_create(1"));
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    CHECK_OK(gcx_stream_get_info(there, &info));
+    gcx_stream_info info = info_of(there);
     CHECK_EQ(info.device, 1);
     CHECK_OK(gcx_event_destroy(mine));
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_stream_destroy(there));
 }
 
-// A stream that isn't kept when it is given up: others have all the places.
+// Returns a stream that will not be cached when it is destroyed, since the cache is full.
 gcx_stream surplus_stream(gcx_context context) {
     std::array<gcx_stream, 33> streams{};
     for (gcx_stream& stream : streams)
@@ -281,19 +259,19 @@ gcx_stream surplus_stream(gcx_context context) {
     return streams[0];
 }
 
-void what_is_gone_is_destroyed() {
+void destroyed_natives_end_their_handles() {
     const Partition partition(split(whole_device(), {8}).groups[0]);
-    // Somebody destroyed the native ones.
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
-    CHECK_EQ(NATIVE(cuStreamDestroy)(gcx_stream_native(stream)), CUDA_SUCCESS);
+    // Other code destroyed the native ones.
+    gcx_stream stream = make_stream(partition.context);
+    CHECK_NATIVE(cuStreamDestroy, gcx_stream_native(stream));
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_REFUSED(gcx_stream_destroy(stream), GCX_ERROR_INVALID_HANDLE);
-    gcx_event event = make_event(0);
-    CHECK_EQ(NATIVE(cuEventDestroy)(gcx_event_native(event)), CUDA_SUCCESS);
+    gcx_event event = make_event();
+    CHECK_NATIVE(cuEventDestroy, gcx_event_native(event));
     CHECK_OK(gcx_event_destroy(event));
     CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_INVALID_HANDLE);
-    // The driver says why there is nothing to destroy; anything else leaves the handle as it was.
+    // If the driver reports that nothing exists to destroy, the handle ends; any other error leaves
+    // it valid.
     CHECK_OK(gcx_stream_destroy(surplus_stream(partition.context)));
     for (const CUresult result : {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_HANDLE}) {
         const gcx_sim_counts before = sim::counts();
@@ -301,19 +279,19 @@ void what_is_gone_is_destroyed() {
         CUstream native = gcx_stream_native(stream);
         sim::fail("cuStreamDestroy_v2", 1, result);
         CHECK_OK(gcx_stream_destroy(stream));
-        CHECK_EQ(NATIVE(cuStreamDestroy)(native), CUDA_SUCCESS);
-        event = make_event(0);
+        CHECK_NATIVE(cuStreamDestroy, native);
+        event = make_event();
         CUevent native_event = gcx_event_native(event);
         sim::fail("cuEventDestroy_v2", 1, result);
         CHECK_OK(gcx_event_destroy(event));
-        CHECK_EQ(NATIVE(cuEventDestroy)(native_event), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventDestroy, native_event);
         CHECK_EQ(left_behind(before, sim::counts()), std::string());
     }
     stream = surplus_stream(partition.context);
     sim::fail("cuStreamDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
     CHECK_REFUSED(gcx_stream_destroy(stream), GCX_ERROR_UNKNOWN);
     CHECK_OK(gcx_stream_destroy(stream));
-    event = make_event(0);
+    event = make_event();
     sim::fail("cuEventDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
     CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_UNKNOWN);
     CHECK_OK(gcx_event_destroy(event));
@@ -329,16 +307,15 @@ uint32_t largest_cluster(const gcx_resource& resource) {
     return blocks;
 }
 
-// As measured on an H200.
+// The numbers were measured on an H200.
 void clusters_follow_from_the_split() {
     const gcx_resource whole = whole_device();
     const Split parts = split(whole, {108, 24});
-    gcx_resource odd{};
-    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
+    gcx_resource remainder = atom_of(whole, 15);
     CHECK_EQ(largest_cluster(whole), 16U);
     CHECK_EQ(largest_cluster(parts.groups[0]), 16U);
     CHECK_EQ(largest_cluster(parts.groups[1]), 8U);
-    CHECK_EQ(largest_cluster(odd), 2U);
+    CHECK_EQ(largest_cluster(remainder), 2U);
     const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     CHECK_EQ(largest_cluster(fine.groups[0]), 2U);
     const Split wide = split(whole, {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
@@ -350,7 +327,7 @@ void clusters_follow_from_the_split() {
     CHECK_REFUSED(gcx_resource_get_max_cluster_size(&none, &blocks),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_EQ(blocks, 9U);
-    // The context that was asked is kept, and its stream.
+    // The context that was used to find out is cached, and its stream.
     const uint64_t misses = cache_stats().misses;
     CHECK_OK(gcx_resource_get_max_cluster_size(&parts.groups[1], &blocks));
     CHECK_EQ(cache_stats().misses, misses);
@@ -362,7 +339,7 @@ void there_are_no_clusters_before_9_0() {
     uint32_t blocks = 0;
     CHECK_OK(gcx_resource_get_max_cluster_size(&whole, &blocks));
     CHECK_EQ(blocks, 1U);
-    CHECK_EQ(sim::counts().green_contexts, 0U); // none is made to be asked
+    CHECK_EQ(sim::counts().green_contexts, 0U); // none is created to find out
     const Partition partition(whole);
     blocks = 0;
     CHECK_OK(gcx_stream_get_max_cluster_size(partition.stream, &blocks));
@@ -374,15 +351,15 @@ void there_are_no_clusters_before_9_0() {
 int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         const std::string at = std::string("@") + driver;
-        const bool told = version_of(driver) >= 13010;
+        const bool reported = version_of(driver) >= 13010;
         on_machine("h100" + at, default_streams_are_refused);
-        on_machine("h100" + at, a_stream_of_the_whole_device_has_its_resource);
-        on_machine("h100" + at, [told] { a_stream_of_part_of_the_device_has_counts(told); });
+        on_machine("h100" + at, stream_of_the_whole_device_has_its_resource);
+        on_machine("h100" + at, [reported] { stream_of_part_of_the_device_has_counts(reported); });
         on_machine("h100" + at, events_of_others);
-        on_machine("h100" + at, an_event_in_a_capture_has_a_handle);
-        on_machine("h100" + at, no_time_says_why);
-        on_machine("2xh100" + at, an_event_is_recorded_on_its_device);
-        on_machine("h100" + at, what_is_gone_is_destroyed);
+        on_machine("h100" + at, event_in_a_capture_has_a_handle);
+        on_machine("h100" + at, refused_elapsed_time_names_the_cause);
+        on_machine("2xh100" + at, event_is_recorded_on_its_device);
+        on_machine("h100" + at, destroyed_natives_end_their_handles);
         on_machine("h200" + at, clusters_follow_from_the_split);
         on_machine("a100" + at, there_are_no_clusters_before_9_0);
     }

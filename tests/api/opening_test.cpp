@@ -1,4 +1,4 @@
-// Opening a driver: which one, twice, in vain, before a fork; and what its messages say.
+// Tests opening a driver: by name, twice, with a failure, before a fork; and its messages.
 
 #include "support.hpp"
 
@@ -41,7 +41,7 @@ void open_driver_is_opened_again() {
         int32_t count = 0;
         CHECK_OK(gcx_device_get_count(&count));
         CHECK_OK(gcx_driver_open("sim:a100@12.8"));
-        unsetenv("GCX_DRIVER"); // nothing is asked for, so that what is open will do
+        unsetenv("GCX_DRIVER"); // the driver that is open is acceptable
         CHECK_OK(gcx_driver_open(nullptr));
     });
 }
@@ -77,8 +77,8 @@ void failed_opening_does_not_affect_a_child() {
     });
 }
 
-// The message of a driver without devices: the environment may be why.
-void no_device_message_names_the_cause() {
+// The message about a driver without devices mentions the environment as a cause.
+void missing_device_message_names_the_cause() {
     in_child("nothing is hidden", [] {
         unsetenv("CUDA_VISIBLE_DEVICES");
         CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
@@ -91,7 +91,7 @@ void no_device_message_names_the_cause() {
     });
 }
 
-// Whoever comes first opens it, the others find it open.
+// The first thread opens the driver, and the others find it open.
 void threads_open_one_driver() {
     in_child("eight threads open", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
@@ -111,12 +111,12 @@ void threads_open_one_driver() {
         }
         for (std::thread& thread : threads)
             thread.join();
-        // Whichever way it was opened, by name or by the environment, it was opened once.
+        // It was opened once, by name or by the environment.
         CHECK_EQ(sim::calls("cuInit"), 1U);
     });
 }
 
-// However deep the folders are in which it lies.
+// The path of the simulated driver may be long.
 void simulator_path_may_be_long() {
     in_child("a long path", [] {
         char folder[] = "/tmp/gcx-opening-XXXXXX";
@@ -136,19 +136,19 @@ void simulator_path_may_be_long() {
     });
 }
 
-void a_failed_call_is_described() {
+void failed_call_is_described() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     const char* name = nullptr;
     const char* text = nullptr;
-    CHECK_EQ(NATIVE(cuGetErrorName)(CUDA_ERROR_ILLEGAL_ADDRESS, &name), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGetErrorString)(CUDA_ERROR_ILLEGAL_ADDRESS, &text), CUDA_SUCCESS);
+    CHECK_NATIVE(cuGetErrorName, CUDA_ERROR_ILLEGAL_ADDRESS, &name);
+    CHECK_NATIVE(cuGetErrorString, CUDA_ERROR_ILLEGAL_ADDRESS, &text);
     sim::fail("cuStreamSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_REFUSED(gcx_stream_synchronize(partition.stream), GCX_ERROR_ILLEGAL_ADDRESS);
     CHECK(message_has("cuStreamSynchronize") && message_has(name) && message_has(text));
     CHECK(message_has("700"));
 }
 
-// The beginning says what failed, the end what would work.
+// The beginning of a message says what failed, and the end what to do.
 void long_message_keeps_both_ends() {
     for (const std::size_t length : {2000U, 4000U, 4096U, 5000U, 60000U}) {
         in_child("a name of " + std::to_string(length), [length] {
@@ -170,10 +170,10 @@ void long_message_keeps_both_ends() {
 int main() {
     open_driver_is_opened_again();
     failed_opening_does_not_affect_a_child();
-    no_device_message_names_the_cause();
+    missing_device_message_names_the_cause();
     threads_open_one_driver();
     simulator_path_may_be_long();
-    on_machine("h100@13.0", a_failed_call_is_described);
+    on_machine("h100@13.0", failed_call_is_described);
     long_message_keeps_both_ends();
     return support::summary("opening");
 }

@@ -1,6 +1,7 @@
-// The hardware's queues: how many there are, asking for more before CUDA starts, and the warning.
+// Tests the hardware's queues: their number, requesting more before CUDA starts, and the warning.
 
 #include "../own_program.hpp"
+#include "leases.hpp"
 #include "work.hpp"
 
 #include <sys/wait.h>
@@ -39,18 +40,18 @@ std::string variable() {
     return value != nullptr ? value : "not set";
 }
 
-// The simulated driver as other code in the process opens it: by its path.
+// Opens the simulated driver by its path, as other code in the process does.
 void start_natively() {
     setenv("GCX_DRIVER", gcx_simulator_path(), 1);
     setenv("GCX_SIM", "h100@13.0", 1);
-    CHECK_EQ(NATIVE(cuInit)(0), CUDA_SUCCESS);
+    CHECK_NATIVE(cuInit, 0);
 }
 
-void the_environment_is_read_before_cuda_starts() {
+void environment_is_read_before_cuda_starts() {
     in_child("not set", [] {
         unsetenv(kVariable);
         check_info(8, GCX_QUEUE_SOURCE_DEFAULT, false, true);
-        setenv(kVariable, "4", 1); // nothing was fixed by looking
+        setenv(kVariable, "4", 1); // the query changed nothing
         check_info(4, GCX_QUEUE_SOURCE_ENVIRONMENT, false, true);
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
         setenv(kVariable, "16", 1);
@@ -88,7 +89,7 @@ void request_before_cuda_starts_succeeds() {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
         CHECK_EQ(variable(), "16");
-        CHECK_OK(gcx_queue_request_connections(8)); // there are more already
+        CHECK_OK(gcx_queue_request_connections(8)); // it has more already
         CHECK_EQ(variable(), "16");
         CHECK_OK(gcx_queue_request_connections(32));
         CHECK_EQ(variable(), "32");
@@ -139,7 +140,7 @@ void request_after_cuda_started_is_refused() {
     });
 }
 
-// The environment that the process was started with tells what CUDA found.
+// The environment at the start of the process decides what CUDA reads.
 int started_with() {
     start_natively();
     check_info(32, GCX_QUEUE_SOURCE_ENVIRONMENT, true, true);
@@ -221,7 +222,7 @@ void count_warning(gcx_log_level level, const char* message, void* /*user_data*/
     warnings++;
 }
 
-void one_connection_warns_once() {
+void single_connection_warns_once() {
     const std::vector<std::pair<const char*, int>> values = {
         {"1", 1}, {"2", 0}, {"8", 0}, {"none", 0}};
     for (const auto& [value, expected] : values) {
@@ -231,11 +232,9 @@ void one_connection_warns_once() {
             CHECK_OK(gcx_driver_open("sim:h100@13.0"));
             const gcx_resource whole = whole_device();
             CHECK_EQ(warnings, 0); // nothing is partitioned yet
-            gcx_lease lease = nullptr;
-            CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+            gcx_lease lease = acquire(24);
             CHECK_EQ(warnings, expected);
-            gcx_context context = nullptr;
-            CHECK_OK(gcx_context_create(&whole, 1, nullptr, &context));
+            gcx_context context = make_context(whole);
             CHECK_OK(gcx_context_destroy(context));
             CHECK_OK(gcx_lease_release(lease));
             CHECK_EQ(warnings, expected);
@@ -268,15 +267,13 @@ void lease_requires_workqueues() {
         on_machine("h100@" + driver, [&] {
             gcx_lease lease = nullptr;
             CHECK_OK(gcx_lease_acquire(0, 24, &params, &lease));
-            gcx_lease_info facts = GCX_LEASE_INFO_INIT;
-            CHECK_OK(gcx_lease_get_info(lease, &facts));
+            gcx_lease_info facts = info_of(lease);
             CHECK_EQ(facts.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
             gcx_live_lease live;
             uint32_t count = 0;
             CHECK_OK(gcx_lease_list(0, &live, 1, &count));
             CHECK_EQ(live.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
-            gcx_stream stream = nullptr;
-            CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+            gcx_stream stream = stream_of(lease);
             for (const uint32_t size : {24U, 48U, 8U}) {
                 const gcx_lease_size change{lease, size, 0};
                 CHECK_OK(gcx_lease_resize(&change, 1, GCX_RESIZE_DEFAULT));
@@ -301,9 +298,8 @@ uint64_t now_ns() {
     return sim::counts().clock_ns;
 }
 
-// Two leases whose SMs change with every step, whose streams wait for each other, and the host well
-// ahead of the device. The longest that a small kernel on a third lease takes meanwhile, in
-// microseconds.
+// Changes two leases in every step; their streams wait for each other, and the host is well ahead
+// of the device. Returns the longest time of a small kernel on a third lease, in microseconds.
 double slowest_beside_resizes(uint32_t connections) {
     constexpr uint32_t kSteps = 1000;
     constexpr uint32_t kAhead = 16;
@@ -316,8 +312,7 @@ double slowest_beside_resizes(uint32_t connections) {
         CHECK_OK(gcx_lease_acquire(0, sizes[i], nullptr, &leases[i]));
         CHECK_OK(gcx_lease_stream_create(leases[i], nullptr, &streams[i]));
     }
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_event_create(0, 0, &event));
+    gcx_event event = make_event();
     const gcx_lease_size layouts[2][2] = {{{leases[1], 64, 0}, {leases[2], 32, 0}},
                                           {{leases[1], 32, 0}, {leases[2], 64, 0}}};
     for (const auto& layout : layouts)
@@ -346,8 +341,8 @@ double slowest_beside_resizes(uint32_t connections) {
     return slowest;
 }
 
-// A stream holds at most one queue for each set of SMs between which it comes and goes: here two
-// streams and two sets each. One connection more than that, and nobody else waits.
+// A stream uses at most one queue for each set of SMs between which it moves: two streams and two
+// sets each here. With one connection more, no other stream waits.
 void resizes_hold_few_queues() {
     in_child("5 connections", [] { CHECK(slowest_beside_resizes(5) < 50); });
     in_child("4 connections", [] { CHECK(slowest_beside_resizes(4) > 100); });
@@ -359,14 +354,14 @@ int main(int argc, char** argv) {
     own_path = argv[0];
     if (argc > 1)
         return started_with();
-    the_environment_is_read_before_cuda_starts();
+    environment_is_read_before_cuda_starts();
     failed_opening_leaves_connections_open();
     request_before_cuda_starts_succeeds();
     request_after_cuda_started_is_refused();
     initial_environment_is_certain();
     invalid_arguments_are_refused();
     forked_children_report_their_queues();
-    one_connection_warns_once();
+    single_connection_warns_once();
     lease_requires_workqueues();
     resizes_hold_few_queues();
     return summary("queues");

@@ -147,7 +147,7 @@ void invalid_arguments_are_refused() {
         CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_get_resource(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_release(nullptr), GCX_ERROR_INVALID_HANDLE);
-        CHECK_REFUSED(gcx_reservation_release(foreign<gcx_reservation>(whole_device)),
+        CHECK_REFUSED(gcx_reservation_release(handle_cast<gcx_reservation>(whole_device)),
                       GCX_ERROR_INVALID_HANDLE);
         uint32_t count = 7;
         CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);

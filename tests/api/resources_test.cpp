@@ -1,4 +1,4 @@
-// What resources say of themselves, and devices of every size.
+// Tests the description of resources, and devices of every size.
 
 #include "support.hpp"
 
@@ -23,31 +23,8 @@ gcx_sm_request structured_request(uint32_t sm_count, uint32_t coscheduled) {
     return request;
 }
 
-struct StructuredSplit {
-    gcx_result result = GCX_SUCCESS;
-    std::vector<gcx_resource> groups;
-    gcx_resource remainder{};
-};
-
-StructuredSplit structured(const std::vector<gcx_sm_request>& requests) {
-    const gcx_resource whole = whole_device();
-    StructuredSplit made;
-    made.groups.resize(requests.size());
-    made.result = gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()), 0,
-                               made.groups.data(), &made.remainder);
-    return made;
-}
-
-gcx_resource joined(const gcx_resource& a, const gcx_resource& b) {
-    gcx_resource result{};
-    CHECK_OK(gcx_resource_union(&a, &b, &result));
-    return result;
-}
-
-gcx_resource without(const gcx_resource& a, const gcx_resource& b) {
-    gcx_resource result{};
-    CHECK_OK(gcx_resource_subtract(&a, &b, &result));
-    return result;
+Split structured(const std::vector<gcx_sm_request>& requests) {
+    return split_by_requests(whole_device(), requests);
 }
 
 std::pair<uint32_t, uint32_t> limits(const gcx_resource& resource) {
@@ -61,25 +38,24 @@ void min_and_alignment_are_those_of_splits() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();
         CHECK(limits(whole) == Limits(8, 8));
-        const gcx_resource odd = split(whole, {12}, GCX_SPLIT_EXACT).groups[0];
-        CHECK(limits(odd) == Limits(12, 12));
-        CHECK(sizes(split(odd, {8})) == Counts({12, 0}));
-        const gcx_resource empty = without(odd, odd);
+        const gcx_resource remainder = split(whole, {12}, GCX_SPLIT_EXACT).groups[0];
+        CHECK(limits(remainder) == Limits(12, 12));
+        CHECK(sizes(split(remainder, {8})) == Counts({12, 0}));
+        const gcx_resource empty = without(remainder, remainder);
         CHECK(limits(empty) == Limits(0, 8));
         CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
         CHECK(limits(split(whole, {8}).groups[0]) == Limits(8, 8));
         const gcx_resource large =
             split(whole, {24, GCX_REST}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
-        CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
+        CHECK(limits(large) == Limits(12, 24)); // 12 is the remainder atom
         CHECK(sizes(split(large, {12})) == Counts({12, 96}));
     });
     on_machine("h100@13.5", [] {
-        const StructuredSplit made =
-            structured({structured_request(24, 8), structured_request(16, 16)});
+        const Split made = structured({structured_request(24, 8), structured_request(16, 16)});
         CHECK_OK(made.result);
         CHECK(limits(made.groups[0]) == Limits(24, 8));
         CHECK(limits(made.groups[1]) == Limits(16, 16));
-        CHECK(limits(joined(made.groups[0], made.groups[1])) == Limits(40, 8));
+        CHECK(limits(united(made.groups[0], made.groups[1])) == Limits(40, 8));
         const gcx_resource empty = without(made.groups[0], made.groups[0]);
         CHECK_EQ(info_of(empty).min_partition_size, 0U);
         CHECK(info_of(empty).coscheduled_alignment != 0);
@@ -88,7 +64,7 @@ void min_and_alignment_are_those_of_splits() {
     });
 }
 
-// What older drivers don't tell follows from the compute capability.
+// What older drivers don't report follows from the compute capability.
 void device_properties_without_the_driver() {
     const auto check = [](const char* machine, const Limits& expected) {
         on_machine(machine, [&] {
@@ -105,10 +81,10 @@ void device_properties_without_the_driver() {
     check("h100@12.4", {8, 8});
 }
 
-// Groups put together without the rest run on the SMs of both.
+// Groups that are united without the rest run on the SMs of both.
 void structured_groups_are_united() {
     on_machine("h100@13.5", [] {
-        const StructuredSplit made = structured(
+        const Split made = structured(
             {structured_request(24, 8), structured_request(16, 8), structured_request(8, 8)});
         CHECK_OK(made.result);
         SmIds expected;
@@ -117,7 +93,7 @@ void structured_groups_are_united() {
             expected.insert(expected.end(), sms.begin(), sms.end());
         }
         std::sort(expected.begin(), expected.end());
-        CHECK(Partition(joined(made.groups[0], made.groups[1])).probe() == expected);
+        CHECK(Partition(united(made.groups[0], made.groups[1])).probe() == expected);
         CHECK_EQ(expected.size(), 40U);
     });
 }
@@ -129,7 +105,7 @@ gcx_result sm_ids(const gcx_resource& resource, uint32_t& count) {
 
 void advice_can_be_followed() {
     on_machine("h100@13.5", [] {
-        const StructuredSplit made = structured({structured_request(24, 8)});
+        const Split made = structured({structured_request(24, 8)});
         const gcx_resource fine =
             split(whole_device(), {8}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0];
         uint32_t count = 7;
@@ -139,7 +115,7 @@ void advice_can_be_followed() {
         CHECK_REFUSED(gcx_resource_get_overlap(&made.groups[0], &fine, &count),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK_EQ(count, 7U);
-        // Nothing is known to be nowhere, and meets nothing.
+        // The location of nothing is known, and it intersects nothing.
         CHECK_EQ(overlap(without(fine, fine), made.groups[0]), 0U);
         CHECK_EQ(overlap(made.groups[0], without(fine, fine)), 0U);
         for (const gcx_resource& one : {made.groups[0], split(whole_device(), {8}).groups[0]}) {
@@ -171,12 +147,12 @@ void structured_refusals_name_the_request() {
     });
 }
 
-// Bytes of the process's heap in use.
+// Returns the bytes of the process's heap in use.
 std::size_t heap() {
     return mallinfo2().uordblks;
 }
 
-// The nth way to ask for four groups, all different.
+// Returns the nth of many different lists of four requests.
 std::vector<gcx_sm_request> nth_requests(uint32_t nth) {
     std::vector<gcx_sm_request> requests;
     for (int i = 0; i < 4; i++) {
@@ -191,7 +167,7 @@ void structured_splits_leak_nothing() {
     on_machine("h100@13.5", [] {
         const uint32_t kRounds = check::slow ? 2'000 : 20'000; // different ones
         const gcx_resource whole = whole_device();
-        const StructuredSplit first = structured(nth_requests(0));
+        const Split first = structured(nth_requests(0));
         uint32_t counts[4];
         std::size_t settled = 0;
         for (uint32_t round = 0; round < kRounds; round++) {
@@ -203,16 +179,16 @@ void structured_splits_leak_nothing() {
         }
         CHECK(heap() <= settled + 65536);
         for (uint32_t round = 0; round < kRounds; round++) {
-            const StructuredSplit made = structured(nth_requests(round));
+            const Split made = structured(nth_requests(round));
             if (!CHECK_OK(made.result))
                 return;
             CHECK_EQ(sms(made.groups[1]), nth_requests(round)[1].sm_count);
         }
         CHECK(heap() <= settled + 65536);
-        // The first of them is known still, and is what the same requests give.
+        // The first of them is still known, and equals what the same requests give.
         CHECK_EQ(sms(first.groups[0]), 2U);
         CHECK_EQ(overlap(first.groups[0], first.groups[1]), 0U);
-        const StructuredSplit again = structured(nth_requests(0));
+        const Split again = structured(nth_requests(0));
         CHECK_EQ(std::memcmp(again.groups.data(), first.groups.data(), 4 * sizeof(gcx_resource)),
                  0);
         const Partition one(first.groups[0]);
@@ -222,53 +198,42 @@ void structured_splits_leak_nothing() {
     });
 }
 
-// Requests that a resource has no room for.
+// Splits into more different requests than fit in a resource.
 void split_into_many_different_groups() {
     on_machine("h100@13.5", [] {
         std::vector<gcx_sm_request> requests;
         for (uint32_t i = 0; i < 44; i++)
             requests.push_back(structured_request(i % 2 == 0 ? 2 : 4, 2));
-        const StructuredSplit made = structured(requests);
+        const Split made = structured(requests);
         CHECK_OK(made.result);
-        const StructuredSplit again = structured(requests);
+        const Split again = structured(requests);
         for (std::size_t i = 0; i < requests.size(); i++) {
             CHECK_EQ(sms(made.groups[i]), requests[i].sm_count);
             CHECK_EQ(std::memcmp(&made.groups[i], &again.groups[i], sizeof made.groups[i]), 0);
         }
         gcx_resource all = made.remainder;
         for (const gcx_resource& group : made.groups)
-            all = joined(all, group);
+            all = united(all, group);
         CHECK_EQ(sms(all), 132U);
     });
 }
 
-// A profile of an invented device, as `gcx info --record` writes it.
-class Profile {
-  public:
-    Profile(int major, int minor, uint32_t sm_count)
-        : path_("/tmp/gcx-resources-" + std::to_string(getpid()) + ".profile") {
-        std::ofstream file(path_);
-        file << "gcx-profile 1\nname Invented\ndescription Invented\ncompute_capability " << major
-             << "." << minor << "\nsm_count " << sm_count
-             << "\nmemory_bytes 8589934592\nclock_khz 1000000\nmemory_clock_khz 1000000\n"
-                "memory_bus_bits 256\nl2_bytes 4194304\nthreads_per_sm 1024\nblocks_per_sm 16\n"
-                "registers_per_sm 65536\nshared_memory_per_sm 102400\n"
-                "shared_memory_per_block_optin 101376\n";
-        if (major >= 9)
-            file << "max_cluster_size 16\n";
-        file << "gpc_sizes";
-        for (uint32_t left = sm_count; left != 0; left -= std::min(left, 18U))
-            file << " " << std::min(left, 18U);
-        file << "\n";
-    }
-    ~Profile() { std::remove(path_.c_str()); }
-    Profile(const Profile&) = delete;
-    Profile& operator=(const Profile&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
+std::string profile_of(int major, int minor, uint32_t sm_count) {
+    std::ostringstream text;
+    text << "gcx-profile 1\nname Invented\ndescription Invented\ncompute_capability " << major
+         << "." << minor << "\nsm_count " << sm_count
+         << "\nmemory_bytes 8589934592\nclock_khz 1000000\nmemory_clock_khz 1000000\n"
+            "memory_bus_bits 256\nl2_bytes 4194304\nthreads_per_sm 1024\nblocks_per_sm 16\n"
+            "registers_per_sm 65536\nshared_memory_per_sm 102400\n"
+            "shared_memory_per_block_optin 101376\n";
+    if (major >= 9)
+        text << "max_cluster_size 16\n";
+    text << "gpc_sizes";
+    for (uint32_t left = sm_count; left != 0; left -= std::min(left, 18U))
+        text << " " << std::min(left, 18U);
+    text << "\n";
+    return text.str();
+}
 
 void splits_add_up(uint32_t flags, uint32_t total) {
     const gcx_resource whole = whole_device();
@@ -296,7 +261,7 @@ void splits_add_up(uint32_t flags, uint32_t total) {
 void every_size(int major, int minor) {
     const uint32_t step = check::slow_alone ? 38 : check::slow ? 14 : 2;
     for (uint32_t sm_count = 2; sm_count <= 192; sm_count += step) {
-        const Profile profile(major, minor, sm_count);
+        const Profile profile(profile_of(major, minor, sm_count));
         const int failed_before = check::failed;
         on_machine(profile.path() + (sm_count % 4 == 0 ? "@13.0" : "@13.5"), [&] {
             splits_add_up(GCX_SPLIT_DEFAULT, sm_count);
@@ -309,7 +274,7 @@ void every_size(int major, int minor) {
 }
 
 void small_slices_have_no_max_cluster_family() {
-    const Profile profile(9, 0, 16);
+    const Profile profile(profile_of(9, 0, 16));
     on_machine(profile.path() + "@13.0", [] {
         CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
                       GCX_ERROR_NOT_SUPPORTED);

@@ -1,4 +1,4 @@
-// Results: the numbers are CUresult's, every one has its name and a sentence.
+// Tests that results have CUresult's numbers, and that each has a name and a sentence.
 
 #include "check.hpp"
 
@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-// Every gcx_result that any cuda.h since 12.4 has by the same name. Those that came later than the
-// headers in use are not checked there.
+// Lists every gcx_result that any cuda.h since 12.4 has by the same name. Results newer than the
+// headers in use are not checked.
 // clang-format off
 #define RESULTS_OF_12_4(X) \
     X(INVALID_VALUE) \

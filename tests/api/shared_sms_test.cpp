@@ -1,6 +1,7 @@
-// SMs that all partitions of a process share, once a module with dynamic parallelism is loaded: the
-// simulation does what was measured on an H200.
+// Tests the SMs that all partitions of a process share once a module with dynamic parallelism is
+// loaded. The simulation behaves as measured on an H200.
 
+#include "leases.hpp"
 #include "support.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using namespace support;
 constexpr const char* kH200 = "h200@13.0";
 const SmIds kShared = {124, 125};
 
-// As nvcc -rdc=true compiles a kernel that launches another.
+// nvcc -rdc=true compiles a kernel that launches another like this.
 constexpr const char* kLaunchingPtx = R"(
 .version 8.0
 .target sm_90
@@ -32,10 +33,10 @@ constexpr const char* kLaunchingPtx = R"(
 void load_module(const char* ptx = kLaunchingPtx, CUdevice device = 0) {
     CUcontext primary = nullptr;
     CUmodule module = nullptr;
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, device), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&module, ptx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, device);
+    CHECK_NATIVE(cuCtxPushCurrent, primary);
+    CHECK_NATIVE(cuModuleLoadData, &module, ptx);
+    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
 }
 
 SmIds shared_sms(int32_t device = 0) {
@@ -60,7 +61,7 @@ SmIds with_shared(SmIds ids) {
     return ids;
 }
 
-// The table of the measurement.
+// The numbers are those of the measurement's table.
 void partitions_after_the_module_see_shared_sms() {
     on_machine(kH200, [] {
         const gcx_resource whole = whole_device();
@@ -74,7 +75,7 @@ void partitions_after_the_module_see_shared_sms() {
         CHECK(a.probe() == with_shared(a_before));
         CHECK(b.probe() == with_shared(b_before));
         CHECK_EQ(Partition(split(whole, {32}).groups[0]).probe().size(), 34U);
-        // The remainder atom holds them itself.
+        // The remainder atom contains the shared SMs.
         CHECK_EQ(Partition(split(whole, {108, 24}).groups[0]).probe().size(), 108U);
     });
 }
@@ -118,7 +119,7 @@ void shared_sms_are_found_once_the_module_is_loaded() {
         CHECK(shared_sms() == kShared);
         const uint64_t calls = sim::calls();
         CHECK(shared_sms() == kShared);
-        CHECK(sim::calls() - calls <= 1); // whether there is MPS
+        CHECK(sim::calls() - calls <= 1); // whether MPS is on
         CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
 
         uint32_t count = 0;
@@ -142,9 +143,8 @@ void shared_sms_are_those_of_one_device() {
 void shared_sms_of_a_library_are_found() {
     on_machine(kH200, [] {
         CUlibrary library = nullptr;
-        CHECK_EQ(NATIVE(cuLibraryLoadData)(&library, kLaunchingPtx, nullptr, nullptr, 0, nullptr,
-                                           nullptr, 0),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryLoadData, &library, kLaunchingPtx, nullptr, nullptr, 0, nullptr,
+                     nullptr, 0);
         CHECK(shared_sms() == kShared);
     });
 }
@@ -180,7 +180,7 @@ void shared_sms_under_mps_are_refused() {
     unsetenv("GCX_SIM_MPS");
 }
 
-// A fingerprint of which SMs the atoms of all families hold.
+// Returns a fingerprint of which SMs the atoms of all families contain.
 uint64_t fingerprint_of_maps() {
     uint64_t print = 1;
     for (const auto& [family, flags] :
@@ -190,8 +190,7 @@ uint64_t fingerprint_of_maps() {
         CHECK_OK(gcx_device_map_sms(0, family));
         const gcx_resource whole = split(whole_device(), {GCX_REST}, flags).groups[0];
         for (uint32_t i = 0; i < info_of(whole).atom_count; i++) {
-            gcx_resource atom{};
-            CHECK_OK(gcx_resource_get_atom(&whole, i, &atom));
+            gcx_resource atom = atom_of(whole, i);
             for (const uint32_t sm : ids_of(atom))
                 print = print * 1'000'003 + sm * 1021 + i;
         }
@@ -199,24 +198,13 @@ uint64_t fingerprint_of_maps() {
     return print;
 }
 
-// A profile with the H200's numbers of SMs, and these two shared ones.
-class Profile {
-  public:
-    Profile(uint32_t first, uint32_t second)
-        : path_("/tmp/gcx-shared-sms-" + std::to_string(getpid()) + ".profile") {
-        std::ofstream(path_) << "gcx-profile 1\nname Invented\ncompute_capability 9.0\n"
-                                "sm_count 132\nmemory_bytes 8589934592\nmax_cluster_size 16\n"
-                                "gpc_sizes 16 16 16 16 16 18 16 18\ndynamic_parallelism_sms "
-                             << first << " " << second << "\n";
-    }
-    ~Profile() { std::remove(path_.c_str()); }
-    Profile(const Profile&) = delete;
-    Profile& operator=(const Profile&) = delete;
-    std::string machine() const { return path_ + "@13.0"; }
-
-  private:
-    std::string path_;
-};
+// Returns a profile with the H200's numbers of SMs, and these two shared ones.
+std::string profile_of(uint32_t first, uint32_t second) {
+    return "gcx-profile 1\nname Invented\ncompute_capability 9.0\nsm_count 132\n"
+           "memory_bytes 8589934592\nmax_cluster_size 16\ngpc_sizes 16 16 16 16 16 18 16 18\n"
+           "dynamic_parallelism_sms " +
+           std::to_string(first) + " " + std::to_string(second) + "\n";
+}
 
 uint64_t maps_on(const std::string& machine, bool loaded) {
     return answer_of_child([&] {
@@ -227,20 +215,20 @@ uint64_t maps_on(const std::string& machine, bool loaded) {
     });
 }
 
-// Each atom's number in the map's code sees the shared SMs in other sets.
+// In the map's code, each atom's number sees the shared SMs in other sets.
 void maps_ignore_shared_sms() {
     for (uint32_t sm = 0; sm < 132; sm += check::slow ? 44 : 4) {
-        const Profile profile(sm, sm + 1);
-        CHECK_EQ(maps_on(profile.machine(), true), maps_on(profile.machine(), false));
+        const Profile profile(profile_of(sm, sm + 1));
+        CHECK_EQ(maps_on(profile.path() + "@13.0", true), maps_on(profile.path() + "@13.0", false));
     }
     for (const char* machine : {"h100@13.0", "h200@12.4"})
         CHECK_EQ(maps_on(machine, true), maps_on(machine, false));
 }
 
-// Nothing tells which of the two atoms holds which.
+// No information says which of the two atoms contains which SM.
 void map_of_shared_sms_in_two_atoms_is_refused() {
-    const Profile profile(0, 2);
-    on_machine(profile.machine(), [] {
+    const Profile profile(profile_of(0, 2));
+    on_machine(profile.path() + "@13.0", [] {
         load_module();
         CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE), GCX_ERROR_NOT_READY);
     });
@@ -260,7 +248,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
 
-        // 15 atoms of 8, without the one of 12; 65 of 2.
+        // 15 atoms of 8 remain, without the one of 12; 65 of 2.
         const Split all = split(whole, {24, GCX_REST}, kFlag);
         CHECK(sizes(all) == SmIds({24, 96, 0}));
         CHECK(sizes(split(whole, {10, GCX_REST}, kFlag | kFine)) == SmIds({10, 120, 0}));
@@ -274,9 +262,8 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
                       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(sizes(split(whole, {121})) == SmIds({124, 8}));
 
-        // Leases are left out too, and a part of the device is split as the whole.
-        gcx_lease lease = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+        // Leases are left out too, and a part of the device is split like the whole.
+        gcx_lease lease = acquire(24);
         CHECK(sizes(split(whole, {GCX_REST}, kFlag | GCX_SPLIT_EXCLUDE_LEASED)) == SmIds({96, 0}));
         CHECK_OK(gcx_lease_release(lease));
         const gcx_resource part = split(whole, {24, GCX_REST}).groups[1];
@@ -324,7 +311,7 @@ void probe_that_sees_shared_sms_warns() {
         CHECK(warned("SMs 124 and 125 are shared by all partitions of this process on device 0"));
         const std::size_t before = warnings.size();
         a.probe();
-        CHECK_EQ(warnings.size(), before); // said once
+        CHECK_EQ(warnings.size(), before); // logged once
         CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
     });
 }

@@ -10,8 +10,7 @@
 
 #include <cstring>
 
-// The driver functions that gcx calls, each wrapped by its type. What is asked for by any other
-// name is the simulated driver's own.
+// Wraps the driver functions that gcx calls. Any other name gives the simulated driver's function.
 namespace {
 
 namespace cu = gcx::cu;
@@ -38,7 +37,7 @@ void lose_time(storm_driver::Thread& thread, bool waits) {
         usleep(static_cast<useconds_t>(next_random(thread) % (waits ? 2000 : 100)));
 }
 
-// The functions that wait for the device on a GPU, and so can take long.
+// Returns whether the function can take long on a GPU, because it waits for the device.
 bool is_waiting(const char* name) {
     for (const char* waiting : {"cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize",
                                 "cuGreenCtxCreate", "cuGraphInstantiateWithFlags"}) {
@@ -48,9 +47,9 @@ bool is_waiting(const char* name) {
     return false;
 }
 
-// What describes an error, and what restores a thread's state. What asks for the state of a stream
-// or an event fails permanently if at all, and gcx then takes its work for finished. What lists a
-// kernel's parameters ends the list by failing.
+// Returns whether the function is never made to fail: those that describe errors or restore a
+// thread's state; queries of a stream or an event, which fail permanently and then count as
+// finished; those that list parameters, where a failure ends the list.
 bool never_fails(const char* name) {
     for (const char* certain :
          {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent",
@@ -62,7 +61,7 @@ bool never_fails(const char* name) {
     return false;
 }
 
-// Whether the call is to fail, with the answer in *result.
+// Returns whether the call is to fail, with the result in *result.
 bool enter(const char* name, bool waits, CUresult* result) {
     storm_driver::Thread& thread = thread_state();
     thread.calls++;
@@ -93,7 +92,7 @@ const char* const kNames[] = {
     GCX_DRIVER_FUNCTIONS(STORM_NAME)
 #undef STORM_NAME
 };
-void* real[kFunctions]; // written while gcx opens the driver, which is before it calls it
+void* real[kFunctions]; // written while gcx opens the driver, before it calls it
 
 template <int number, class Type>
 struct Wrapped;
@@ -135,7 +134,7 @@ cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t fl
                     CUdriverProcAddressQueryResult* status) {
     using Next =
         CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-    // The library that this one is linked to, whose function of this name this one hides.
+    // The library that this one is linked to; its function of this name is hidden by this one.
     Dl_info simulator{};
     dladdr(reinterpret_cast<void*>(&gcx_sim_configure), &simulator);
     static void* const library = dlopen(simulator.dli_fname, RTLD_NOW | RTLD_LOCAL);

@@ -1,12 +1,12 @@
-// A driver in front of the simulated one, for tests with several threads: it counts each thread's
-// driver calls, makes one of them fail, and lets threads lose time in the middle of an operation.
+// Wraps the simulated driver for tests with several threads: counts each thread's driver calls,
+// makes one of them fail, and delays threads in the middle of an operation.
 #pragma once
 
 #include <cstdint>
 
 namespace storm_driver {
 
-// What a thread wants of its driver calls, and what came of it.
+// What a thread requests of its driver calls, and what they did.
 struct Thread {
     uint64_t calls = 0;           // since the thread set it to 0
     uint64_t contexts_made = 0;   // of these, green contexts made
@@ -14,11 +14,11 @@ struct Thread {
     uint64_t fail_at = 0;         // the call that fails: 1 is the next; 0: none
     int failure = 0;              // the CUresult that it answers
     const char* failed = nullptr; // the function that failed, since the thread set it to null
-    uint32_t jitter = 0;          // one of so many calls loses time; 0: none
+    uint32_t jitter = 0;          // one in so many calls is delayed; 0: none
     uint64_t random = 1;
 };
 
-// The exported function storm_driver_thread: the state of the calling thread.
+// Type of the exported function storm_driver_thread, which returns the calling thread's state.
 using ThreadFunction = Thread* (*)();
 
 } // namespace storm_driver

@@ -1,4 +1,4 @@
-// Streams that were given up and are kept with their context, for the next who wants one.
+// Tests destroyed streams, which are cached with their context for the next caller.
 
 #include "support.hpp"
 
@@ -9,15 +9,7 @@ using namespace support;
 
 namespace {
 
-gcx_stream make_stream(gcx_context context, int priority = 0) {
-    gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
-    params.priority = priority;
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(context, &params, &stream));
-    return stream;
-}
-
-// A context of 24 SMs.
+// Has a context of 24 SMs.
 struct Bench {
     gcx_context context = nullptr;
 
@@ -29,7 +21,7 @@ struct Bench {
     Bench(const Bench&) = delete;
     Bench& operator=(const Bench&) = delete;
 
-    // The native handle of a stream that is made and given up at once.
+    // Returns the native handle of a stream that is created and destroyed at once.
     CUstream next(int priority = 0) const {
         const gcx_stream stream = make_stream(context, priority);
         CUstream native = gcx_stream_native(stream);
@@ -38,7 +30,7 @@ struct Bench {
     }
 };
 
-void the_next_stream_is_the_one_given_up() {
+void destroyed_stream_is_reused() {
     const Bench bench;
     CUstream first = bench.next();
     for (int round = 0; round < 50; round++)
@@ -47,11 +39,10 @@ void the_next_stream_is_the_one_given_up() {
     CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);
     CHECK(bench.next(-3) != first); // another priority
     CHECK_EQ(bench.next(), first);
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(bench.context, &info));
-    CHECK_EQ(info.stream_count, 0U); // those that are kept are nobody's
+    gcx_context_info info = info_of(bench.context);
+    CHECK_EQ(info.stream_count, 0U); // cached ones do not count
 
-    // Of two, the one that was given up first is the next: it has had the most time to finish.
+    // Of two streams, the one destroyed first is reused first: it has had the most time to finish.
     const gcx_stream one = make_stream(bench.context);
     const gcx_stream other = make_stream(bench.context);
     CUstream second = gcx_stream_native(other);
@@ -66,24 +57,24 @@ void the_next_stream_is_the_one_given_up() {
     CHECK_REFUSED(gcx_stream_synchronize(one), GCX_ERROR_INVALID_HANDLE);
 }
 
-void a_stream_at_work_is_not_given_out() {
+void busy_stream_is_not_reused() {
     const Bench bench;
     const gcx_stream stream = make_stream(bench.context);
     CUstream busy = gcx_stream_native(stream);
     CUdeviceptr memory = 0;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(bench.context)), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemAlloc)(&memory, std::size_t{256} << 20), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuMemsetD8Async)(memory, 1, std::size_t{256} << 20, busy), CUDA_SUCCESS);
+    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(bench.context));
+    CHECK_NATIVE(cuMemAlloc, &memory, std::size_t{256} << 20);
+    CHECK_NATIVE(cuMemsetD8Async, memory, 1, std::size_t{256} << 20, busy);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(NATIVE(cuStreamQuery)(busy), CUDA_ERROR_NOT_READY);
     CHECK(bench.next() != busy);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000'000);
+    sim::advance(1'000'000'000);
     CHECK_EQ(bench.next(), busy);
-    CHECK_EQ(NATIVE(cuMemFree)(memory), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_NATIVE(cuMemFree, memory);
+    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
 }
 
-void a_changed_stream_is_not_kept() {
+void changed_stream_is_not_cached() {
     const Bench bench;
     const std::array<std::pair<CUstreamAttrID, void (*)(CUstreamAttrValue&)>, 5> changes = {{
         {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW,
@@ -103,51 +94,51 @@ void a_changed_stream_is_not_kept() {
         const gcx_stream stream = make_stream(bench.context);
         CUstream native = gcx_stream_native(stream);
         CUstreamAttrValue before{};
-        CHECK_EQ(NATIVE(cuStreamGetAttribute)(native, attribute, &before), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamGetAttribute, native, attribute, &before);
         CUstreamAttrValue value = before;
         change(value);
-        CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamSetAttribute, native, attribute, &value);
         CHECK_OK(gcx_stream_destroy(stream));
 
-        // The next gets another, and what its owner puts back is as good as new.
+        // The next caller gets another stream; if the owner undoes the change, the stream can be
+        // reused.
         const gcx_stream again = make_stream(bench.context);
         CHECK(gcx_stream_native(again) != native);
         CHECK_EQ(sim::counts().streams, 1U); // the changed one is gone
         native = gcx_stream_native(again);
-        CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &before), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamSetAttribute, native, attribute, &value);
+        CHECK_NATIVE(cuStreamSetAttribute, native, attribute, &before);
         CHECK_OK(gcx_stream_destroy(again));
         CHECK_EQ(sim::counts().streams, 1U);
         CHECK_EQ(bench.next(), native);
     }
 }
 
-// An owner that goes on with what is no longer its own.
-void a_stream_changed_after_it_was_given_up_is_nobody_s() {
+// The former owner keeps using the stream.
+void cached_stream_that_changes_is_not_reused() {
     const Bench bench;
     CUstream native = bench.next();
     CUstreamAttrValue value{};
     value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
     const auto attribute = CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN;
-    CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamSetAttribute, native, attribute, &value);
     const gcx_stream next = make_stream(bench.context);
     CHECK(gcx_stream_native(next) != native);
-    CHECK_EQ(NATIVE(cuStreamGetAttribute)(gcx_stream_native(next), attribute, &value),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamGetAttribute, gcx_stream_native(next), attribute, &value);
     CHECK_EQ(value.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
     CHECK_EQ(sim::counts().streams, 1U);
     CHECK_OK(gcx_stream_destroy(next));
-    // One that can't be destroyed now stays, and is given to nobody either.
+    // A stream that can't be destroyed now stays, and is not reused.
     native = bench.next();
     value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-    CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamSetAttribute, native, attribute, &value);
     sim::fail("cuStreamDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
     CHECK(bench.next() != native);
     CHECK_EQ(sim::counts().streams, 2U);
 }
 
-// Streams are kept by the priority that they have, whatever was asked for.
-void priorities_beyond_the_range_are_those_at_its_ends() {
+// Streams are cached by their actual priority, not by the requested one.
+void priority_beyond_the_range_is_clamped() {
     const Bench bench;
     CUstream urgent = bench.next(-5);
     for (const int priority : {-6, -100, -1'000'000, INT32_MIN})
@@ -157,13 +148,13 @@ void priorities_beyond_the_range_are_those_at_its_ends() {
         CHECK_EQ(bench.next(priority), plain);
     for (int i = 0; i < 2000; i++)
         bench.next(i % 2 == 0 ? i : -i / 2);
-    CHECK_EQ(sim::counts().streams, 6U); // one for each priority that there is
+    CHECK_EQ(sim::counts().streams, 6U); // one for each priority
     CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);
 }
 
-// A capture forbids some calls to the thread that captures, and in global mode to all others. What
-// gcx asks of streams that have nothing to do with it must not break it.
-void captures_go_on_beside_gcx() {
+// A capture forbids some calls to its thread, and in global mode to all threads. Calls of gcx on
+// unrelated streams must not break it.
+void capture_survives_unrelated_calls() {
     const Bench bench;
     bench.next();
     const gcx_resource elsewhere = split(whole_device(), {24, 32}).groups[1];
@@ -172,13 +163,12 @@ void captures_go_on_beside_gcx() {
           CU_STREAM_CAPTURE_MODE_RELAXED}) {
         const gcx_stream capturing = make_stream(bench.context);
         CUstream native = gcx_stream_native(capturing);
-        CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, mode), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamBeginCapture, native, mode);
         const auto come_and_go = [&] {
             for (int round = 0; round < 3; round++)
                 CHECK(bench.next() != native);
             const Partition other(elsewhere);
-            gcx_event event = nullptr;
-            CHECK_OK(gcx_event_create(0, 0, &event));
+            gcx_event event = make_event();
             CHECK_OK(gcx_stream_record(other.stream, event));
             CHECK_OK(gcx_event_synchronize(event));
             CHECK_OK(gcx_event_query(event));
@@ -192,22 +182,22 @@ void captures_go_on_beside_gcx() {
         come_and_go();
         std::thread(come_and_go).join();
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        CHECK_EQ(NATIVE(cuStreamIsCapturing)(native, &status), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamIsCapturing, native, &status);
         CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
         CUgraph graph = nullptr;
-        CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+        CHECK_NATIVE(cuGraphDestroy, graph);
         CHECK_OK(gcx_stream_destroy(capturing));
-        // The thread's own mode is as it was.
+        // The thread's own mode is unchanged.
         CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_RELAXED;
-        CHECK_EQ(NATIVE(cuThreadExchangeStreamCaptureMode)(&own), CUDA_SUCCESS);
+        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
         CHECK_EQ(own, CU_STREAM_CAPTURE_MODE_GLOBAL);
-        CHECK_EQ(NATIVE(cuThreadExchangeStreamCaptureMode)(&own), CUDA_SUCCESS);
+        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
     }
 }
 
-// Of 32 that nobody will be given, one goes for each that comes.
-void changed_streams_take_no_place_from_others() {
+// Of 32 streams that can't be reused, one is destroyed for each that comes.
+void changed_streams_are_evicted_first() {
     const Bench bench;
     std::vector<gcx_stream> streams;
     for (int i = 0; i < 33; i++)
@@ -215,20 +205,19 @@ void changed_streams_take_no_place_from_others() {
     CUstreamAttrValue value{};
     value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
     for (std::size_t i = 0; i < 32; i++) {
-        CHECK_EQ(NATIVE(cuStreamSetAttribute)(gcx_stream_native(streams[i]),
-                                              CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
-                 CUDA_SUCCESS);
+        CHECK_NATIVE(cuStreamSetAttribute, gcx_stream_native(streams[i]),
+                     CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value);
         CHECK_OK(gcx_stream_destroy(streams[i]));
     }
     CHECK_EQ(sim::counts().streams, 33U);
     CUstream unchanged = gcx_stream_native(streams[32]);
     CHECK_OK(gcx_stream_destroy(streams[32]));
     CHECK_EQ(sim::counts().streams, 32U);
-    CHECK_EQ(NATIVE(cuStreamQuery)(unchanged), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamQuery, unchanged);
     CHECK_EQ(bench.next(), unchanged);
 }
 
-void no_more_than_32_are_kept() {
+void cached_streams_are_limited_to_32() {
     const Bench bench;
     std::vector<gcx_stream> streams;
     for (int i = 0; i < 100; i++)
@@ -238,19 +227,19 @@ void no_more_than_32_are_kept() {
     CHECK_EQ(sim::counts().streams, 32U);
 }
 
-void they_go_with_their_context() {
+void evicted_context_destroys_its_streams() {
     std::array<CUstream, 3> natives{};
     {
         const Bench bench;
         for (int i = 0; i < 3; i++)
             natives[static_cast<std::size_t>(i)] = bench.next(-i);
         CHECK_EQ(sim::counts().streams, 3U);
-        CHECK_OK(gcx_cache_set_limit(0)); // The context is in use.
+        CHECK_OK(gcx_cache_set_limit(0)); // the context is in use
         CHECK_EQ(sim::counts().streams, 3U);
     }
     CHECK_EQ(sim::counts().streams, 0U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
-    // A stream that can't be destroyed now keeps its context until it can.
+    // A stream that can't be destroyed now keeps its context alive until it can.
     {
         const Bench bench;
         bench.next();
@@ -262,38 +251,25 @@ void they_go_with_their_context() {
     CHECK_EQ(sim::counts().streams, 0U);
 }
 
-void threads_share_them() {
+void streams_of_threads_are_distinct() {
     const Bench bench;
-    std::vector<std::thread> threads;
-    for (int number = 0; number < 8; number++) {
-        threads.emplace_back([&] {
-            for (int round = 0; round < 500; round++) {
-                const gcx_stream mine = make_stream(bench.context, round % 2 == 0 ? 0 : -1);
-                CHECK_OK(gcx_stream_synchronize(mine));
-                CHECK_OK(gcx_stream_destroy(mine));
-            }
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
-    CHECK(sim::counts().streams <= 16U); // Never more than were in use at once.
+    in_threads(8, [&](int) {
+        for (int round = 0; round < 500; round++) {
+            const gcx_stream mine = make_stream(bench.context, round % 2 == 0 ? 0 : -1);
+            CHECK_OK(gcx_stream_synchronize(mine));
+            CHECK_OK(gcx_stream_destroy(mine));
+        }
+    });
+    CHECK(sim::counts().streams <= 16U); // never more than were in use at once
 }
 
 } // namespace
 
 int main() {
-    for (const char* driver : drivers()) {
-        const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, the_next_stream_is_the_one_given_up);
-        on_machine(h100, a_stream_at_work_is_not_given_out);
-        on_machine(h100, a_changed_stream_is_not_kept);
-        on_machine(h100, a_stream_changed_after_it_was_given_up_is_nobody_s);
-        on_machine(h100, priorities_beyond_the_range_are_those_at_its_ends);
-        on_machine(h100, captures_go_on_beside_gcx);
-        on_machine(h100, changed_streams_take_no_place_from_others);
-        on_machine(h100, no_more_than_32_are_kept);
-        on_machine(h100, they_go_with_their_context);
-        on_machine(h100, threads_share_them);
-    }
+    on_h100({destroyed_stream_is_reused, busy_stream_is_not_reused, changed_stream_is_not_cached,
+             cached_stream_that_changes_is_not_reused, priority_beyond_the_range_is_clamped,
+             capture_survives_unrelated_calls, changed_streams_are_evicted_first,
+             cached_streams_are_limited_to_32, evicted_context_destroys_its_streams,
+             streams_of_threads_are_distinct});
     return support::summary("streams");
 }

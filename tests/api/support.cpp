@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <thread>
 
 namespace support {
 namespace {
@@ -38,7 +42,7 @@ Report run_child(const std::string& name, const std::function<uint64_t()>& body,
             std::fprintf(stderr, "    on %s\n", name.c_str());
         if (write(ends[1], &report, sizeof report) != sizeof report)
             std::abort();
-        std::exit(0); // with the exit handlers: the library's own, and the leak check
+        std::exit(0); // runs the exit handlers: the library's, and the leak check
     }
     close(ends[1]);
     if (read(ends[0], &report, sizeof report) != sizeof report)
@@ -81,6 +85,13 @@ std::vector<const char*> drivers(std::initializer_list<const char*> all) {
     return check::emulated ? std::vector<const char*>{"13.0"} : std::vector<const char*>(all);
 }
 
+void on_h100(std::initializer_list<void (*)()> tests, const std::vector<const char*>& versions) {
+    for (const char* driver : versions) {
+        for (const auto test : tests)
+            on_machine(std::string("h100@") + driver, test);
+    }
+}
+
 uint64_t answer_of_child(const std::function<uint64_t()>& body) {
     int status = -1;
     const Report report = run_child("a question", body, 100, status);
@@ -89,7 +100,7 @@ uint64_t answer_of_child(const std::function<uint64_t()>& body) {
 }
 
 void* sim_symbol(const char* name) {
-    // The library that gcx opens by this path too, so this is the same instance.
+    // gcx opens the library by this path too, so this is the same instance.
     static void* const library = [] {
         const char* const path = gcx_simulator_path();
         return path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -101,7 +112,7 @@ void* sim_symbol(const char* name) {
 }
 
 Catalogue catalogue() {
-    // Read from a library that is closed again, so that children start without one.
+    // The library is closed again, so that children start without one.
     const auto names = [](const char* function) {
         std::vector<std::string> list;
         const char* const path = gcx_simulator_path();
@@ -139,6 +150,21 @@ uint64_t calls(const char* function) {
 void fail(const char* function, uint64_t nth, CUresult result) {
     static const auto order = sim_function<decltype(&gcx_sim_fail)>("gcx_sim_fail");
     CHECK_EQ(order(function, nth, result), 0);
+}
+
+void advance(uint64_t nanoseconds) {
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(nanoseconds);
+}
+
+void note_runs(std::size_t max) {
+    sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(max);
+}
+
+std::vector<gcx_sim_run> runs() {
+    static const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
+    std::vector<gcx_sim_run> runs(get(nullptr, 0));
+    runs.resize(std::min(runs.size(), get(runs.data(), runs.size())));
+    return runs;
 }
 
 } // namespace sim
@@ -187,11 +213,15 @@ std::vector<gcx_sm_request> requests_for(const std::vector<uint32_t>& counts) {
 }
 
 Split try_split(const gcx_resource& from, const std::vector<uint32_t>& counts, uint32_t flags) {
-    const std::vector<gcx_sm_request> requests = requests_for(counts);
+    return split_by_requests(from, requests_for(counts), flags);
+}
+
+Split split_by_requests(const gcx_resource& from, const std::vector<gcx_sm_request>& requests,
+                        uint32_t flags) {
     Split made;
-    made.groups.resize(counts.size());
-    made.result = gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(counts.size()), flags,
-                               made.groups.data(), &made.remainder);
+    made.groups.resize(requests.size());
+    made.result = gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(requests.size()),
+                               flags, made.groups.data(), &made.remainder);
     return made;
 }
 
@@ -226,6 +256,142 @@ uint32_t overlap(const gcx_resource& a, const gcx_resource& b) {
     return count;
 }
 
+gcx_resource united(const gcx_resource& a, const gcx_resource& b) {
+    gcx_resource result{};
+    CHECK_OK(gcx_resource_union(&a, &b, &result));
+    return result;
+}
+
+gcx_resource without(const gcx_resource& a, const gcx_resource& b) {
+    gcx_resource result{};
+    CHECK_OK(gcx_resource_subtract(&a, &b, &result));
+    return result;
+}
+
+gcx_resource atom_of(const gcx_resource& resource, uint32_t index) {
+    gcx_resource atom{};
+    CHECK_OK(gcx_resource_get_atom(&resource, index, &atom));
+    return atom;
+}
+
+std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes, int32_t device) {
+    std::vector<gcx_resource> found;
+    for (const uint32_t size : sizes)
+        found.push_back(split(whole_device(device), {size}).groups[0]);
+    return found;
+}
+
+gcx_cache_trimmed trim(uint32_t keep) {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    CHECK_OK(gcx_cache_trim(keep, &trimmed));
+    CHECK_EQ(trimmed.reserved, 0U);
+    return trimmed;
+}
+
+gcx_context make_context(const gcx_resource& resource, uint32_t flags) {
+    return make_context(std::vector{resource}, flags);
+}
+
+gcx_context make_context(const std::vector<gcx_resource>& resources, uint32_t flags) {
+    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+    params.flags = flags;
+    gcx_context context = nullptr;
+    CHECK_OK(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()),
+                                flags == 0 ? nullptr : &params, &context));
+    return context;
+}
+
+gcx_stream make_stream(gcx_context context, int32_t priority) {
+    gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+    params.priority = priority;
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(context, priority == 0 ? nullptr : &params, &stream));
+    return stream;
+}
+
+gcx_stream handle_for(CUstream native) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_from_native(native, &stream));
+    return stream;
+}
+
+gcx_event make_event(int32_t device, uint32_t flags) {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(device, flags, &event));
+    return event;
+}
+
+gcx_cancel make_cancel() {
+    gcx_cancel cancel = nullptr;
+    CHECK_OK(gcx_cancel_create(&cancel));
+    return cancel;
+}
+
+gcx_context_info info_of(gcx_context context) {
+    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+    CHECK_OK(gcx_context_get_info(context, &info));
+    return info;
+}
+
+gcx_stream_info info_of(gcx_stream stream) {
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    return info;
+}
+
+uint64_t id_of(gcx_context context) {
+    return info_of(context).id;
+}
+
+SmIds probe(gcx_stream stream) {
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+    ids.resize(count);
+    return ids;
+}
+
+bool share_sms(const gcx_sim_run& a, const gcx_sim_run& b) {
+    for (std::size_t i = 0; i < std::size(a.sms); i++) {
+        if ((a.sms[i] & b.sms[i]) != 0)
+            return true;
+    }
+    return false;
+}
+
+Current::Current(CUcontext context) {
+    CHECK_NATIVE(cuCtxPushCurrent, context);
+}
+
+Current::~Current() {
+    CUcontext popped = nullptr;
+    CHECK_NATIVE(cuCtxPopCurrent, &popped);
+}
+
+Profile::Profile(const std::string& text)
+    : path_("/tmp/gcx-test-" + std::to_string(getpid()) + ".profile") {
+    std::ofstream(path_) << text;
+}
+
+Profile::~Profile() {
+    std::remove(path_.c_str());
+}
+
+void in_threads(unsigned count, const std::function<void(unsigned)>& body) {
+    std::atomic<unsigned> ready{0};
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number != count; number++) {
+        threads.emplace_back([&, number] {
+            ready++;
+            while (ready != count)
+                std::this_thread::yield();
+            body(number);
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
 gcx_cache_stats cache_stats() {
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
     CHECK_OK(gcx_cache_get_stats(&stats));
@@ -233,21 +399,13 @@ gcx_cache_stats cache_stats() {
 }
 
 Partition::Partition(const gcx_resource& resource) {
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    context = make_context(resource);
+    stream = make_stream(context);
 }
 
 Partition::~Partition() {
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_context_destroy(context));
-}
-
-SmIds Partition::probe() const {
-    SmIds ids(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-    ids.resize(count);
-    return ids;
 }
 
 } // namespace support

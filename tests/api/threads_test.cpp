@@ -1,5 +1,5 @@
-// Threads that do the same at once: everything of gcx, with a log callback that takes a lock under
-// which they call gcx. Meant for the thread sanitizer too, which sees a lock that is missing.
+// Calls every part of gcx from many threads at once, with a log callback that takes a lock under
+// which the threads call gcx. The thread sanitizer finds missing locks here.
 
 #include "support.hpp"
 
@@ -14,25 +14,12 @@ namespace {
 
 constexpr unsigned kThreads = 16;
 
-// Runs body in many threads, which begin together.
 void together(const std::function<void(unsigned)>& body) {
-    std::atomic<unsigned> ready{0};
-    std::vector<std::thread> threads;
-    threads.reserve(kThreads);
-    for (unsigned i = 0; i < kThreads; i++) {
-        threads.emplace_back([&, i] {
-            ready++;
-            while (ready != kThreads)
-                std::this_thread::yield();
-            body(i);
-        });
-    }
-    for (std::thread& thread : threads)
-        thread.join();
+    in_threads(kThreads, body);
 }
 
-// Those who map at once wait for the one that maps: contexts cost device memory for good.
-void mapping_at_once_costs_one_map() {
+// Threads that map at once wait for one map, because contexts cost device memory permanently.
+void concurrent_maps_cost_one_map() {
     for (const gcx_sm_family family : {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE}) {
         const uint64_t before = sim::calls("cuGreenCtxCreate");
         together([&](unsigned) { CHECK_OK(gcx_device_map_sms(0, family)); });
@@ -41,16 +28,16 @@ void mapping_at_once_costs_one_map() {
     }
 }
 
-// Two maps at once share no state but the cache of contexts.
-void families_are_mapped_at_once() {
+// Two concurrent maps share no state except the cache of contexts.
+void families_are_mapped_concurrently() {
     together([](unsigned i) {
         CHECK_OK(
             gcx_device_map_sms(0, i % 2 == 0 ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_COSCHEDULED));
     });
 }
 
-// One that fails lets the next one try.
-void a_map_that_failed_is_made_by_the_next() {
+// If a map fails, the next caller makes it.
+void failed_map_is_repeated_by_the_next_caller() {
     sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
     std::atomic<int> failed{0};
     together([&](unsigned) {
@@ -60,8 +47,8 @@ void a_map_that_failed_is_made_by_the_next() {
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
 }
 
-// The first uses of a device's families, of a context's streams and of its workqueue.
-void first_uses() {
+// First uses of a device's families, of a context's streams and of its workqueue happen at once.
+void concurrent_first_uses_succeed() {
     gcx_resource config{};
     const bool queues =
         gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config) == GCX_SUCCESS;
@@ -88,18 +75,17 @@ void first_uses() {
     CHECK_EQ(cache_stats().in_use, 0U);
 }
 
-// Of the kernel that all probes share.
-void first_probes() {
+// First uses of the kernel that all probes share happen at once.
+void concurrent_first_probes_succeed() {
     const gcx_resource whole = whole_device();
     together([&](unsigned i) {
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&whole, i % 15, &atom));
+        gcx_resource atom = atom_of(whole, i % 15);
         CHECK_EQ(Partition(atom).probe().size(), 8U);
     });
 }
 
-// Those who want a context that can't be made, and those who want another.
-void contexts_that_fail() {
+// Some threads create a context that can't be created, others a different one.
+void failed_creation_affects_its_callers_only() {
     const Split made = split(whole_device(), {24, 32, GCX_REST});
     for (uint64_t nth = 1; nth < 6; nth++) {
         sim::fail("cuGreenCtxCreate", nth, CUDA_ERROR_OUT_OF_MEMORY);
@@ -119,7 +105,8 @@ void contexts_that_fail() {
     }
 }
 
-// Of 2 and 4 SMs in turn, so that each request stands for itself, and one the other way round.
+// The requests are of 2 and 4 SMs in turn, so that each is separate, and one is the other way
+// round.
 std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turned) {
     std::vector<gcx_sm_request> requests(count);
     for (std::size_t k = 0; k < count; k++) {
@@ -135,9 +122,9 @@ std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turne
     return groups;
 }
 
-// Splits whose requests fit into their groups' resources, and longer ones, which the device
-// remembers; half of the threads ask for what it remembers all the while.
-void structured_splits_at_once() {
+// Some splits' requests fit into their groups' resources; the device remembers longer ones. Half of
+// the threads read what it remembers.
+void concurrent_structured_splits_are_equal() {
     std::atomic<unsigned> splitting{kThreads / 2};
     together([&](unsigned i) {
         const std::vector<gcx_resource> groups = structured_groups(38, i);
@@ -147,15 +134,14 @@ void structured_splits_at_once() {
             splitting--;
         }
         while (i % 2 != 0 && splitting != 0) {
-            gcx_resource again{};
-            CHECK_OK(gcx_resource_union(&groups[i], &groups[i], &again));
+            gcx_resource again = united(groups[i], groups[i]);
             CHECK_EQ(sms(again), sms(groups[i]));
         }
     });
 }
 
 struct Application {
-    std::recursive_mutex lock; // its own
+    std::recursive_mutex lock; // private
     std::atomic<uint64_t> messages{0};
 };
 
@@ -165,7 +151,7 @@ void log_under_the_lock(gcx_log_level, const char*, void* user_data) {
     application.messages++;
 }
 
-// One round of a thread: a bit of everything. What is refused is refused, what is lost is found.
+// Runs one round of a thread. Refusals are expected, and lost objects are found.
 void use_everything(const Split& made, unsigned choice) {
     const gcx_resource& resource = made.groups[choice % made.groups.size()];
     gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
@@ -202,15 +188,15 @@ void use_everything(const Split& made, unsigned choice) {
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     if (choice % 3 == 0)
         CHECK_OK(gcx_cache_set_limit(choice % 6 == 0 ? 0 : 2));
-    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // a message
+    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // leaves a message
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_context_destroy(context));
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_INVALID_HANDLE);
 }
 
-// In every second round under the application's lock, which the callback of every thread takes.
-void a_callback_that_takes_the_application_s_lock() {
+// Every second round calls gcx under the application's lock, which every thread's callback takes.
+void log_callback_that_takes_a_lock_does_not_deadlock() {
     Application application;
     CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, &application));
     const Split made = split(whole_device(), {8, 16, 24});
@@ -237,15 +223,14 @@ void a_callback_that_takes_the_application_s_lock() {
 int main() {
     for (const char* driver : {"12.4", "13.5"}) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, mapping_at_once_costs_one_map);
-        on_machine(h100, a_map_that_failed_is_made_by_the_next);
-        on_machine(h100, families_are_mapped_at_once);
-        on_machine(h100, first_uses);
-        on_machine(h100, first_probes);
-        on_machine(h100, contexts_that_fail);
+        for (const auto test :
+             {concurrent_maps_cost_one_map, failed_map_is_repeated_by_the_next_caller,
+              families_are_mapped_concurrently, concurrent_first_uses_succeed,
+              concurrent_first_probes_succeed, failed_creation_affects_its_callers_only})
+            on_machine(h100, test);
         if (version_of(driver) >= 13010)
-            on_machine(h100, structured_splits_at_once);
-        on_machine(h100, a_callback_that_takes_the_application_s_lock);
+            on_machine(h100, concurrent_structured_splits_are_equal);
+        on_machine(h100, log_callback_that_takes_a_lock_does_not_deadlock);
     }
     return check::summary("threads");
 }

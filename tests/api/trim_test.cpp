@@ -1,5 +1,6 @@
-// Giving back what is kept, and preparing while others acquire, resize and trim.
+// Tests trimming the cache, and preparing while other threads acquire, resize and trim.
 
+#include "leases.hpp"
 #include "support.hpp"
 #include "work.hpp"
 
@@ -11,21 +12,7 @@ using namespace support;
 
 namespace {
 
-std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes) {
-    std::vector<gcx_resource> found;
-    for (const uint32_t size : sizes)
-        found.push_back(split(whole_device(), {size}).groups[0]);
-    return found;
-}
-
-gcx_cache_trimmed trim(uint32_t keep) {
-    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    CHECK_OK(gcx_cache_trim(keep, &trimmed));
-    CHECK_EQ(trimmed.reserved, 0U);
-    return trimmed;
-}
-
-void give_up_streams(gcx_context context, unsigned count) {
+void create_and_destroy_streams(gcx_context context, unsigned count) {
     std::vector<gcx_stream> streams(count);
     for (gcx_stream& stream : streams)
         CHECK_OK(gcx_stream_create(context, nullptr, &stream));
@@ -33,18 +20,12 @@ void give_up_streams(gcx_context context, unsigned count) {
         CHECK_OK(gcx_stream_destroy(stream));
 }
 
-gcx_context make_context(const gcx_resource& resource) {
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
-    return context;
-}
-
-void contexts_and_streams() {
+void trim_releases_contexts_and_streams() {
     const auto layouts = sets({8, 16, 24, 32});
     CHECK_OK(gcx_cache_prepare(layouts.data(), 4, nullptr));
     for (const std::size_t i : {3U, 0U, 1U, 2U}) {
         const gcx_context context = make_context(layouts[i]);
-        give_up_streams(context, 5);
+        create_and_destroy_streams(context, 5);
         CHECK_OK(gcx_context_destroy(context));
     }
     const gcx_context used = make_context(layouts[1]);
@@ -63,31 +44,29 @@ void contexts_and_streams() {
     CHECK_EQ(stats.kept_streams, 0U);
     CHECK_EQ(stats.evicted, 2U);
     CHECK_EQ(stats.limit, 64U);
-    // The last one used is the one that stays.
+    // The context used last stays.
     const uint64_t made = sim::calls("cuGreenCtxCreate");
     CHECK_OK(gcx_context_destroy(make_context(layouts[2])));
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
     CHECK_OK(gcx_cache_trim(0, nullptr));
     CHECK_OK(gcx_cache_trim(0, nullptr)); // nothing to do
     CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().kept, 1U); // kept as before
+    CHECK_EQ(cache_stats().kept, 1U); // cached as before
     CHECK_EQ(trim(0).contexts, 1U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
 
-// What takes part in a capture, or has work in flight, stays.
-void what_can_t_be_given_back() {
+// Contexts that take part in a capture, or have work in flight, stay.
+void busy_contexts_are_not_trimmed() {
     const Work work;
     const auto layouts = sets({8, 16});
     const gcx_context first = make_context(layouts[0]);
-    gcx_stream capturing = nullptr;
-    CHECK_OK(gcx_stream_create(first, nullptr, &capturing));
+    gcx_stream capturing = make_stream(first);
     CUstream native = gcx_stream_native(capturing);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
     const gcx_context second = make_context(layouts[1]);
-    gcx_stream busy = nullptr;
-    CHECK_OK(gcx_stream_create(second, nullptr, &busy));
-    give_up_streams(second, 2);
+    gcx_stream busy = make_stream(second);
+    create_and_destroy_streams(second, 2);
     work.spin(gcx_stream_native(busy), 1'000'000);
     CHECK_OK(gcx_stream_destroy(busy));
     CHECK_OK(gcx_stream_destroy(capturing));
@@ -98,9 +77,9 @@ void what_can_t_be_given_back() {
     CHECK_EQ(trimmed.streams_left, 2U);
     CHECK_EQ(trimmed.streams, 2U);
     CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
-    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000);
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
+    sim::advance(2'000'000);
     const gcx_cache_trimmed rest = trim(0);
     CHECK_EQ(rest.contexts, 1U);
     CHECK_EQ(rest.streams, 2U);
@@ -108,12 +87,12 @@ void what_can_t_be_given_back() {
     CHECK_OK(gcx_context_destroy(second));
 }
 
-void after_a_reset() {
+void trim_after_reset_retains_no_context() {
     const auto layouts = sets({8, 16});
     CHECK_OK(gcx_cache_prepare(layouts.data(), 2, nullptr));
     const gcx_context used = make_context(layouts[0]);
-    give_up_streams(used, 2);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    create_and_destroy_streams(used, 2);
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     const uint64_t destroyed = sim::calls("cuGreenCtxDestroy") + sim::calls("cuStreamDestroy_v2");
     const uint64_t retained = sim::calls("cuDevicePrimaryCtxRetain");
     CHECK_OK(gcx_cache_trim(0, nullptr));
@@ -126,8 +105,8 @@ void after_a_reset() {
     CHECK_OK(gcx_context_destroy(used));
 }
 
-// A refusal of the driver: what was done is told, and the rest can be trimmed again.
-void a_refusal_in_between() {
+// If the driver refuses, the call reports what it released, and the rest can be trimmed later.
+void refused_trim_can_be_repeated() {
     const auto layouts = sets({8, 16, 24, 32});
     CHECK_OK(gcx_cache_prepare(layouts.data(), 4, nullptr));
     sim::fail("cuGreenCtxDestroy", 3, CUDA_ERROR_UNKNOWN);
@@ -140,8 +119,8 @@ void a_refusal_in_between() {
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
 
-// Everybody at once: nobody waits for ever, no SMs are given twice, nothing is left.
-void many_at_once() {
+// With everything at once, no thread waits forever, no SMs are granted twice, and nothing leaks.
+void trim_during_other_calls_leaves_nothing() {
     const auto layouts = sets({8, 16, 24, 32, 40, 48});
     std::atomic<bool> over{false};
     const auto until_over = [&](const std::function<void(unsigned)>& body) {
@@ -155,11 +134,9 @@ void many_at_once() {
         gcx_lease leases[2] = {};
         for (gcx_lease& lease : leases)
             CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_lease_stream_create(leases[0], nullptr, &stream));
+        gcx_stream stream = stream_of(leases[0]);
         for (const uint32_t sms : {40U, 8U, 32U}) {
-            const gcx_lease_size sizes[] = {{leases[0], sms, 0}, {leases[1], 48 - sms, 0}};
-            CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+            CHECK_OK(resize({{leases[0], sms, 0}, {leases[1], 48 - sms, 0}}));
             CHECK(gcx_stream_native(stream) != nullptr);
         }
         CHECK_OK(gcx_stream_destroy(stream));
@@ -175,7 +152,7 @@ void many_at_once() {
     others.push_back(until_over([&](unsigned round) {
         const gcx_resource& resource = layouts[round % layouts.size()];
         const gcx_context context = make_context(resource);
-        give_up_streams(context, 2);
+        create_and_destroy_streams(context, 2);
         CHECK_OK(gcx_context_destroy(context));
     }));
     std::vector<std::thread> preparing;
@@ -200,13 +177,10 @@ void many_at_once() {
 } // namespace
 
 int main() {
-    for (const char* driver : drivers()) {
-        const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, contexts_and_streams);
-        on_machine(h100, what_can_t_be_given_back);
-        on_machine(h100, a_refusal_in_between);
-        on_machine(h100, many_at_once);
-    }
-    on_machine("h100@12.4", after_a_reset); // later drivers refuse to reset under green contexts
+    on_h100({trim_releases_contexts_and_streams, busy_contexts_are_not_trimmed,
+             refused_trim_can_be_repeated, trim_during_other_calls_leaves_nothing});
+    on_machine(
+        "h100@12.4",
+        trim_after_reset_retains_no_context); // later drivers refuse to reset under green contexts
     return support::summary("trim");
 }

@@ -1,4 +1,4 @@
-// gcx_verify through the API; tests/core/verification_test.cpp has what it says of each difference.
+// Tests gcx_verify through the API; tests/core/verification_test.cpp tests each kind of difference.
 
 #include "support.hpp"
 
@@ -23,16 +23,6 @@ Answer verify(const std::vector<gcx_stream>& streams) {
     return answer;
 }
 
-template <std::size_t kWords>
-SmIds sms_of(const uint64_t (&words)[kWords]) {
-    SmIds ids;
-    for (uint32_t sm = 0; sm < kWords * 64; sm++) {
-        if (((words[sm / 64] >> (sm % 64)) & 1) != 0)
-            ids.push_back(sm);
-    }
-    return ids;
-}
-
 bool has_problem(const Answer& answer, const char* text) {
     return std::string(answer.verification.problems).find(text) != std::string::npos;
 }
@@ -52,8 +42,8 @@ void disjoint_partitions_verify() {
         CHECK_EQ(std::string(answer.verification.problems), "");
         CHECK_EQ(answer.streams[0].sm_count, 108U);
         CHECK_EQ(answer.streams[1].seen_count, 24U);
-        CHECK(sms_of(answer.streams[0].seen) == a.probe());
-        CHECK(sms_of(answer.streams[1].seen) == b.probe());
+        CHECK(sm_ids(answer.streams[0].seen) == a.probe());
+        CHECK(sm_ids(answer.streams[1].seen) == b.probe());
         gcx_verification alone = GCX_VERIFICATION_INIT;
         CHECK_OK(gcx_verify(&a.stream, 1, nullptr, &alone));
         CHECK_EQ(alone.ok, 1U);
@@ -69,7 +59,7 @@ void overlapping_partitions_are_reported() {
         CHECK_EQ(answer.result, GCX_SUCCESS);
         CHECK_EQ(answer.verification.ok, 0U);
         CHECK_EQ(answer.verification.overlap_count, 24U);
-        CHECK(sms_of(answer.verification.overlap) == a.probe());
+        CHECK(sm_ids(answer.verification.overlap) == a.probe());
         CHECK_EQ(answer.verification.problem_count, 2U);
         CHECK(has_problem(answer, "partitions A and B and C share 8 SMs"));
         CHECK(has_problem(answer, "\npartitions A and C share 16 SMs"));
@@ -125,13 +115,13 @@ void shared_sms_are_one_problem() {
         CHECK_EQ(answer.verification.ok, 0U);
         CHECK_EQ(answer.verification.problem_count, 1U);
         CHECK(has_problem(answer, "SMs 124-125 are shared by all partitions of this process"));
-        CHECK(sms_of(answer.verification.shared_by_all) == SmIds({124, 125}));
+        CHECK(sm_ids(answer.verification.shared_by_all) == SmIds({124, 125}));
         CHECK_EQ(answer.streams[0].seen_count, 26U);
     });
     unsetenv("GCX_SIM_DYNAMIC_PARALLELISM");
 }
 
-// More problems than there is room for.
+// The list has room for fewer problems than there are.
 void excess_problems_are_counted() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();

@@ -14,46 +14,41 @@ constexpr char kPtx[] = R"(
 } // namespace
 
 Work::Work(int32_t device) : device_(device) {
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary_, device_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleLoadData)(&module_, kPtx), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleGetFunction)(&spinner_, module_, "gcx_spin"), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&clock_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&start_, CU_EVENT_DEFAULT), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventRecord)(start_, clock_), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary_, device_);
+    const Current current(primary_);
+    CHECK_NATIVE(cuModuleLoadData, &module_, kPtx);
+    CHECK_NATIVE(cuModuleGetFunction, &spinner_, module_, "gcx_spin");
+    CHECK_NATIVE(cuStreamCreate, &clock_, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuEventCreate, &start_, CU_EVENT_DEFAULT);
+    CHECK_NATIVE(cuEventRecord, start_, clock_);
 }
 
 Work::~Work() {
-    CHECK_EQ(NATIVE(cuEventDestroy)(start_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamDestroy)(clock_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuModuleUnload)(module_), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device_), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, start_);
+    CHECK_NATIVE(cuStreamDestroy, clock_);
+    {
+        const Current current(primary_);
+        CHECK_NATIVE(cuModuleUnload, module_);
+    }
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, device_);
 }
 
 void Work::spin(CUstream stream, uint64_t nanoseconds) const {
     void* arguments[] = {&nanoseconds};
-    CHECK_EQ(NATIVE(cuLaunchKernel)(spinner_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
-             CUDA_SUCCESS);
+    CHECK_NATIVE(cuLaunchKernel, spinner_, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
 float Work::free_at(CUstream stream) const {
     CUevent end = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary_), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventCreate)(&end, CU_EVENT_DEFAULT), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventRecord)(end, stream), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventSynchronize)(end), CUDA_SUCCESS);
+    const Current current(primary_);
+    CHECK_NATIVE(cuEventCreate, &end, CU_EVENT_DEFAULT);
+    CHECK_NATIVE(cuEventRecord, end, stream);
+    CHECK_NATIVE(cuEventSynchronize, end);
     float milliseconds = 0;
-    // Not NATIVE: the headers' newest variant is one that older drivers lack.
+    // NATIVE would expand to the headers' newest variant, which older drivers lack.
     const auto elapsed = sim_function<CUresult (*)(float*, CUevent, CUevent)>("cuEventElapsedTime");
     CHECK_EQ(elapsed(&milliseconds, start_, end), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuEventDestroy)(end), CUDA_SUCCESS);
+    CHECK_NATIVE(cuEventDestroy, end);
     return milliseconds;
 }
 

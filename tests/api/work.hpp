@@ -12,9 +12,9 @@ class Work {
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
 
-    // A kernel of one block that takes so long.
+    // Launches a kernel of one block that lasts this long.
     void spin(CUstream stream, uint64_t nanoseconds) const;
-    // When all that the stream was given has ended: milliseconds since this was made. Waits for it.
+    // Waits for the stream, and returns when its work ended, in milliseconds since construction.
     float free_at(CUstream stream) const;
     CUcontext primary() const { return primary_; }
 

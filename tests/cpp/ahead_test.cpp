@@ -1,4 +1,4 @@
-// Contexts made ahead of time, also where progress throws, and what of a kernel fits a stream.
+// Tests prepared contexts, also where progress throws, and a kernel's fit for a stream.
 #include "tests.hpp"
 
 #include <atomic>
@@ -17,8 +17,8 @@ std::vector<gcx::resource> layouts() {
     return found;
 }
 
-gcx::prepare_params telling(std::function<void(uint32_t, uint32_t)> progress,
-                            const gcx::cancel* cancel = nullptr) {
+gcx::prepare_params with_progress(std::function<void(uint32_t, uint32_t)> progress,
+                                  const gcx::cancel* cancel = nullptr) {
     gcx::prepare_params params;
     params.progress = std::move(progress);
     params.cancel = cancel;
@@ -29,18 +29,18 @@ uint64_t made() {
     return gcx::cache_stats().misses;
 }
 
-void begin_anew() {
+void open_with_empty_cache() {
     gcx::set_cache_limit(64);
     gcx::trim_cache(0);
 }
 
-void the_rest_is_given_up() {
-    begin_anew();
+void cancelled_prepare_stops() {
+    open_with_empty_cache();
     const auto all = layouts();
     const uint64_t before = made();
     const gcx::cancel cancel;
     CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
-                 gcx::prepare_contexts(all, telling(
+                 gcx::prepare_contexts(all, with_progress(
                                                 [&](uint32_t done, uint32_t) {
                                                     if (done == 2)
                                                         cancel.signal();
@@ -50,74 +50,73 @@ void the_rest_is_given_up() {
     CHECK(made() == before + 2 && gcx::cache_stats().kept == 2);
 #ifdef __cpp_lib_jthread
     std::stop_source stop;
-    CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
-                 gcx::prepare_contexts(all, stop.get_token(), telling([&](uint32_t done, uint32_t) {
-                                           if (done == 3)
-                                               std::jthread([&] { stop.request_stop(); });
-                                       })));
+    CHECK_THROWS(
+        GCX_ERROR_NOT_PERMITTED,
+        gcx::prepare_contexts(all, stop.get_token(), with_progress([&](uint32_t done, uint32_t) {
+                                  if (done == 3)
+                                      std::jthread([&] { stop.request_stop(); });
+                              })));
     CHECK_EQ(made(), before + 3);
     CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::prepare_contexts(all, stop.get_token()));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::prepare_contexts(all, stop.get_token(), telling({}, &cancel)));
+                 gcx::prepare_contexts(all, stop.get_token(), with_progress({}, &cancel)));
     CHECK_EQ(made(), before + 3);
     gcx::prepare_contexts(all, std::stop_token());
     CHECK_EQ(made(), before + 6);
 #endif
 }
 
-// What progress throws comes out, and nothing goes through C.
-void progress_throws() {
-    begin_anew();
+// The exception of a progress callback reaches the caller, and does not pass through C.
+void progress_exception_reaches_the_caller() {
+    open_with_empty_cache();
     const auto all = layouts();
     const uint64_t before = made();
     const auto caught = [&](const gcx::cancel* cancel) {
-        int told = 0;
+        int calls = 0;
         try {
-            gcx::prepare_contexts(all, telling(
+            gcx::prepare_contexts(all, with_progress(
                                            [&](uint32_t done, uint32_t) {
-                                               told++;
+                                               calls++;
                                                if (done == 2)
-                                                   throw std::runtime_error("of its own");
+                                                   throw std::runtime_error("stop here");
                                            },
                                            cancel));
         } catch (const std::runtime_error& error) {
-            CHECK_EQ(std::string(error.what()), "of its own");
+            CHECK_EQ(std::string(error.what()), "stop here");
         }
-        return told;
+        return calls;
     };
     CHECK_EQ(caught(nullptr), 2);
     CHECK_EQ(made(), before + 2);
-    // A cancel of ours is not signalled for that: it may be others' too.
+    // The caller's cancel is not signalled by that, since other calls may use it.
     const gcx::cancel cancel;
     CHECK_EQ(caught(&cancel), 2);
     CHECK_EQ(made(), before + 6);
-    gcx::prepare_contexts(all, telling({}, &cancel));
+    gcx::prepare_contexts(all, with_progress({}, &cancel));
 
-    // An error of gcx's, of another call.
+    // The exception is gcx's error of another call.
     gcx::trim_cache(0);
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE,
                  gcx::prepare_contexts(
-                     all, telling([](uint32_t, uint32_t) { (void)gcx::device(7).info(); })));
+                     all, with_progress([](uint32_t, uint32_t) { (void)gcx::device(7).info(); })));
     CHECK_EQ(made(), before + 7);
 }
 
 struct Kernel {
     Kernel() {
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
+        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
+        CHECK_NATIVE(cuCtxPushCurrent, primary);
         const char* const code = ".version 6.3\n.target sm_70\n.address_size 64\n"
                                  ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
-        CHECK_EQ(
-            NATIVE(cuLibraryLoadData)(&library, code, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuLibraryGetKernel)(&kernel, library, "gcx_spin"), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuKernelGetFunction)(&function, kernel), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryLoadData, &library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        CHECK_NATIVE(cuLibraryGetKernel, &kernel, library, "gcx_spin");
+        CHECK_NATIVE(cuKernelGetFunction, &function, kernel);
     }
     ~Kernel() {
         CUcontext popped = nullptr;
-        CHECK_EQ(NATIVE(cuLibraryUnload)(library), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuLibraryUnload, library);
+        CHECK_NATIVE(cuCtxPopCurrent, &popped);
+        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     }
     Kernel(const Kernel&) = delete;
     Kernel& operator=(const Kernel&) = delete;
@@ -128,14 +127,14 @@ struct Kernel {
     CUfunction function = nullptr;
 };
 
-void what_fits() {
+void kernel_fit_follows_the_stream() {
     const Kernel kernel;
     const gcx::lease lease(0, 24);
     gcx::stream stream(lease);
     gcx_kernel_fit fit = stream.kernel_fit(kernel.function, {256});
     CHECK(fit.sm_count == 24 && fit.blocks_per_sm == 8 && fit.max_blocks == 24 * 8);
     CHECK(fit.max_clusters == 0 && fit.max_cluster_blocks == 8);
-    // Of the SMs that the lease has at that call.
+    // The call uses the lease's SMs at that time.
     lease.resize(64);
     fit = stream.kernel_fit(kernel.kernel, {256, 100 << 10});
     CHECK(fit.sm_count == 64 && fit.blocks_per_sm == 0 && fit.max_blocks == 0);
@@ -157,8 +156,8 @@ void what_fits() {
 
 void test_ahead() {
     on_each_driver([] {
-        the_rest_is_given_up();
-        progress_throws();
-        what_fits();
+        cancelled_prepare_stops();
+        progress_exception_reaches_the_caller();
+        kernel_fit_follows_the_stream();
     });
 }

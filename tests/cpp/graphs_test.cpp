@@ -1,4 +1,4 @@
-// Graphs: captured once, launched where they are told to; and what a hostile user does with them.
+// Tests graphs: captured once, launched on any partition; and their misuse.
 #include "tests.hpp"
 
 #include "../api/graph_kernels.hpp"
@@ -20,24 +20,25 @@ static_assert(!std::is_copy_constructible_v<gcx::graph>);
 static_assert(std::is_nothrow_move_constructible_v<gcx::graph>);
 static_assert(sizeof(gcx::graph) == sizeof(gcx_graph));
 
-// What GraphKernels::probe passes.
+// GraphKernels::probe passes these arguments.
 struct ProbeArguments {
     CUdeviceptr counts;
     uint32_t max_sms;
     uint32_t nanoseconds;
 };
 
-// Captured, and destroyed at the end.
+// Has a captured graph.
 struct Captured {
     template <class Submit>
     Captured(CUstream stream, const Submit& submit) : graph(support::capture(stream, submit)) {}
-    ~Captured() { CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS); }
+    ~Captured() { CHECK_NATIVE(cuGraphDestroy, graph); }
     Captured(const Captured&) = delete;
     Captured& operator=(const Captured&) = delete;
     CUgraph graph;
 };
 
-// A kernel of a library that notes its SMs in place 0, a memset, and one of a module in place 1.
+// Captures a kernel of a library that notes its SMs in place 0, a memset, and one of a module in
+// place 1.
 auto three_nodes(const GraphKernels& kernels) {
     return [&kernels] {
         kernels.probe(kernels.plain, From::library, 0);
@@ -46,12 +47,12 @@ auto three_nodes(const GraphKernels& kernels) {
     };
 }
 
-// The SMs that a place has after a launch.
+// Returns the SMs that a launch noted in a place.
 std::vector<uint32_t> noted(const GraphKernels& kernels, uint32_t place) {
     return kernels.take_sms(place);
 }
 
-void runs_where_it_is_launched() {
+void graph_runs_on_the_partition_of_its_stream() {
     const GraphKernels kernels;
     std::optional<Captured> captured(std::in_place, kernels.plain, three_nodes(kernels));
     const gcx::graph graph(captured->graph);
@@ -79,8 +80,8 @@ void runs_where_it_is_launched() {
     CHECK(nodes[0].grid[0] == 1024 && nodes[0].block[0] == 64 && nodes[0].parent == gcx::no_node);
 }
 
-// A graph that forks over two contexts has two parts, each of which goes where it is told.
-void parts_of_a_graph() {
+// A graph that forks over two contexts has two parts, each of which can be moved.
+void graph_parts_run_on_their_partitions() {
     const GraphKernels kernels;
     const auto [groups, left] = gcx::device(0).sms().split({16, 24, 40});
     const gcx::stream a{gcx::context(groups[0])};
@@ -90,11 +91,11 @@ void parts_of_a_graph() {
     const gcx::event join(0);
     const Captured captured(a.native(), [&] {
         kernels.probe(a.native(), From::library, 0);
-        CHECK_EQ(NATIVE(cuEventRecord)(fork.native(), a.native()), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(b.native(), fork.native(), 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, fork.native(), a.native());
+        CHECK_NATIVE(cuStreamWaitEvent, b.native(), fork.native(), 0);
         kernels.probe(b.native(), From::library, 1);
-        CHECK_EQ(NATIVE(cuEventRecord)(join.native(), b.native()), CUDA_SUCCESS);
-        CHECK_EQ(NATIVE(cuStreamWaitEvent)(a.native(), join.native(), 0), CUDA_SUCCESS);
+        CHECK_NATIVE(cuEventRecord, join.native(), b.native());
+        CHECK_NATIVE(cuStreamWaitEvent, a.native(), join.native(), 0);
     });
     const gcx::graph graph(captured.graph);
     CHECK_EQ(graph.part_count(), 2u);
@@ -126,7 +127,7 @@ void parts_of_a_graph() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part({}, next));
     graph.set_part({}, 0); // nothing changes
     CHECK_EQ(graph.info().part_count, next);
-    // The other way round.
+    // The parts change places.
     graph.set_part({0}, 1);
     graph.set_part(1, 0);
     graph.launch_parts({a, b});
@@ -135,7 +136,7 @@ void parts_of_a_graph() {
     CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == a.sm_ids());
 }
 
-void changed_kernels() {
+void changed_kernel_parameters_apply_to_later_launches() {
     const GraphKernels kernels;
     const Captured captured(kernels.plain, three_nodes(kernels));
     const gcx::graph graph(captured.graph);
@@ -151,7 +152,7 @@ void changed_kernels() {
     stream.synchronize();
     CHECK(noted(kernels, 0).empty() && noted(kernels, 3) == stream.sm_ids());
     CHECK(noted(kernels, 1) == stream.sm_ids());
-    // With the arguments that it has, and another grid.
+    // The arguments stay, and the grid changes.
     graph.set_kernel(0, {{5}, {32}});
     graph.launch(stream);
     stream.synchronize();
@@ -168,7 +169,7 @@ void changed_kernels() {
     CHECK_EQ(graph.nodes()[0].grid[0], 5u);
     (void)noted(kernels, 1);
 
-    // All of them, as the same code captured again gives them.
+    // Updates all arguments from a second capture of the same code.
     graph.update(captured.graph);
     graph.launch(stream);
     stream.synchronize();
@@ -181,7 +182,7 @@ void changed_kernels() {
     CHECK(noted(kernels, 1) == stream.sm_ids());
 }
 
-void graphs_are_owned_once() {
+void graph_handle_has_one_owner() {
     const GraphKernels kernels;
     const gcx::stream stream{gcx::context(part(24))};
     const Captured captured(kernels.plain, three_nodes(kernels));
@@ -203,14 +204,14 @@ void graphs_are_owned_once() {
     CHECK(none.handle() == handle && !graph); // NOLINT(bugprone-use-after-move)
     gcx::graph adopted = gcx::graph::adopt(none.release());
     adopted.launch(stream);
-    // Given up while its work is under way, which finishes.
+    // The graph is destroyed while its work is running, which finishes.
     for (int i = 0; i < 2; i++)
         adopted.close();
     stream.synchronize();
     CHECK(noted(kernels, 0).size() == 24 && noted(kernels, 1).size() == 24);
     CHECK_THROWS(invalid, adopted.launch(stream));
 
-    // Given up behind its back, by C.
+    // C destroys the handle of the C++ object.
     gcx::graph other(captured.graph);
     CHECK_OK(gcx_graph_destroy(other.handle()));
     CHECK_THROWS(invalid, other.info());
@@ -218,14 +219,14 @@ void graphs_are_owned_once() {
     (void)other.release();
 }
 
-// They end with the process, after the driver's own end.
-void graphs_left_to_the_end() {
+// The graph is destroyed at the end of the process, after the driver's end.
+void graph_destroyed_after_the_driver_succeeds() {
     static const GraphKernels* const kernels = new GraphKernels;
     const Captured captured(kernels->plain, three_nodes(*kernels));
     static const gcx::graph graph(captured.graph);
     static const gcx::stream stream{gcx::context(part(24))};
     graph.launch(stream);
-    // Never ended at all.
+    // The graph is never destroyed.
     CHECK(gcx::graph(captured.graph).release() != nullptr);
 }
 
@@ -235,12 +236,12 @@ void test_graphs() {
     on_each_driver([] {
         gcx::set_cache_limit(0);
         const auto before = support::sim::counts();
-        runs_where_it_is_launched();
-        parts_of_a_graph();
-        changed_kernels();
-        graphs_are_owned_once();
+        graph_runs_on_the_partition_of_its_stream();
+        graph_parts_run_on_their_partitions();
+        changed_kernel_parameters_apply_to_later_launches();
+        graph_handle_has_one_owner();
         CHECK(gcx::live_contexts().empty());
         CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
-        graphs_left_to_the_end();
+        graph_destroyed_after_the_driver_succeeds();
     });
 }

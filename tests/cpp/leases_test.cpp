@@ -1,4 +1,4 @@
-// Leases: what they get and give, streams that follow them, and waits.
+// Tests leases: the SMs they get and release, streams that follow them, and waits.
 #include "tests.hpp"
 
 #include "../api/work.hpp"
@@ -30,12 +30,12 @@ gcx::lease_params waiting(std::chrono::milliseconds timeout, const gcx::cancel* 
     return params;
 }
 
-void until_leases_are(std::size_t count) {
+void wait_for_live_leases(std::size_t count) {
     while (gcx::live_leases().size() != count)
         std::this_thread::yield();
 }
 
-void nobody_else_has_them() {
+void lease_exclusive_is_disjoint() {
     const gcx::lease one(0, 24, {"one"});
     const gcx::lease two(0, 22, {"two"});
     const gcx::lease there(1, gcx::rest);
@@ -67,8 +67,8 @@ void nobody_else_has_them() {
     CHECK_EQ(clear.groups[1].sm_count(), 132u - 3 * 24);
 }
 
-// One grows by what another gives, in contexts that were made ahead.
-void several_at_once() {
+// One lease grows by what another releases, in contexts that were prepared.
+void resize_of_several_leases_is_one_operation() {
     const support::Work work;
     const gcx::lease decode(0, 32, {"decode"});
     const gcx::lease prefill(0, gcx::rest, {"prefill"});
@@ -86,7 +86,7 @@ void several_at_once() {
     heavy.synchronize();
 }
 
-void hand_over() {
+void hand_over_ends_the_first_lease() {
     gcx::lease from(0, 24);
     const gcx::lease to(0, 32);
     const gcx::stream stream(from);
@@ -100,47 +100,47 @@ void hand_over() {
     CHECK_EQ(to.sm_count(), 64u);
 }
 
-void waits() {
-    std::optional<gcx::lease> held(std::in_place, 0, 100);
+void acquire_waits_in_order_of_arrival() {
+    std::optional<gcx::lease> most(std::in_place, 0, 100);
     gcx::lease large;
     std::thread waiter([&] {
         gcx::lease_params params = waiting(gcx::forever);
         params.name = "large";
         large = gcx::lease(0, 64, params);
     });
-    until_leases_are(2);
+    wait_for_live_leases(2);
     CHECK(gcx::live_leases()[1].waits == 1 && gcx::live_leases()[1].sm_count == 64);
-    // 28 are free, for who came first.
+    // 28 are free, for the request that came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(0, 8));
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(0, 8, waiting(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("after 3 ms") != std::string::npos);
-    held->resize(68);
+    most->resize(68);
     waiter.join();
     CHECK_EQ(large.sm_count(), 64u);
-    held.reset();
+    most.reset();
     CHECK_EQ(gcx::lease(0, gcx::rest).sm_count(), 68u);
 }
 
-void waits_are_given_up() {
-    const gcx::lease held(0, gcx::rest);
+void cancelled_acquire_returns_an_error() {
+    const gcx::lease all(0, gcx::rest);
     const gcx::cancel cancel;
     const auto wait = [&] {
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, waiting(gcx::forever, &cancel)));
     };
     std::thread first(wait);
     std::thread second(wait);
-    until_leases_are(3);
+    wait_for_live_leases(3);
     cancel.signal();
     first.join();
     second.join();
-    wait(); // for good
+    wait(); // a signal is permanent
     CHECK_EQ(gcx::live_leases().size(), 1u);
 #ifdef __cpp_lib_jthread
     std::jthread stopped([](const std::stop_token& stop) {
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, stop, waiting(gcx::forever)));
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, stop, {.timeout = 1h}));
     });
-    until_leases_are(2);
+    wait_for_live_leases(2);
     stopped.request_stop();
     stopped.join();
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
@@ -149,7 +149,7 @@ void waits_are_given_up() {
 #endif
 }
 
-void leases_move() {
+void moved_lease_has_one_owner() {
     gcx::lease lease(0, 24);
     const gcx_lease handle = lease.handle();
     gcx::lease moved = std::move(lease);
@@ -171,8 +171,8 @@ void leases_move() {
     CHECK(!taken && !cancel && again); // NOLINT(bugprone-use-after-move)
 }
 
-// Ended in any order, they leave nothing.
-void leases_end_in_any_order() {
+// Leases end in any order, and leave nothing.
+void leases_released_in_any_order_leave_nothing() {
     gcx::set_cache_limit(0);
     const auto before = support::sim::counts();
     {
@@ -189,7 +189,7 @@ void leases_end_in_any_order() {
             leases.push_back(std::make_unique<gcx::lease>(0, 8));
             streams.emplace_back(*leases.back());
         }
-        // More than the list has room for at first.
+        // More leases exist than the list has room for at first.
         const gcx::lease there(1, 8);
         CHECK_EQ(gcx::live_leases().size(), 17u);
         std::swap(leases[3], leases[12]);
@@ -202,8 +202,8 @@ void leases_end_in_any_order() {
     gcx::set_cache_limit(64);
 }
 
-// Every member function of an owner without a handle, and closing again.
-void empty_leases() {
+// Calls every member function of an empty owner, and closes it again.
+void empty_lease_is_an_invalid_handle() {
     const gcx::lease none;
     gcx::lease lease(0, 24);
     const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
@@ -227,10 +227,10 @@ void empty_leases() {
     }
     CHECK_THROWS(invalid, lease.info());
     CHECK_THROWS(invalid, cancel.signal());
-    // One without a handle isn't none at all.
+    // An empty lease in a list is an error.
     CHECK_THROWS(invalid, gcx::lease(0, 8, waiting(0ms, &cancel)));
 
-    // Given up behind its back, by C.
+    // C releases the handle of the C++ object.
     gcx::lease other(0, 24);
     CHECK_OK(gcx_lease_release(other.handle()));
     CHECK_THROWS(invalid, other.close());
@@ -238,14 +238,14 @@ void empty_leases() {
     (void)other.detach();
 }
 
-// They end with the process, after the driver's own end.
-void leases_left_to_the_end() {
+// The leases are released at the end of the process, after the driver's end.
+void lease_released_after_the_driver_succeeds() {
     static gcx::lease lease(0, 24);
     static gcx::stream stream(lease);
     static const gcx::cancel cancel;
     stream.native();
     lease.resize(32);
-    // Never ended at all.
+    // The lease is never released.
     CHECK(gcx::lease(0, 8).detach() != nullptr);
 }
 
@@ -253,14 +253,14 @@ void leases_left_to_the_end() {
 
 void test_leases() {
     on_each_driver([] {
-        nobody_else_has_them();
-        several_at_once();
-        hand_over();
-        waits();
-        waits_are_given_up();
-        leases_move();
-        leases_end_in_any_order();
-        empty_leases();
-        leases_left_to_the_end();
+        lease_exclusive_is_disjoint();
+        resize_of_several_leases_is_one_operation();
+        hand_over_ends_the_first_lease();
+        acquire_waits_in_order_of_arrival();
+        cancelled_acquire_returns_an_error();
+        moved_lease_has_one_owner();
+        leases_released_in_any_order_leave_nothing();
+        empty_lease_is_an_invalid_handle();
+        lease_released_after_the_driver_succeeds();
     });
 }

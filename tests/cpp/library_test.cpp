@@ -1,4 +1,4 @@
-// The driver, versions, errors, kept and live contexts, the log.
+// Tests the driver, versions, errors, cached and live contexts, and the log.
 #include "tests.hpp"
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace {
 
-void errors() {
+void error_has_result_name_and_message() {
     const gcx::error error(GCX_ERROR_NOT_READY, "not yet");
     CHECK_EQ(error.result(), GCX_ERROR_NOT_READY);
     CHECK_EQ(std::string(error.what()), "not yet [GCX_ERROR_NOT_READY, 600]");
@@ -26,12 +26,12 @@ void errors() {
     CHECK(std::string(gcx::last_error_message()).find("device 9") != std::string::npos);
 }
 
-void versions() {
+void versions_of_header_and_library_agree() {
     CHECK_EQ(gcx::version(), static_cast<uint32_t>(GCX_VERSION));
     CHECK(gcx::simulator_path().value().find("libgcx-sim.so") != std::string::npos);
 }
 
-void driver() {
+void driver_info_describes_the_simulation() {
     const gcx_driver_info info = gcx::driver_info();
     CHECK(info.simulated == 1 && info.version >= 12040);
     gcx::open_driver();
@@ -44,10 +44,10 @@ void driver() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::capability_info(gcx::capability::count));
 }
 
-void live_contexts() {
+void live_contexts_lists_all_contexts() {
     std::vector<gcx::context> contexts;
     const gcx::resource sms = gcx::device(0).sms();
-    // More than the list has room for at first.
+    // More contexts exist than the list has room for at first.
     for (int i = 0; i < 40; i++)
         contexts.emplace_back(sms, gcx::context_flags::private_);
     const std::vector<gcx_live_context> live = gcx::live_contexts();
@@ -69,7 +69,7 @@ void fail() {
     }
 }
 
-void log() {
+void log_callback_receives_messages() {
     std::vector<std::string> seen;
     gcx::set_log(gcx::log_level::debug, [&](gcx_log_level level, std::string_view message) {
         if (level == gcx::log_level::debug)
@@ -78,7 +78,7 @@ void log() {
     fail();
     CHECK(seen.size() == 1 && seen[0].find("device 7") != std::string::npos);
 
-    // What it throws goes nowhere, and the call answers as without it.
+    // An exception of the callback is ignored, and the call answers as without it.
     int thrown = 0;
     gcx::set_log(gcx::log_level::debug, [&](gcx_log_level, std::string_view) {
         thrown++;
@@ -88,7 +88,7 @@ void log() {
     CHECK_EQ(thrown, 1);
     CHECK_EQ(seen.size(), 1u);
 
-    // From within it is refused, not a deadlock.
+    // From within the callback it is refused, and does not deadlock.
     gcx_result inside = GCX_SUCCESS;
     gcx::set_log(gcx::log_level::debug, [&](gcx_log_level, std::string_view) {
         try {
@@ -100,24 +100,24 @@ void log() {
     fail();
     CHECK_EQ(inside, GCX_ERROR_NOT_PERMITTED);
 
-    // A refused one leaves the one before.
+    // A refused callback leaves the previous one in place.
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
                  gcx::set_log(static_cast<gcx_log_level>(99), [](auto, auto) {}));
     inside = GCX_SUCCESS;
     fail();
     CHECK_EQ(inside, GCX_ERROR_NOT_PERMITTED);
 
-    // What it held is given up with it.
-    const auto held = std::make_shared<int>(1);
-    gcx::set_log(gcx::log_level::debug, [held](gcx_log_level, std::string_view) {});
-    CHECK_EQ(held.use_count(), 2);
+    // The callback's state is destroyed with it.
+    const auto state = std::make_shared<int>(1);
+    gcx::set_log(gcx::log_level::debug, [state](gcx_log_level, std::string_view) {});
+    CHECK_EQ(state.use_count(), 2);
     gcx::reset_log();
-    CHECK_EQ(held.use_count(), 1);
+    CHECK_EQ(state.use_count(), 1);
     fail();
 }
 
-// Changed while other threads have something to say.
-void log_in_threads() {
+// The callback changes while other threads log.
+void log_callback_changed_in_threads_is_safe() {
     std::atomic<bool> stop{false};
     std::atomic<int> said{0};
     std::vector<std::thread> threads;
@@ -150,13 +150,13 @@ void log_in_threads() {
 } // namespace
 
 void test_library() {
-    versions();
+    versions_of_header_and_library_agree();
     on_each_driver([] {
-        errors();
-        driver();
-        live_contexts();
-        log();
-        log_in_threads();
+        error_has_result_name_and_message();
+        driver_info_describes_the_simulation();
+        live_contexts_lists_all_contexts();
+        log_callback_receives_messages();
+        log_callback_changed_in_threads_is_safe();
     });
     support::in_child("no driver", [] {
         CHECK_THROWS(GCX_ERROR_SHARED_OBJECT_INIT_FAILED, gcx::open_driver("/no/such/driver"));

@@ -1,4 +1,4 @@
-// The tests of gcx.hpp, built as C++17 and as C++20, without RTTI.
+// Runs the tests of gcx.hpp, built as C++17 and as C++20, without RTTI.
 #include "tests.hpp"
 
 int main(int argc, char** argv) {

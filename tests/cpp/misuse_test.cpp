@@ -1,4 +1,4 @@
-// What a hostile user does: each time gcx::error, and never a crash.
+// Tests misuse: each call throws gcx::error, and none crashes.
 #include "tests.hpp"
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace {
 
-// Every member function of an owner without a handle.
-void empty_ones() {
+// Calls every member function of an empty owner.
+void empty_object_is_an_invalid_handle() {
     const gcx::context context;
     const gcx::stream stream;
     const gcx::event event;
@@ -43,7 +43,7 @@ void empty_ones() {
     CHECK(!context && !stream && !event);
 }
 
-void closing() {
+void closing_twice_does_nothing() {
     gcx::context context(part(24));
     gcx::stream stream(context);
     gcx::event event(0);
@@ -55,14 +55,14 @@ void closing() {
     }
     CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.synchronize());
 
-    // Given up behind its back, by C.
+    // C destroys the handles of the C++ objects.
     gcx::stream other(gcx::context(part(24)));
     CHECK_OK(gcx_stream_destroy(other.handle()));
     CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, other.close());
     CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, other.native());
 }
 
-void wrong_values() {
+void wrong_value_is_refused() {
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(-1).info());
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(2).sms());
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(2).stream_priority_range());
@@ -87,7 +87,7 @@ void wrong_values() {
                  gcx::context::from_native(support::forged<CUctx_st*>(0x1234)));
 }
 
-// A message about the list that the caller gave, not about a pointer that C++ made of it.
+// The message is about the caller's list, not about a pointer that C++ made of it.
 void empty_list_message_names_the_list() {
     const auto says = [](const char* expected, const auto& call) {
         try {
@@ -117,8 +117,8 @@ void empty_list_message_names_the_list() {
     says("count is 0", [&] { gcx::graph().prepare(resources); });
 }
 
-// One object, used by many threads; and each with objects of its own.
-void threads() {
+// Many threads use one object; then each uses separate objects.
+void object_used_by_many_threads_is_safe() {
     const gcx::context shared(part(24));
     const gcx::stream stream(shared);
     std::atomic<int> wrong{0};
@@ -150,13 +150,13 @@ void threads() {
     stream.synchronize();
 }
 
-// They end with the process, after the driver's own end.
-void left_to_the_end() {
+// The objects are destroyed at the end of the process, after the driver's end.
+void object_destroyed_after_the_driver_succeeds() {
     static gcx::context context(part(24));
     static gcx::stream stream(context);
     static gcx::event event(0);
     stream.record(event);
-    // Never ended at all.
+    // The object is never destroyed.
     gcx::stream(context).release();
     gcx::set_log(gcx::log_level::debug, [](gcx_log_level, std::string_view message) {
         if (message.empty())
@@ -169,11 +169,11 @@ void left_to_the_end() {
 
 void test_misuse() {
     on_each_driver([] {
-        empty_ones();
-        closing();
-        wrong_values();
+        empty_object_is_an_invalid_handle();
+        closing_twice_does_nothing();
+        wrong_value_is_refused();
         empty_list_message_names_the_list();
-        threads();
-        left_to_the_end();
+        object_used_by_many_threads_is_safe();
+        object_destroyed_after_the_driver_succeeds();
     });
 }

@@ -1,4 +1,4 @@
-// Contexts, streams and events: what they do, and that they own their handles once.
+// Tests contexts, streams and events, and that each handle has one owner.
 #include "tests.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ static_assert(std::is_nothrow_move_assignable_v<gcx::stream>);
 static_assert(sizeof(gcx::stream) == sizeof(gcx_stream));
 static_assert(!std::is_convertible_v<gcx::resource, gcx::context>);
 
-void partitions() {
+void partition_runs_on_its_sms() {
     const auto [parts, left] = gcx::device(0).sms().split({108, 24});
     const gcx::context large(parts[0]);
     const gcx::context small(parts[1]);
@@ -48,7 +48,7 @@ void partitions() {
     CHECK(own.id() != small.id());
 }
 
-void natives() {
+void native_stream_becomes_a_handle() {
     const gcx::context context(part(24));
     const gcx::stream stream(context);
     const gcx::event event(0, gcx::event_flags::timing | gcx::event_flags::blocking_sync);
@@ -60,7 +60,7 @@ void natives() {
     CHECK(event_again.native() == event.native());
 }
 
-void order() {
+void events_order_streams() {
     const auto [parts, left] = gcx::device(0).sms().split({24, 24});
     const gcx::context one(parts[0]);
     const gcx::context two(parts[1]);
@@ -79,7 +79,7 @@ void order() {
     CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, plain.elapsed_since(begin));
 }
 
-void current() {
+void current_guard_restores_the_context() {
     gcx::context context(part(24));
     CHECK(gcx::context::current() == nullptr);
     {
@@ -98,8 +98,7 @@ void current() {
     context.close();
 }
 
-// A moved one leaves nothing behind, and what was there before is given up once.
-void verified() {
+void verify_of_disjoint_partitions_succeeds() {
     const auto [parts, rest] = gcx::device(0).sms().split({108, 16});
     const gcx::stream a{gcx::context(parts[0])};
     const gcx::stream b{gcx::context(parts[1])};
@@ -113,7 +112,8 @@ void verified() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::verify(std::vector<gcx::stream_ref>()));
 }
 
-void moves() {
+// Moving leaves an empty object, and destroys the target's previous handle once.
+void moved_object_has_one_owner() {
     gcx::context context(part(24));
     const gcx_context handle = context.handle();
     gcx::context moved = std::move(context);
@@ -135,7 +135,7 @@ void moves() {
     CHECK(!adopted && gcx::live_contexts().empty());
 }
 
-void any_order_of_ends() {
+void objects_destroyed_in_any_order_leave_nothing() {
     gcx::set_cache_limit(0);
     const auto before = support::sim::counts();
     {
@@ -144,10 +144,10 @@ void any_order_of_ends() {
         context.reset();
         CHECK_EQ(stream.sm_count(), 24u);
         CHECK_EQ(stream.sm_ids().size(), 24u);
-        std::map<int, gcx::stream> kept;
-        kept.emplace(1, gcx::stream(gcx::context(part(32))));
-        kept[2] = gcx::stream(gcx::context(part(40)), -2);
-        CHECK_EQ(kept[2].sm_count(), 40u);
+        std::map<int, gcx::stream> streams;
+        streams.emplace(1, gcx::stream(gcx::context(part(32))));
+        streams[2] = gcx::stream(gcx::context(part(40)), -2);
+        CHECK_EQ(streams[2].sm_count(), 40u);
         std::vector<gcx::event> events;
         for (int i = 0; i < 20; i++)
             events.emplace_back(gcx::device(0));
@@ -160,12 +160,12 @@ void any_order_of_ends() {
 
 void test_objects() {
     on_each_driver([] {
-        partitions();
-        natives();
-        order();
-        current();
-        verified();
-        moves();
-        any_order_of_ends();
+        partition_runs_on_its_sms();
+        native_stream_becomes_a_handle();
+        events_order_streams();
+        current_guard_restores_the_context();
+        verify_of_disjoint_partitions_succeeds();
+        moved_object_has_one_owner();
+        objects_destroyed_in_any_order_leave_nothing();
     });
 }

@@ -1,9 +1,9 @@
-// What C++ costs over C: the same work through gcx.h and through gcx.hpp, in turn in one run.
+// Measures what C++ costs over C: the same work through gcx.h and through gcx.hpp, in turn.
 //
-//     overhead [MOST]    fails if a ratio is above MOST, on the simulated driver sim:h100@13.0
+//     overhead [MAX]    fails if a ratio is above MAX; uses the simulated driver sim:h100@13.0
 //
-// A ratio is the median of those of many short rounds, each of which times both, so that other
-// load is the same for both. C beside C shows what the machine itself lets it vary by.
+// A ratio is the median of many short rounds, each of which times both, so that other load affects
+// both. "C against C" shows the noise of the machine.
 #include <gcx.hpp>
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 gcx_resource part;
-uint64_t sink; // what the calls answer, so that they are made
+uint64_t sink; // consumes results, so that calls are not optimised away
 
 void must(gcx_result result) {
     if (result == GCX_SUCCESS)
@@ -28,7 +28,7 @@ void must(gcx_result result) {
     std::exit(2);
 }
 
-// A call that needs no driver: what a resource says of itself.
+// Calls a function that needs no driver.
 void info_c() {
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     must(gcx_resource_get_info(&part, &info));
@@ -38,7 +38,7 @@ void info_cpp(const gcx::resource& resource) {
     sink += resource.info().sm_count;
 }
 
-// A plan of two groups: an array in, an array out.
+// Plans two groups: an array in, an array out.
 void plan_c() {
     const gcx_sm_request requests[2] = {{8, 0, 0, 0, 0, {}}, {16, 0, 0, 0, 0, {}}};
     uint32_t counts[2];
@@ -51,7 +51,7 @@ void plan_cpp(const gcx::resource& resource) {
     sink += plan.groups[0] + plan.remainder;
 }
 
-// The round with a kept context: context, stream, native stream, and both given up.
+// Creates and destroys a cached context and a stream of it.
 void round_c() {
     const gcx_context_params context_params = GCX_CONTEXT_PARAMS_INIT;
     const gcx_stream_params stream_params = GCX_STREAM_PARAMS_INIT;
@@ -69,7 +69,7 @@ void round_cpp(const gcx::resource& resource) {
     sink += stream.native() != nullptr;
 }
 
-// A launch of a graph that has its executable.
+// Launches a graph that has its executable.
 void launch_c(gcx_graph graph, gcx_stream stream) {
     must(gcx_graph_launch(graph, stream));
     sink++;
@@ -79,7 +79,7 @@ void launch_cpp(const gcx::graph& graph, const gcx::stream& stream) {
     sink++;
 }
 
-// A graph of one empty node, by the simulated driver, which is loaded.
+// Captures a graph of one empty node, by the simulated driver, which is loaded.
 CUgraph_st* captured() {
     void* const driver = dlopen("libgcx-sim.so", RTLD_NOW | RTLD_NOLOAD);
     void* const create = driver != nullptr ? dlsym(driver, "cuGraphCreate") : nullptr;
@@ -127,8 +127,8 @@ double compare(const char* name, int calls, const C& c, const Cpp& cpp) {
         noise.push_back(took[2] / took[0]);
     }
     const double ratio = median(ratios);
-    std::printf("%-26s C %7.1f ns, C++ %7.1f ns, ratio %.3f, C beside C %.3f\n", name, median(in_c),
-                median(in_cpp), ratio, median(noise));
+    std::printf("%-26s C %7.1f ns, C++ %7.1f ns, ratio %.3f, C against C %.3f\n", name,
+                median(in_c), median(in_cpp), ratio, median(noise));
     return ratio;
 }
 
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
     must(gcx_driver_open("sim:h100@13.0"));
     const gcx::resource resource = gcx::device(0).sms().split({24}).groups[0];
     part = resource.value();
-    round_c(); // makes the context that is kept
+    round_c(); // creates the context, which is cached
 
     double worst = 0;
     worst =
@@ -147,12 +147,12 @@ int main(int argc, char** argv) {
     worst =
         std::max(worst, compare("gcx_sm_plan, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
     worst = std::max(
-        worst, compare("context and stream, kept", 15, round_c, [&] { round_cpp(resource); }));
+        worst, compare("context and stream, cached", 15, round_c, [&] { round_cpp(resource); }));
     const gcx::context context(resource);
     const gcx::stream stream(context);
-    const gcx::current_guard current(context); // tells the device of a graph without kernels
+    const gcx::current_guard current(context); // decides the device of a graph without kernels
     const gcx::graph graph(captured());
-    launch_c(graph.handle(), stream.handle()); // makes the executable
+    launch_c(graph.handle(), stream.handle()); // creates the executable
     worst = std::max(worst,
                      compare(
                          "gcx_graph_launch", 50, [&] { launch_c(graph.handle(), stream.handle()); },

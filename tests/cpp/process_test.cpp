@@ -1,4 +1,4 @@
-// What concerns the process: its queues, what its libraries count, and leases that it publishes.
+// Tests a process's queues, SM counts of its libraries, and published leases.
 #include "tests.hpp"
 
 #include <dlfcn.h>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-void queues() {
-    support::in_child("asked for in time", [] {
+void queue_request_before_cuda_succeeds() {
+    support::in_child("requested in time", [] {
         unsetenv(kVariable);
         const gcx_queue_info before = gcx::queue_info();
         CHECK(before.connections == 8 && before.source == gcx::queue_source::by_default);
@@ -42,19 +42,19 @@ void queues() {
     });
 }
 
-// The SMs of device 0, as a library counts them that knows nothing of gcx.
+// Returns the SMs of device 0 as a library counts them that does not use gcx.
 int counted() {
     int sms = 0;
     void* const libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    const auto ask = libcuda != nullptr ? reinterpret_cast<decltype(&cuDeviceGetAttribute)>(
+    const auto get = libcuda != nullptr ? reinterpret_cast<decltype(&cuDeviceGetAttribute)>(
                                               dlsym(libcuda, "cuDeviceGetAttribute"))
                                         : nullptr;
-    CHECK(ask != nullptr && ask(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) == CUDA_SUCCESS);
+    CHECK(get != nullptr && get(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) == CUDA_SUCCESS);
     return sms;
 }
 
-void counts() {
-    support::in_child("asked for in time", [] {
+void report_partition_counts_before_cuda_succeeds() {
+    support::in_child("requested in time", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         CHECK(!gcx::reports_partition_counts());
         gcx::report_partition_counts();
@@ -76,7 +76,7 @@ void counts() {
     });
 }
 
-void published() {
+void published_leases_are_listed() {
     const Folder folder("GCX_RESERVATION_DIR");
     CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
     support::on_machine("2xh100@13.0", [] {
@@ -91,7 +91,7 @@ void published() {
         CHECK(leases.size() == 2 && std::string(leases[0].name) == "before");
         CHECK(leases[0].sm_count == 32 && leases[1].device == 1);
         CHECK(leases[1].id == there.id() && leases[1].process == processes[0].process);
-        // More than there is room for at first.
+        // More leases are published than the list has room for at first.
         std::vector<gcx::lease> more;
         more.reserve(24);
         for (int i = 0; i < 12; i++)
@@ -120,7 +120,7 @@ void published() {
 } // namespace
 
 void test_process() {
-    queues();
-    counts();
-    published();
+    queue_request_before_cuda_succeeds();
+    report_partition_counts_before_cuda_succeeds();
+    published_leases_are_listed();
 }

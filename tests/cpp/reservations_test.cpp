@@ -1,4 +1,4 @@
-// Reservations: what they get and give, in this process and among several.
+// Tests reservations, in this process and among several.
 #include "tests.hpp"
 
 #include <sys/wait.h>
@@ -24,20 +24,20 @@ static_assert(!std::is_constructible_v<gcx::reservation, gcx::device, bool>);
 static_assert(!std::is_convertible_v<gcx::reservation, gcx::resource>);
 static_assert(!std::is_convertible_v<std::string, gcx::reservation>);
 
-gcx::reservation_params held_within(std::chrono::milliseconds timeout,
-                                    const gcx::cancel* cancel = nullptr) {
+gcx::reservation_params params_with_timeout(std::chrono::milliseconds timeout,
+                                            const gcx::cancel* cancel = nullptr) {
     gcx::reservation_params params;
     params.timeout = timeout;
     params.cancel = cancel;
     return params;
 }
 
-void until_holds_are(std::size_t count) {
+void wait_for_live_reservations(std::size_t count) {
     while (gcx::live_reservations().size() != count)
         std::this_thread::sleep_for(1ms);
 }
 
-void no_other_reservation_has_them() {
+void reservation_is_exclusive() {
     const gcx::reservation one(0, 24, {"one"});
     const gcx::reservation two(0, 22, {"two"});
     const gcx::reservation there(1, gcx::rest);
@@ -65,8 +65,9 @@ void no_other_reservation_has_them() {
     CHECK(found && sms == 24 + 24 + 132);
 }
 
-// More than the list has room for at first, in a folder that only its caller names.
-void reservations_of_a_named_folder() {
+// More reservations exist than the list has room for at first, in a folder that only the caller
+// names.
+void named_folder_has_separate_reservations() {
     const Folder other("GCX_RESERVATION_OTHER_DIR");
     gcx::reservation_params params;
     params.folder = other.path;
@@ -85,17 +86,17 @@ void reservations_of_a_named_folder() {
     CHECK(gcx::live_reservations(other.path).empty());
 }
 
-// They keep to its SMs, and keep it.
-void leases_of_a_reservation() {
-    std::optional<gcx::reservation> held(std::in_place, 0, 40);
-    const gcx::resource mine = held->get_resource();
-    gcx::lease steps(*held, 16, {"steps"});
-    const gcx::lease others(*held, gcx::rest);
+// Leases use the reservation's SMs, and keep it alive.
+void lease_of_a_reservation_uses_its_sms() {
+    std::optional<gcx::reservation> reservation(std::in_place, 0, 40);
+    const gcx::resource mine = reservation->get_resource();
+    gcx::lease steps(*reservation, 16, {"steps"});
+    const gcx::lease others(*reservation, gcx::rest);
     CHECK(steps.sm_count() == 16 && others.sm_count() == 24 && steps.name() == "steps");
     CHECK((steps.get_resource() | others.get_resource()) == mine);
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(*held, 8));
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(*reservation, 8));
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, steps.resize(24));
-    held.reset();
+    reservation.reset();
     CHECK_EQ(gcx::live_reservations().size(), 1u);
     steps.resize(16);
     CHECK_EQ((steps.get_resource() - mine).sm_count(), 0u);
@@ -103,48 +104,48 @@ void leases_of_a_reservation() {
     CHECK_EQ(gcx::live_reservations().size(), 1u);
 }
 
-void waits_for_reservations() {
+void acquire_waits_until_released_or_cancelled() {
     const gcx::cancel cancel;
-    std::optional<gcx::reservation> held(std::in_place, 0, 100);
+    std::optional<gcx::reservation> reservation(std::in_place, 0, 100);
     gcx::reservation large;
     std::thread first([&] {
-        gcx::reservation_params params = held_within(gcx::forever);
+        gcx::reservation_params params = params_with_timeout(gcx::forever);
         params.name = "large";
         large = gcx::reservation(0, 64, params);
     });
-    until_holds_are(2);
+    wait_for_live_reservations(2);
     CHECK(gcx::live_reservations()[1].waits == 1 && gcx::live_reservations()[1].sm_count == 64);
     CHECK_EQ(std::string(gcx::live_reservations()[1].name), "large");
-    // 28 are free, for who came first.
+    // 28 are free, for the request that came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8));
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8, held_within(3ms)));
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8, params_with_timeout(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
-    std::thread given_up([&] {
+    std::thread cancelled([&] {
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
-                     gcx::reservation(0, 8, held_within(gcx::forever, &cancel)));
+                     gcx::reservation(0, 8, params_with_timeout(gcx::forever, &cancel)));
     });
-    until_holds_are(3);
+    wait_for_live_reservations(3);
     cancel.signal();
-    given_up.join();
+    cancelled.join();
 #ifdef __cpp_lib_jthread
     std::jthread stopped([](const std::stop_token& stop) {
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
     });
-    until_holds_are(3);
+    wait_for_live_reservations(3);
     stopped.request_stop();
     stopped.join();
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::reservation(0, 8, std::stop_token(), held_within(1ms, &cancel)));
+                 gcx::reservation(0, 8, std::stop_token(), params_with_timeout(1ms, &cancel)));
     const gcx::reservation there(1, 8, std::stop_token());
     CHECK_EQ(gcx::lease(there, 8, std::stop_token()).sm_count(), 8u);
 #endif
-    held.reset();
+    reservation.reset();
     first.join();
     CHECK_EQ(large.sm_count(), 64u);
     CHECK_EQ(gcx::reservation(0, gcx::rest).sm_count(), 68u);
 }
 
-void holds_move() {
+void moved_reservation_has_one_owner() {
     gcx::reservation reservation(0, 24);
     const gcx_reservation handle = reservation.handle();
     gcx::reservation moved = std::move(reservation);
@@ -160,7 +161,7 @@ void holds_move() {
     CHECK(!adopted && gcx::live_reservations().empty());
 }
 
-// This program again, which joins by the token. It says when it has, and goes on when it is told.
+// Starts this program again, which joins by the token, reports it, and waits until it is released.
 class Joined {
   public:
     explicit Joined(const std::string& token) {
@@ -200,28 +201,28 @@ class Joined {
     int go_on_ = -1;
 };
 
-void joined_by_another_process() {
-    gcx::reservation held(0, 24, {"engine"});
-    const std::string token = held.token();
+void joined_reservation_is_shared() {
+    gcx::reservation reservation(0, 24, {"engine"});
+    const std::string token = reservation.token();
     {
         const Joined other(token);
-        held.close();
+        reservation.close();
         const std::vector<gcx_live_reservation> live = gcx::live_reservations();
         CHECK(live.size() == 1 && std::string(live[0].name) == "engine");
         gcx::reservation_params more;
         more.min_sm_count = 8;
         CHECK_EQ(gcx::reservation(0, gcx::rest, more).sm_count(), 132u - 24);
-        held = gcx::reservation::join(token);
-        CHECK(held.info().joined == 1 && held.token() == token);
+        reservation = gcx::reservation::join(token);
+        CHECK(reservation.info().joined == 1 && reservation.token() == token);
     }
-    CHECK_EQ(gcx::lease(held, gcx::rest).sm_count(), 24u);
-    held.close();
+    CHECK_EQ(gcx::lease(reservation, gcx::rest).sm_count(), 24u);
+    reservation.close();
     CHECK(gcx::live_reservations().empty());
     CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
 }
 
-// Ended in any order, also with the leases that they gave, they leave nothing.
-void holds_end_in_any_order(const Folder& folder) {
+// Reservations end in any order, also together with their leases, and leave nothing.
+void reservations_released_in_any_order_leave_nothing(const Folder& folder) {
     gcx::set_cache_limit(0);
     const auto before = support::sim::counts();
     {
@@ -243,8 +244,8 @@ void holds_end_in_any_order(const Folder& folder) {
         CHECK(entry.path().filename().string().find("reservation-") == std::string::npos);
 }
 
-// Every member function of an owner without a handle, and closing again.
-void empty_holds() {
+// Calls every member function of an empty owner, and closes it again.
+void empty_reservation_is_an_invalid_handle() {
     const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
     const gcx::reservation none;
     CHECK_THROWS(invalid, none.info());
@@ -266,7 +267,7 @@ void empty_holds() {
     params.cancel = &cancel;
     CHECK_THROWS(invalid, gcx::reservation(0, 8, params));
 
-    // Given up behind its back, by C.
+    // C releases the handle of the C++ object.
     gcx::reservation other(0, 24);
     CHECK_OK(gcx_reservation_release(other.handle()));
     CHECK_THROWS(invalid, other.close());
@@ -275,7 +276,7 @@ void empty_holds() {
     CHECK(gcx::live_reservations().empty());
 }
 
-void wrong_reservations() {
+void wrong_reservation_is_refused() {
     const auto refused = [](auto change) {
         gcx::reservation_params params;
         change(params);
@@ -297,8 +298,8 @@ void wrong_reservations() {
     CHECK_EQ(gcx::live_reservations().size(), 1u);
 }
 
-// As in reservation.hpp's example: the variable may be missing in the process that joins.
-void reservation_join_of_unset_variable_is_refused() {
+// The variable may be missing in the process that joins, as in reservation.hpp's example.
+void join_with_unset_variable_is_refused() {
     unsetenv("GCX_TEST_NO_SUCH_RESERVATION");
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
                  gcx::reservation::join(std::getenv("GCX_TEST_NO_SUCH_RESERVATION")));
@@ -315,8 +316,8 @@ void reservation_join_of_unset_variable_is_refused() {
     unsetenv("GCX_TEST_RESERVATION");
 }
 
-// Where the variable is not set; a folder that is none means the default one only if it is left
-// out.
+// An unset variable is passed as the folder or the name; only a folder that is left out is the
+// default one.
 void unset_variable_as_folder_or_name_is_refused() {
     unsetenv("GCX_TEST_UNSET");
     const auto unset = [] { return std::getenv("GCX_TEST_UNSET"); };
@@ -334,8 +335,8 @@ void unset_variable_as_folder_or_name_is_refused() {
     }
 }
 
-// What a std::string is made of is taken as before.
-void names_and_folders_are_given_as_strings_are() {
+// Names and folders are accepted in each form that makes a std::string.
+void name_and_folder_accept_any_string() {
     gcx::reservation_params params;
     const std::string text = "a name";
     const char* const pointer = text.c_str();
@@ -358,25 +359,27 @@ void names_and_folders_are_given_as_strings_are() {
              gcx::live_reservations().size());
 }
 
-// They end with the process, after the driver's own end.
-void holds_left_to_the_end() {
+// The reservations are released at the end of the process, after the driver's end.
+void reservation_released_after_the_driver_succeeds() {
     static const gcx::reservation reservation(0, 24);
     static const gcx::lease lease(reservation, 8);
-    // Never ended at all.
+    // The reservation is never released.
     CHECK(gcx::reservation(0, 8).detach() != nullptr);
 }
 
 } // namespace
 
 int join_reservation(const char* token, const char* driver) {
-    const gcx::reservation held = gcx::reservation::join(token);
-    CHECK(held.info().joined == 1 && held.sm_count() == 24 && held.name() == "engine");
-    CHECK(gcx::live_reservations().size() == 1 && gcx::live_reservations()[0].id == held.id());
+    const gcx::reservation reservation = gcx::reservation::join(token);
+    CHECK(reservation.info().joined == 1 && reservation.sm_count() == 24 &&
+          reservation.name() == "engine");
+    CHECK(gcx::live_reservations().size() == 1 &&
+          gcx::live_reservations()[0].id == reservation.id());
     CHECK(write(STDOUT_FILENO, "j", 1) == 1);
     char none = 0;
     CHECK_EQ(read(STDIN_FILENO, &none, 1), 0);
     gcx::open_driver(driver);
-    const gcx::lease lease(held, gcx::rest);
+    const gcx::lease lease(reservation, gcx::rest);
     CHECK_EQ(gcx::stream(lease).sm_ids().size(), 24u);
     return check::failed == 0 ? 0 : 1;
 }
@@ -384,19 +387,19 @@ int join_reservation(const char* token, const char* driver) {
 void test_reservations() {
     const Folder folder("GCX_RESERVATION_DIR");
     on_each_driver([&] {
-        no_other_reservation_has_them();
-        reservations_of_a_named_folder();
-        leases_of_a_reservation();
-        waits_for_reservations();
-        holds_move();
-        joined_by_another_process();
-        holds_end_in_any_order(folder);
-        empty_holds();
-        wrong_reservations();
-        reservation_join_of_unset_variable_is_refused();
+        reservation_is_exclusive();
+        named_folder_has_separate_reservations();
+        lease_of_a_reservation_uses_its_sms();
+        acquire_waits_until_released_or_cancelled();
+        moved_reservation_has_one_owner();
+        joined_reservation_is_shared();
+        reservations_released_in_any_order_leave_nothing(folder);
+        empty_reservation_is_an_invalid_handle();
+        wrong_reservation_is_refused();
+        join_with_unset_variable_is_refused();
         unset_variable_as_folder_or_name_is_refused();
-        names_and_folders_are_given_as_strings_are();
-        holds_left_to_the_end();
+        name_and_folder_accept_any_string();
+        reservation_released_after_the_driver_succeeds();
     });
     CHECK(gcx::live_reservations().empty());
 }

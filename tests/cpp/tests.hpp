@@ -1,4 +1,4 @@
-// What the tests of gcx.hpp share. main.cpp calls each file's test.
+// Shared by the tests of gcx.hpp. main.cpp calls each file's test.
 #pragma once
 
 #include "../api/support.hpp"
@@ -19,7 +19,7 @@ void test_ahead();
 void test_process();
 void test_graphs();
 
-// Whether a call throws gcx::error with this result, and a message of its own.
+// Returns whether a call throws gcx::error with this result and a message.
 template <class Call>
 bool throws(gcx_result expected, const Call& call, const char* file, int line, const char* what) {
     try {
@@ -36,12 +36,12 @@ bool throws(gcx_result expected, const Call& call, const char* file, int line, c
 #define CHECK_THROWS(expected, ...)                                                                \
     throws((expected), [&] { (void)(__VA_ARGS__); }, __FILE__, __LINE__, #__VA_ARGS__)
 
-// The first SMs of a device.
+// Returns the first SMs of a device.
 inline gcx::resource part(uint32_t sms, int32_t device = 0) {
     return gcx::device(device).sms().split({sms}).groups[0];
 }
 
-// A folder of the test's own, which a variable of the environment names.
+// Has a private folder, named by a variable of the environment.
 struct Folder {
     explicit Folder(const char* variable) {
         CHECK(mkdtemp(path) != nullptr);
@@ -56,10 +56,10 @@ struct Folder {
     char path[32] = "/tmp/gcx-cpp-XXXXXX";
 };
 
-// What the tests of reservations start this program for.
+// The tests of reservations start this program with these arguments.
 int join_reservation(const char* token, const char* driver);
 
-// A test on two H100s with each of these drivers.
+// Runs a test on two H100s with each of these drivers.
 template <class Body>
 void on_each_driver(const Body& body) {
     for (const char* driver : {"12.4", "13.0", "13.5"})

@@ -1,4 +1,4 @@
-// Devices, resources, requests, views.
+// Tests devices, resources, requests and views.
 #include "tests.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Counts = std::vector<uint32_t>;
 
-void devices() {
+void device_reports_its_properties() {
     CHECK_EQ(gcx::device::count(), 2);
     const gcx::device device = 1;
     CHECK_EQ(device.ordinal(), 1);
@@ -27,10 +27,10 @@ void devices() {
     CHECK_EQ(device.sms().family(), gcx::family::coscheduled);
 }
 
-void counts_of_any_kind() {
+void split_accepts_any_range_of_counts() {
     const gcx::resource sms = gcx::device(0).sms();
 
-    // A braced list gives as many, known to the compiler.
+    // A braced list gives an array of its size.
     const auto [groups, left] = sms.split({108, 16});
     static_assert(std::is_same_v<decltype(groups), const std::array<gcx::resource, 2>>);
     CHECK(groups[0].sm_count() == 108 && groups[1].sm_count() == 16 && left.sm_count() == 8);
@@ -39,7 +39,7 @@ void counts_of_any_kind() {
     CHECK((plan.groups == std::array<uint32_t, 3>{8, 12, 24}) && plan.remainder == 88);
     CHECK((sms.plan({gcx::rest, 24}).groups == std::array<uint32_t, 2>{108, 24}));
 
-    // Whatever else holds counts or requests gives a vector.
+    // Any other range of counts or requests gives a vector.
     const std::vector<uint32_t> vector = {108, 24};
     const std::vector<int64_t> wide = {108, 24};
     const std::array<int, 2> array = {108, 24};
@@ -60,7 +60,7 @@ void counts_of_any_kind() {
     CHECK(same(std::span<const uint32_t>(vector)) && same(std::span(requests)));
 #endif
 
-    // Flags
+    // Tests flags.
     CHECK_EQ(sms.plan({10}, gcx::split_flags::fine).groups[0], 10u);
     CHECK_EQ(sms.split({10}, gcx::split_flags::fine | gcx::split_flags::exact).groups[0].family(),
              gcx::family::fine);
@@ -70,7 +70,7 @@ void counts_of_any_kind() {
                  sms.split({10}, gcx::split_flags::exact));
 }
 
-void counts_that_are_none() {
+void split_of_invalid_counts_is_refused() {
     const gcx::resource sms = gcx::device(0).sms();
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, sms.plan({-1}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, sms.plan({int64_t{1} << 32 | 8}));
@@ -84,7 +84,7 @@ void counts_that_are_none() {
     static_assert(gcx::request(24).sm_count == 24);
 }
 
-void structured_requests() {
+void structured_request_groups_sms() {
     constexpr gcx::request request =
         gcx::request(16).coscheduled(8).preferred_coscheduled(16).backfill();
     static_assert(request.sm_count == 16 && request.coscheduled_sm_count == 8);
@@ -106,7 +106,7 @@ void structured_requests() {
     CHECK_EQ(left.sm_count(), 92u);
 }
 
-void sets() {
+void resource_operators_are_set_operations() {
     const auto [parts, left] = gcx::device(0).sms().split({24, 32});
     const auto& [a, b] = parts;
     CHECK_EQ((a | b).sm_count(), 56u);
@@ -121,7 +121,7 @@ void sets() {
     CHECK(again == a);
 }
 
-void workqueues() {
+void workqueue_is_configured() {
     const gcx::device device(0);
     if (!gcx::capability_info(gcx::capability::workqueues).available) {
         CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, device.get_resource(gcx::type::workqueue_config));
@@ -138,7 +138,7 @@ void workqueues() {
     CHECK_EQ(context.get_resource(gcx::type::workqueue).info().type, gcx::type::workqueue);
 }
 
-void views() {
+void view_accepts_any_contiguous_range() {
     const std::vector<int> vector = {1, 2, 3};
     const auto sum = [](gcx::view<int> of) {
         int added = 0;
@@ -164,13 +164,13 @@ void views() {
 } // namespace
 
 void test_values() {
-    views();
+    view_accepts_any_contiguous_range();
     on_each_driver([] {
-        devices();
-        counts_of_any_kind();
-        counts_that_are_none();
-        structured_requests();
-        sets();
-        workqueues();
+        device_reports_its_properties();
+        split_accepts_any_range_of_counts();
+        split_of_invalid_counts_is_refused();
+        structured_request_groups_sms();
+        resource_operators_are_set_operations();
+        workqueue_is_configured();
     });
 }

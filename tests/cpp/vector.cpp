@@ -1,4 +1,4 @@
-// What each operation of the vectors is in C++, but for those of leases.
+// Implements each operation of the vectors in C++, except those on leases.
 #include "vector.hpp"
 
 #include <map>

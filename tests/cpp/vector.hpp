@@ -1,4 +1,4 @@
-// One vector: its objects, and what it asks of them.
+// A vector's objects and operations.
 #pragma once
 
 #include "vectors.hpp"
@@ -22,9 +22,9 @@ class Vector {
         if (opened)
             before_ = gcx::cache_stats();
     }
-    // What a step answers. Throws gcx::error.
+    // Returns the outputs of a step. Throws gcx::error.
     Words run(const std::string& operation, const Words& in);
-    // Gives up what is left, and looks whether all is gone.
+    // Destroys the vector's objects, and checks that nothing is left.
     void end();
     static std::size_t inputs(const std::string& operation);
 
@@ -62,7 +62,7 @@ class Vector {
                     return name;
         return "-";
     }
-    // Calls what with the object of this name, of whichever of these kinds it is.
+    // Calls a function with the object of this name, of whichever of these kinds it is.
     template <class... Kinds, class What>
     auto with(const std::string& name, const What& what) {
         std::optional<std::common_type_t<std::invoke_result_t<const What&, Kinds&>...>> answer;

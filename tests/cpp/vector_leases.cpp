@@ -1,4 +1,4 @@
-// What the operations of the vectors on leases are in C++.
+// Implements the operations of the vectors on leases in C++.
 #include "vector.hpp"
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace vectors {
 
-// A list of NAME/COUNT.
+// Reads a list of NAME/COUNT.
 std::vector<gcx::lease_size> Vector::sizes(const std::string& list) {
     std::vector<gcx::lease_size> sizes;
     for (const std::string& item : items(list)) {

@@ -1,5 +1,5 @@
-// Runs the vectors of one file through gcx.hpp: see tests/vectors/README.md. What it leaves out:
-// "twice", since closing again does nothing in C++.
+// Runs the vectors of one file through gcx.hpp: see tests/vectors/README.md. Leaves out "twice",
+// since closing twice does nothing in C++.
 #include "vector.hpp"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace vectors;
 
-// Runs a step; an empty text if it answers as expected.
+// Runs a step; returns an empty text if it answers as expected.
 std::string difference(Vector& vector, const Words& fields) {
     const std::size_t inputs = Vector::inputs(fields.at(0));
     if (fields.size() < 2 + inputs)

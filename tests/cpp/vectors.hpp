@@ -1,4 +1,4 @@
-// What the fields of the vectors say, in C++: words, numbers, lists.
+// Reads the fields of the vectors: words, numbers, lists.
 #pragma once
 
 #include <gcx.hpp>
@@ -14,7 +14,7 @@ namespace vectors {
 
 using Words = std::vector<std::string>;
 
-// The file is wrong, or gcx is in a way that no step expects.
+// The file is wrong, or gcx is in a state that no step expects.
 struct Broken {
     std::string why;
 };
@@ -43,7 +43,7 @@ inline long number(const std::string& text) {
 inline uint32_t count_of(const std::string& text) {
     return static_cast<uint32_t>(number(text));
 }
-// A count of SMs, or "rest".
+// Reads a count of SMs, or "rest".
 inline long sms_of(const std::string& text) {
     return text == "rest" ? long{gcx::rest} : number(text);
 }

@@ -1,5 +1,5 @@
-// Contexts made ahead of time on a real GPU: what each holds, what trimming gives back, that memory
-// stays flat over thousands of changes, and that what is said to fit is what can be launched.
+// Tests prepared contexts on a real GPU: the memory of each, what trimming releases, that memory
+// stays flat over thousands of changes, and that a reported fit can be launched.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -22,7 +22,7 @@ gcx_cache_stats cache_stats() {
     return stats;
 }
 
-// Resident pages of the process.
+// Returns the resident pages of the process.
 long host_pages() {
     std::ifstream file("/proc/self/statm");
     long size = 0;
@@ -31,7 +31,7 @@ long host_pages() {
     return resident;
 }
 
-// Sets that no other part of the suite uses.
+// Returns sets that no other part of the suite uses.
 std::vector<gcx_resource> layouts() {
     const gcx_resource whole = whole_device();
     std::vector<gcx_resource> found;
@@ -57,7 +57,7 @@ void on_progress(uint32_t done, uint32_t count, void* user_data) {
 
 void prepared_and_measured() {
     const std::vector<gcx_resource> sets = layouts();
-    CHECK_OK(gcx_cache_trim(0, nullptr)); // so that none has to go for these
+    CHECK_OK(gcx_cache_trim(0, nullptr)); // so that none is evicted for these
     std::vector<uint64_t> free = {free_memory()};
     const gcx_cache_stats before = cache_stats();
     gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
@@ -71,10 +71,10 @@ void prepared_and_measured() {
         gcx_context_info info = GCX_CONTEXT_INFO_INIT;
         CHECK_OK(gcx_context_create(&sets[i], 1, nullptr, &context));
         CHECK_OK(gcx_context_get_info(context, &info));
-        const auto holds = static_cast<int64_t>(free[i] - free[i + 1]);
-        std::printf("   %3u SMs: holds %.2f MiB\n", info.sm_count,
-                    static_cast<double>(holds) / kMebibyte);
-        CHECK(holds <= 64LL << 20);
+        const auto bytes = static_cast<int64_t>(free[i] - free[i + 1]);
+        std::printf("   %3u SMs: bytes %.2f MiB\n", info.sm_count,
+                    static_cast<double>(bytes) / kMebibyte);
+        CHECK(bytes <= 64LL << 20);
         CHECK_OK(gcx_context_destroy(context));
     }
     CHECK_EQ(cache_stats().misses, before.misses + 8);
@@ -146,7 +146,7 @@ void what_fits(gcx_stream stream, uint32_t sms) {
         CHECK_EQ(static_cast<int>(fit.max_clusters), raw::active_clusters(native, cluster));
         CHECK_EQ(static_cast<int>(fit.max_cluster_blocks), raw::max_cluster_size(native));
     }
-    // More than any kernel has.
+    // No kernel has so many parameters.
     CHECK_EQ(fit_of(stream, raw::empty_function(), 1024, 0, 64).max_clusters, 0U);
 }
 
@@ -158,7 +158,7 @@ void what_fits_everywhere() {
     what_fits(small.stream, 24);
     what_fits(large.stream, 108);
     what_fits(fine.stream, 10);
-    // One of the application's own, and one that follows a lease.
+    // One stream is of the application, and one follows a lease.
     CUcontext old = nullptr;
     CUstream plain = nullptr;
     CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
@@ -180,7 +180,7 @@ void what_fits_everywhere() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-// Two leases that share the device in each of the ways that there are, again and again.
+// Two leases share the device in each possible way, again and again.
 void memory_stays_flat(uint32_t changes) {
     gcx_lease leases[2] = {};
     gcx_stream streams[2] = {};
@@ -217,7 +217,7 @@ void memory_stays_flat(uint32_t changes) {
     const long pages = host_pages() - pages_before;
     const gcx_cache_stats after = cache_stats();
     std::printf("   %u changes: %" PRId64 " KiB of device memory, %ld pages of the host's, %" PRIu64
-                " contexts made, %u streams kept (%u before)\n",
+                " contexts made, %u streams cached (%u before)\n",
                 changes, lost / 1024, pages, after.misses - before.misses, after.kept_streams,
                 before.kept_streams);
     CHECK_EQ(after.misses, before.misses);
@@ -232,7 +232,7 @@ void memory_stays_flat(uint32_t changes) {
 } // namespace
 
 void test_ahead(bool quick) {
-    section("ahead: eight contexts made before, and what they hold");
+    section("ahead: eight contexts made before, and their memory");
     prepared_and_measured();
     section("ahead: what trimming gives back");
     trimmed();

@@ -1,5 +1,5 @@
-// Graph captures beside gcx: what it does meanwhile must not break them. And what the driver itself
-// forbids during one.
+// Tests graph captures next to gcx: its calls must not break them. Also records what the driver
+// forbids during a capture.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -34,7 +34,7 @@ void in_another_thread(const std::function<void()>& body) {
     thread.join();
 }
 
-// Everything that takes microseconds: no capture may notice it.
+// Calls each function that takes microseconds: no capture may be affected.
 void captures_survive_gcx() {
     const Split parts = split(whole_device(), {24, 24});
     {
@@ -47,19 +47,19 @@ void captures_survive_gcx() {
         const auto come_and_go = [&] {
             for (int round = 0; round < 3; round++) {
                 const Split again = split(whole_device(), {24, 24});
-                const Partition kept(again.groups[0]);
+                const Partition cached(again.groups[0]);
                 gcx_stream_info info = GCX_STREAM_INFO_INIT;
-                CHECK_OK(gcx_stream_get_info(kept.stream, &info));
+                CHECK_OK(gcx_stream_get_info(cached.stream, &info));
                 CHECK_EQ(info.sm_count, 24U);
-                CHECK_OK(gcx_stream_synchronize(kept.stream));
-                CHECK_OK(gcx_stream_query(kept.stream));
+                CHECK_OK(gcx_stream_synchronize(cached.stream));
+                CHECK_OK(gcx_stream_query(cached.stream));
                 gcx_event event = nullptr;
                 CHECK_OK(gcx_event_create(0, 0, &event));
-                CHECK_OK(gcx_stream_record(kept.stream, event));
+                CHECK_OK(gcx_stream_record(cached.stream, event));
                 CHECK_OK(gcx_event_synchronize(event));
                 CHECK_OK(gcx_event_query(event));
                 CHECK_OK(gcx_event_destroy(event));
-                CHECK_EQ(kept.probe().size(), 24U);
+                CHECK_EQ(cached.probe().size(), 24U);
             }
             CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
             CHECK_OK(gcx_context_synchronize(bystander.context));
@@ -73,7 +73,8 @@ void captures_survive_gcx() {
         CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph), CUDA_SUCCESS);
         CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
 
-        // What takes part in a capture can't be waited for, in any mode, which doesn't hurt it.
+        // Streams of a capture can't be waited for, in any mode; the refusal does not break the
+        // capture.
         const Partition sharing(parts.groups[1]);
         gcx_event event = nullptr;
         CHECK_OK(gcx_event_create(0, 0, &event));
@@ -109,7 +110,7 @@ void given_up_streams_come_back() {
     first = next();
     CHECK(next() == first);
 
-    // Not while its work runs.
+    // It is not reused while its work runs.
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_stream_create(context, nullptr, &stream));
     CHECK(gcx_stream_native(stream) == first);
@@ -122,7 +123,7 @@ void given_up_streams_come_back() {
     CHECK(next() == first);
     CHECK(next() == second);
 
-    // Nor with attributes of its former owner.
+    // It does not keep attributes of its former owner.
     CHECK_OK(gcx_stream_create(context, nullptr, &stream));
     CUstream changed = gcx_stream_native(stream);
     CUstreamAttrValue value{};
@@ -139,8 +140,8 @@ void given_up_streams_come_back() {
     CHECK_OK(gcx_context_destroy(context));
 }
 
-// A table of what the driver answers to calls that have nothing to do with the capture, and
-// whether the capture lives on. For docs/measurements.md; only what gcx relies on is checked.
+// Prints a table of what the driver answers to calls unrelated to the capture, and whether the
+// capture continues. It is for docs/measurements.md; only what gcx relies on is checked.
 void what_a_capture_forbids() {
     const Split parts = split(whole_device(), {24, 8, 8});
     const Partition partition(parts.groups[0]);
@@ -203,8 +204,8 @@ void what_a_capture_forbids() {
 } // namespace
 
 void test_captures(bool quick) {
-    if (!quick) { // compute-sanitizer lets no kernel run beside the host, and reports refusals
-        section("streams that were given up come back");
+    if (!quick) { // compute-sanitizer runs no kernel next to the host, and reports refusals
+        section("destroyed streams are reused");
         given_up_streams_come_back();
         section("what a capture forbids");
         what_a_capture_forbids();

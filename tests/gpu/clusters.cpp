@@ -1,4 +1,4 @@
-// Which thread block clusters a partition allows follows from how it was split.
+// Tests that a partition's thread block clusters follow from how it was split.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -36,7 +36,7 @@ Clusters clusters_of(const char* label, const gcx_resource& resource) {
 void test_clusters() {
     section("clusters, by family");
     const Split parts = split(whole_device(), {108, 24});
-    // 108 is what a direct split of 24 leaves, which allows more than its atoms put together.
+    // 108 is what a direct split of 24 leaves, which allows more than its atoms together.
     CHECK_EQ(clusters_of("108 of 108 + 24", parts.groups[0]).largest, 16);
     const Clusters of_24 = clusters_of("24 of 108 + 24", parts.groups[1]);
     CHECK_EQ(of_24.largest, 8);
@@ -44,9 +44,10 @@ void test_clusters() {
     CHECK_EQ(clusters_of("the whole device", whole_device()).largest, 16);
 
     const gcx_resource device = whole_device();
-    gcx_resource odd{};
-    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &odd));
-    CHECK_EQ(clusters_of("the odd atom alone", odd).launch_of_8, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    gcx_resource remainder{};
+    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &remainder));
+    CHECK_EQ(clusters_of("the remainder atom alone", remainder).launch_of_8,
+             CUDA_ERROR_INVALID_CLUSTER_SIZE);
 
     const Split fine = split(whole_device(), {24, 108}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     CHECK_EQ(clusters_of("fine, 24", fine.groups[0]).launch_of_8, CUDA_ERROR_INVALID_CLUSTER_SIZE);

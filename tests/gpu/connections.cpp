@@ -1,7 +1,8 @@
-// When does CUDA read CUDA_DEVICE_MAX_CONNECTIONS? A process for each moment at which a program
-// could set it to 32, in which 16 streams wait: with the default of 8 connections a launch waits
-// too, with 32 it doesn't. Also what calls answer before cuInit, by which gcx tells whether CUDA
-// has started. Without gcx: gcx-gpu-connections, with no such variable in the environment.
+// Measures when CUDA reads CUDA_DEVICE_MAX_CONNECTIONS. A process for each moment at which a
+// program could set it to 32 lets 16 streams wait: with the default of 8 connections a launch waits
+// too, with 32 it doesn't. Also prints what calls answer before cuInit, by which gcx detects
+// whether CUDA has started. Run gcx-gpu-connections without the variable in the environment; it
+// does not use gcx.
 #include "driver/cuda_api.h"
 
 #include <dlfcn.h>
@@ -70,7 +71,8 @@ void set() {
         _exit(2);
 }
 
-// Of a small kernel, launch to end, while the streams wait. The simulated driver's time is its own.
+// Returns the latency of a small kernel, launch to end, while the streams wait. On the simulated
+// driver, time is simulated.
 double latency(const std::function<void(CUstream, uint64_t)>& spin) {
     std::vector<CUstream> streams(kStreams + 1);
     for (CUstream& stream : streams) {
@@ -151,7 +153,7 @@ int main() {
         std::fprintf(stderr, "unset %s first\n", kVariable);
         return 2;
     }
-    std::printf("%s=32 set     latency of a small kernel beside %u waiting streams\n", kVariable,
+    std::printf("%s=32 set     latency of a small kernel next to %u waiting streams\n", kVariable,
                 kStreams);
     std::fflush(stdout);
     int failed = 0;

@@ -1,4 +1,5 @@
-// Contexts, streams and events on a real GPU: kept ones, work in flight, load, memory, resets.
+// Tests contexts, streams and events on a real GPU: the cache, work in flight, load, memory,
+// resets.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -36,10 +37,10 @@ void kept_contexts_wait_for_nobody() {
     const Partition busy(parts.groups[1]);
     CHECK_EQ(raw::launch_spin(busy.native(), 300 * raw::kMillisecond), CUDA_SUCCESS);
     {
-        const Partition kept(parts.groups[0]);
-        CHECK_EQ(kept.probe().size(), 24U);
+        const Partition cached(parts.groups[0]);
+        CHECK_EQ(cached.probe().size(), 24U);
     }
-    // All of that happened while the kernel beside it ran.
+    // All of that happened while the other kernel ran.
     CHECK_EQ(gcx_stream_query(busy.stream), GCX_ERROR_NOT_READY);
     CHECK_OK(gcx_stream_synchronize(busy.stream));
     CHECK_EQ(gcx_stream_query(busy.stream), GCX_SUCCESS);
@@ -56,7 +57,7 @@ void destroying_never_stops_work() {
     CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 100 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_record(stream, event));
     CHECK_OK(gcx_context_destroy(context));
-    // The stream outlives the handle that it was made from.
+    // The stream outlives the context's handle.
     CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(gcx_event_query(event), GCX_ERROR_NOT_READY);
@@ -86,7 +87,7 @@ void order_across_partitions() {
     CHECK_OK(gcx_event_get_elapsed(start, end, &milliseconds));
     CHECK(milliseconds >= 50.0F);
 
-    // The same between contexts.
+    // The same holds between contexts.
     CHECK_EQ(raw::launch_spin(first.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_context_record(first.context, middle));
     CHECK_OK(gcx_context_wait(second.context, middle));
@@ -101,14 +102,15 @@ void order_across_partitions() {
 void priorities() {
     const Split parts = split(whole_device(), {8});
     const Partition partition(parts.groups[0]);
-    for (const auto& [asked, given] : {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-10, -5}, {10, 0}}) {
+    for (const auto& [requested, expected] :
+         {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-10, -5}, {10, 0}}) {
         gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
-        params.priority = asked;
+        params.priority = requested;
         gcx_stream stream = nullptr;
         gcx_stream_info info = GCX_STREAM_INFO_INIT;
         CHECK_OK(gcx_stream_create(partition.context, &params, &stream));
         CHECK_OK(gcx_stream_get_info(stream, &info));
-        CHECK_EQ(info.priority, given);
+        CHECK_EQ(info.priority, expected);
         CHECK_EQ(info.sm_count, 8U);
         CHECK_OK(gcx_stream_destroy(stream));
     }
@@ -121,7 +123,7 @@ void current_context() {
     CHECK_EQ(raw::cuCtxGetCurrent(&before), CUDA_SUCCESS);
     CHECK_OK(gcx_context_push(partition.context));
     CHECK_EQ(gcx_context_destroy(partition.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
-    // A stream that CUDA itself makes now stays in the partition.
+    // A stream that CUDA itself creates now stays in the partition.
     CUstream plain = nullptr;
     CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     gcx_stream stream = nullptr;
@@ -161,7 +163,7 @@ void streams_of_others() {
     CHECK_OK(gcx_stream_get_info(stream, &info));
     CHECK_EQ(info.sm_count, 132U);
     CHECK_EQ(info.context_id, 0U);
-    // It can run on all SMs, so that it is known which.
+    // It can run on all SMs, so its SMs are known.
     CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
     const gcx_resource device = whole_device();
     CHECK(std::memcmp(&resource, &device, sizeof resource) == 0);
@@ -210,7 +212,7 @@ void many_threads() {
         thread.join();
 }
 
-// What a reset does to gcx: refused by the driver while green contexts live.
+// Tests resets: the driver refuses one while green contexts are alive.
 void resets() {
     const Split parts = split(whole_device(), {8});
     {
@@ -219,7 +221,8 @@ void resets() {
                     raw::name_of(raw::cuDevicePrimaryCtxReset(0)));
         CHECK_EQ(partition.probe().size(), 8U);
     }
-    std::printf("  reset with contexts kept: %s\n", raw::name_of(raw::cuDevicePrimaryCtxReset(0)));
+    std::printf("  reset with cached contexts: %s\n",
+                raw::name_of(raw::cuDevicePrimaryCtxReset(0)));
     CHECK_OK(gcx_cache_set_limit(0));
     gcx_event event = nullptr;
     CHECK_OK(gcx_event_create(0, 0, &event));
@@ -229,17 +232,17 @@ void resets() {
     CHECK_EQ(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
     CHECK_OK(gcx_cache_set_limit(64));
-    const Partition anew(parts.groups[0]);
-    CHECK_EQ(anew.probe().size(), 8U);
+    const Partition recreated(parts.groups[0]);
+    CHECK_EQ(recreated.probe().size(), 8U);
 }
 
 } // namespace
 
 void test_contexts(bool quick) {
-    section("kept contexts are the same");
+    section("cached contexts are the same");
     kept_contexts_are_the_same();
-    if (!quick) { // compute-sanitizer lets no kernel run beside the host
-        section("kept contexts wait for nobody");
+    if (!quick) { // compute-sanitizer runs no kernel next to the host
+        section("cached contexts wait for no kernel");
         kept_contexts_wait_for_nobody();
         section("destroying never stops work");
         destroying_never_stops_work();

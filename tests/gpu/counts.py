@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What libraries are told of a partition's SMs on a GPU, and what it is worth: counts.py [FOLDER]
+"""Measures the SM counts that libraries see in a partition, and their effect: counts.py [FOLDER]
 
-The model of h200-serving's figures, decode steps and prompts of 2048 tokens, in processes of their
-own: whole programs under `gcx exec` with the partition's count, with that for all but cuBLAS, and
-with the device's; and programs that use gcx, with gcx.report_partition_counts() and without, where
-cuBLAS is told the device's. FOLDER has examples/python/serve.
-Needs PyTorch, gcx installed with its command, and the GPU alone. Ends with "N passed, N failed".
+Runs the model of h200-serving's figures, decode steps and prompts of 2048 tokens, in one process
+for each variant: under `gcx exec` with the partition's count, with that for all but cuBLAS, and
+with the device's; and in programs that use gcx, with gcx.report_partition_counts() and without,
+where cuBLAS sees the device's count. FOLDER has examples/python/serve.
+Needs PyTorch, gcx installed with its command, and exclusive use of the GPU.
+Ends with "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any
 SERVE = Path(__file__).resolve().parents[2] / "examples" / "python" / "serve"
 TOKENS = 2048
 ROUNDS = 20
-# What a partition has to be worth with its count for all: SMs, which work, how many times as fast.
+# Required speedups with the count for all libraries: SMs, work, factor.
 WORTH = [(108, "prefill", 1.1), (32, "decode", 1.1)]
 
 
 def milliseconds(work: Any, rounds: int) -> float:
-    """The median of so many, after three to warm up."""
+    """Returns the median of this many rounds, after three to warm up."""
     import torch
 
     times = []
@@ -41,7 +42,7 @@ def milliseconds(work: Any, rounds: int) -> float:
 
 
 def measure() -> dict[str, Any]:
-    """The model in this process, where it is: times, what libraries are told, and results."""
+    """Runs the model in this process; returns times, reported counts and results."""
     import torch
 
     sys.path.insert(0, str(SERVE.parent))
@@ -71,15 +72,15 @@ def measure() -> dict[str, Any]:
     try:
         from triton.runtime import driver
 
-        told = driver.active.utils.get_device_properties(torch.cuda.current_device())
-        found["triton"] = told["multiprocessor_count"]
+        properties = driver.active.utils.get_device_properties(torch.cuda.current_device())
+        found["triton"] = properties["multiprocessor_count"]
     except ImportError:
         found["triton"] = None
     return found
 
 
 def inside_gcx(sms: int, reported: bool) -> dict[str, Any]:
-    """The same in a process that uses gcx: its partition current while everything is set up."""
+    """Measures in a process that uses gcx, with its partition current during the setup."""
     import gcx
 
     if reported:
@@ -95,8 +96,8 @@ def inside_gcx(sms: int, reported: bool) -> dict[str, Any]:
 
 
 def run(name: str, before: list[str], *arguments: str) -> dict[str, Any]:
-    """One arm in a process of its own."""
-    command = [*before, sys.executable, __file__, "--arm", *arguments]
+    """Runs one variant in a new process."""
+    command = [*before, sys.executable, __file__, "--variant", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
@@ -104,7 +105,10 @@ def run(name: str, before: list[str], *arguments: str) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = json.loads(lines[-1])
     row = "  ".join(f"{what} {found[what]:7.2f}" for what in ("decode", "prefill", "product"))
-    print(f"{name:42} {row} ms  told: torch {found['torch']}, triton {found['triton']}", flush=True)
+    print(
+        f"{name:42} {row} ms  reported: torch {found['torch']}, triton {found['triton']}",
+        flush=True,
+    )
     return found
 
 
@@ -112,29 +116,36 @@ class Checks:
     def __init__(self) -> None:
         self.passed = self.failed = 0
 
-    def check(self, holds: bool, what: str) -> None:
-        self.passed += holds
-        self.failed += not holds
-        if not holds:
+    def check(self, ok: bool, what: str) -> None:
+        self.passed += ok
+        self.failed += not ok
+        if not ok:
             print(f"FAILED: {what}")
 
 
 def compare(
-    checks: Checks, sms: int, way: str, told: dict[str, Any], not_told: dict[str, Any], cublas: bool
+    checks: Checks,
+    sms: int,
+    way: str,
+    partition: dict[str, Any],
+    device: dict[str, Any],
+    cublas: bool,
 ) -> None:
-    """What is gained; so much has to be where cuBLAS is told the count too."""
-    checks.check(bool(told) and bool(not_told), f"{sms} SMs, {way}: an arm didn't run")
-    if not told or not not_told:
+    """Compares both reports. The speedup is required where cuBLAS sees the count too."""
+    checks.check(bool(partition) and bool(device), f"{sms} SMs, {way}: a variant didn't run")
+    if not partition or not device:
         return
-    checks.check(told["torch"] == sms, f"{sms} SMs, {way}: torch is told {told['torch']}")
-    checks.check(told["triton"] in (None, sms), f"{sms} SMs, {way}: triton: {told['triton']}")
-    for count, work, least in WORTH:
+    checks.check(partition["torch"] == sms, f"{sms} SMs, {way}: torch sees {partition['torch']}")
+    checks.check(
+        partition["triton"] in (None, sms), f"{sms} SMs, {way}: triton sees {partition['triton']}"
+    )
+    for count, work, required in WORTH:
         if count == sms:
-            gain = not_told[work] / told[work]
+            gain = device[work] / partition[work]
             print(f"{sms} SMs, {way}: {work} {gain:.2f} times as fast with the count")
             checks.check(
-                gain >= least or not cublas,
-                f"{sms} SMs, {way}: {work} gains {gain:.2f}, not {least}",
+                gain >= required or not cublas,
+                f"{sms} SMs, {way}: {work} gains {gain:.2f}, not {required}",
             )
 
 
@@ -143,17 +154,19 @@ def main() -> int:
     whole = run("plain", [])
     checks.check(bool(whole), "the plain program didn't run")
     for sms, _, _ in WORTH:
-        arms = {}
+        variants = {}
         for report in ("auto", "partition", "device"):
             before = ["gcx", "exec", "--sms", str(sms), "--report", report, "--"]
-            arms[report] = run(f"gcx exec --sms {sms} --report {report}", before)
-        compare(checks, sms, "gcx exec", arms["partition"], arms["device"], cublas=True)
-        compare(checks, sms, "all but cuBLAS", arms["auto"], arms["device"], cublas=False)
-        own = {on: run(f"in gcx's own {sms}, reported: {on}", [], str(sms), on) for on in "yn"}
-        compare(checks, sms, "in a process of gcx", own["y"], own["n"], cublas=False)
-        for name, found in [*arms.items(), *own.items()]:
+            variants[report] = run(f"gcx exec --sms {sms} --report {report}", before)
+        compare(checks, sms, "gcx exec", variants["partition"], variants["device"], cublas=True)
+        compare(checks, sms, "all but cuBLAS", variants["auto"], variants["device"], cublas=False)
+        in_process = {
+            on: run(f"in a process of gcx, {sms}, reported: {on}", [], str(sms), on) for on in "yn"
+        }
+        compare(checks, sms, "in a process of gcx", in_process["y"], in_process["n"], cublas=False)
+        for name, found in [*variants.items(), *in_process.items()]:
             if found and whole:
-                # Other kernels round otherwise; tokens of random weights may differ then.
+                # Other kernels round differently, so tokens of random weights may differ.
                 same = found["answer"] == whole["answer"]
                 print(f"{sms} SMs, {name}: the plain program's tokens: {'yes' if same else 'no'}")
     print(f"{checks.passed} passed, {checks.failed} failed")
@@ -161,7 +174,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--arm"]:
+    if sys.argv[1:2] == ["--variant"]:
         os.environ.pop("GCX_DRIVER", None)
         rest = sys.argv[2:]
         print(json.dumps(inside_gcx(int(rest[0]), rest[1] == "y") if rest else measure()))

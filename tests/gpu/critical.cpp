@@ -46,7 +46,7 @@ extern "C" void gcx_critical_load() {
     raw::load();
 }
 
-extern "C" int gcx_critical_measure(void* stream, double* us, int least, int most,
+extern "C" int gcx_critical_measure(void* stream, double* us, int min, int max,
                                     const volatile int* stop) {
     const auto native = static_cast<CUstream>(stream);
     const critical::Times times = critical::measure(
@@ -54,7 +54,7 @@ extern "C" int gcx_critical_measure(void* stream, double* us, int least, int mos
         [&] { return raw::launch_spin(native, critical::kNanoseconds, critical::kBlocks, 32); },
         [&](std::size_t done) {
             const auto count = static_cast<int>(done);
-            return count < most && (count < least || *stop == 0);
+            return count < max && (count < min || *stop == 0);
         });
     std::copy(times.us.begin(), times.us.end(), us);
     return times.error == CUDA_SUCCESS ? static_cast<int>(times.us.size())

@@ -1,5 +1,5 @@
-// A small kernel now and then, as something that must answer fast launches it: how long from launch
-// to end, while others do what they do.
+// Launches a small kernel now and then, as latency-critical work does, and measures launch to end
+// under load.
 #pragma once
 
 #include "raw.hpp"
@@ -10,10 +10,10 @@
 
 namespace critical {
 
-inline constexpr uint64_t kNanoseconds = 10'000; // that it lasts
+inline constexpr uint64_t kNanoseconds = 10'000; // the kernel's length
 inline constexpr unsigned kBlocks = 24;
 
-// Microseconds; the first error of the driver's, after which there are no more of them.
+// Times in microseconds, up to the driver's first error.
 struct Times {
     std::vector<double> us;
     CUresult error = CUDA_SUCCESS;
@@ -28,16 +28,16 @@ struct Times {
 };
 
 // Launches in the stream and waits for the end, at random moments up to a tenth of a millisecond
-// apart, until go_on says no, which is asked before each.
+// apart, until go_on returns false.
 Times measure(CUstream stream, const std::function<CUresult()>& launch,
               const std::function<bool(std::size_t done)>& go_on);
 
 } // namespace critical
 
-// For Python, whose own threads would wait for one another's interpreter lock: this runs without
-// it. The kernel of kBlocks in a CUstream of the process, until *stop and at least, and at most so
-// many times. Returns how many, or the negative CUresult.
-extern "C" int gcx_critical_measure(void* stream, double* us, int least, int most,
+// Measures for Python, because its threads would wait for the interpreter lock. Launches the
+// kernel of kBlocks in a CUstream until *stop and at least min times, and at most max times.
+// Returns the number of launches, or the negative CUresult.
+extern "C" int gcx_critical_measure(void* stream, double* us, int min, int max,
                                     const volatile int* stop);
-// Before it. Ends the process if there is no driver.
+// Loads the driver; call it first. Ends the process if there is no driver.
 extern "C" void gcx_critical_load();

@@ -4,8 +4,8 @@
 // it.
 //     dynamic_parallelism single
 //     dynamic_parallelism loads FOLDER      under MPS, together with
-//     dynamic_parallelism watches FOLDER    which loads no such module
-// Prints plain lines. Every wait has an end. Compiled as C++ without nvcc, it shows the same on the
+//     dynamic_parallelism watches FOLDER    does not load the module
+// Prints plain lines. Every wait has a timeout. Compiled as C++ without nvcc, it runs on the
 // simulated driver, where kernels other than gcx's probe do nothing.
 
 #include <gcx.h>
@@ -35,7 +35,7 @@ __global__ void child(int* out) {
 }
 
 __global__ void parent(int* out) {
-#ifndef __clang__ // which is used to check the host's side alone
+#ifndef __clang__ // used to check the host's side alone
     child<<<1, 1, 0, cudaStreamFireAndForget>>>(out);
 #endif
 }
@@ -47,12 +47,12 @@ using Clock = std::chrono::steady_clock;
 using Ids = std::vector<uint32_t>;
 
 constexpr unsigned kThreads = 1024;
-constexpr unsigned kSharedBytes = 120 * 1024; // more than half of an SM's: one block for each SM
+constexpr unsigned kSharedBytes = 120 * 1024; // more than half of an SM's, so one block for each SM
 constexpr uint32_t kSmNumbers = GCX_MAX_SMS;
 constexpr uint64_t kBarrierNs = 200'000'000;
 constexpr std::chrono::seconds kPatience(25);
 
-// They come from a module of their own: loading it loads no dynamic parallelism.
+// They come from a separate module: loading it loads no dynamic parallelism.
 constexpr const char* kPtx = R"(
 .version 6.3
 .target sm_70
@@ -118,18 +118,18 @@ MORE:
 }
 )";
 
-[[noreturn]] void give_up(const std::string& why) {
+[[noreturn]] void fail(const std::string& why) {
     std::printf("FAILED: %s\n", why.c_str());
     std::fflush(stdout);
     std::_Exit(1);
 }
 
-// A function of libcuda, so that no stub of it is needed to link.
+// Returns a function of libcuda, so that no stub of it is needed to link.
 void* symbol(const char* name) {
     static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
     void* const found = library == nullptr ? nullptr : dlsym(library, name);
     if (found == nullptr)
-        give_up(std::string("libcuda.so.1 has no ") + name);
+        fail(std::string("libcuda.so.1 has no ") + name);
     return found;
 }
 #define TEXT(x) #x
@@ -138,13 +138,13 @@ void* symbol(const char* name) {
 
 void must(CUresult result, const char* what) {
     if (result != CUDA_SUCCESS)
-        give_up(std::string(what) + " answered " + std::to_string(result));
+        fail(std::string(what) + " answered " + std::to_string(result));
 }
 #define CALL(function, ...) must(DRIVER(function)(__VA_ARGS__), #function)
 
 void must_gcx(gcx_result result, const char* what) {
     if (result != GCX_SUCCESS)
-        give_up(std::string(what) + ": " + gcx_last_error_message());
+        fail(std::string(what) + ": " + gcx_last_error_message());
 }
 #define GCX(call) must_gcx((call), #call)
 
@@ -258,7 +258,7 @@ void load_dynamic_parallelism() {
     int value = 0;
     if (cudaMalloc(&out, sizeof *out) != cudaSuccess ||
         cudaMemset(out, 0, sizeof *out) != cudaSuccess)
-        give_up("no memory");
+        fail("no memory");
     parent<<<1, 1>>>(out);
     const cudaError_t launched = cudaGetLastError();
     const cudaError_t done = cudaDeviceSynchronize();
@@ -271,7 +271,7 @@ void load_dynamic_parallelism() {
         return;
     }
     if (launched != cudaSuccess || done != cudaSuccess || value != 1)
-        give_up("the kernel that launches another did not run");
+        fail("the kernel that launches another did not run");
 #else
     CUmodule module = nullptr;
     CALL(cuModuleLoadData, &module,
@@ -280,7 +280,7 @@ void load_dynamic_parallelism() {
     std::fflush(stdout);
 }
 
-// Cooperative launches of growing grids: which are accepted, and whether their blocks all meet.
+// Launches growing cooperative grids, and prints which are accepted and whether all blocks meet.
 void cooperative_rows(const Kernels& kernels, const char* when, const Part& part,
                       unsigned shared_bytes) {
     int per_sm = 0;
@@ -374,14 +374,14 @@ void single() {
     const Kernels kernels;
     const std::vector<gcx_resource> groups = split({24, 24, 12, GCX_REST});
     const Part a(groups[0]);
-    const Part odd(groups[2]);
+    const Part remainder(groups[2]);
     const Part fine(split({10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING)[0]);
     row("before", "24", a);
     row("before", "fine 10", fine);
-    row("before", "12, the remainder atom", odd);
+    row("before", "12, the remainder atom", remainder);
     const Ids a_own = a.probe();
     const Ids fine_own = fine.probe();
-    const Ids odd_own = odd.probe();
+    const Ids remainder_own = remainder.probe();
     shared_row("before");
     cooperative_rows(kernels, "before", a, kSharedBytes);
     cooperative_rows(kernels, "before", a, 0);
@@ -389,19 +389,19 @@ void single() {
     load_dynamic_parallelism();
     row("after", "24, made before", a, a_own);
     row("after", "fine 10, made before", fine, fine_own);
-    row("after", "12, the remainder atom, made before", odd, odd_own);
+    row("after", "12, the remainder atom, made before", remainder, remainder_own);
     row("after", "24, made after", Part(groups[1]));
     row("after", "32, made after", Part(split({32})[0]));
     shared_row("after");
     cooperative_rows(kernels, "after", a, kSharedBytes);
     cooperative_rows(kernels, "after", a, 0);
-    cooperative_rows(kernels, "after", odd, kSharedBytes);
+    cooperative_rows(kernels, "after", remainder, kSharedBytes);
     map_rows();
     exclude_rows("24 and the rest", {24, GCX_REST}, 0);
     exclude_rows("fine 10", {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
 }
 
-// Two processes keep step by files.
+// Synchronises two processes by files.
 class Steps {
   public:
     explicit Steps(std::string folder) : folder_(std::move(folder)) {}
@@ -415,7 +415,7 @@ class Steps {
     void wait_for(const std::string& step) const {
         for (const auto end = Clock::now() + kPatience; !reached(step);) {
             if (Clock::now() > end)
-                give_up("the other process did not reach " + step);
+                fail("the other process did not reach " + step);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     }
@@ -431,7 +431,7 @@ CUresult launch_busy(const Kernels& kernels, const Part& part, uint32_t blocks, 
 }
 
 // Fills the partition with blocks of 5 ms, one for each SM, until the other process has reached a
-// step. Two launches are in flight at any time, so that nothing else finds room between them.
+// step. Two launches are in flight at any time, so that no other work fits between them.
 void fill_until(const Kernels& kernels, const Part& part, const Steps& steps,
                 const std::string& begun, const std::string& step) {
     constexpr uint32_t kBlocks = 26 * 20; // 100 ms
@@ -451,8 +451,8 @@ void fill_until(const Kernels& kernels, const Part& part, const Steps& steps,
     GCX(gcx_stream_synchronize(part.stream));
 }
 
-// A kernel of one block of 1 ms for each promised SM: where blocks of others hold an SM, the last
-// one waits for another, and the kernel takes 2 ms and more.
+// Times a kernel of one block of 1 ms for each promised SM: where blocks of other processes occupy
+// an SM, the last block waits, and the kernel takes 2 ms and more.
 void time_row(const char* when, const char* what, const Kernels& kernels, const Part& part) {
     std::vector<double> times;
     const auto end = Clock::now() + std::chrono::seconds(3);
@@ -469,10 +469,10 @@ void time_row(const char* when, const char* what, const Kernels& kernels, const 
     std::fflush(stdout);
 }
 
-void mps_row(const char* who) {
+void mps_row(const char* name) {
     gcx_mps_info info = GCX_MPS_INFO_INIT;
     GCX(gcx_mps_get_info(0, &info));
-    std::printf("%s: MPS is %s\n", who, info.state == GCX_MPS_ON ? "on" : "NOT on");
+    std::printf("%s: MPS is %s\n", name, info.state == GCX_MPS_ON ? "on" : "NOT on");
 }
 
 void loads(const Steps& steps) {
@@ -500,28 +500,28 @@ void watches(const Steps& steps) {
     mps_row("Q");
     const std::vector<gcx_resource> groups = split({24, 24, 12, GCX_REST});
     const Part own(groups[1]);
-    const Part odd(groups[2]);
+    const Part remainder(groups[2]);
     steps.wait_for("p-before");
     row("Q before", "24", own);
-    row("Q before", "12, the remainder atom", odd);
+    row("Q before", "12, the remainder atom", remainder);
     time_row("Q, P idle, no module", "24", kernels, own);
-    time_row("Q, P idle, no module", "12, the remainder atom", kernels, odd);
+    time_row("Q, P idle, no module", "12, the remainder atom", kernels, remainder);
     steps.reach("q-before");
     steps.wait_for("p-fills-before");
     time_row("Q, P fills its 24, no module", "24", kernels, own);
-    time_row("Q, P fills its 24, no module", "12, the remainder atom", kernels, odd);
+    time_row("Q, P fills its 24, no module", "12, the remainder atom", kernels, remainder);
     steps.reach("q-timed-before");
     steps.wait_for("p-after");
     row("Q after", "24", own);
-    row("Q after", "12, the remainder atom", odd);
+    row("Q after", "12, the remainder atom", remainder);
     row("Q after", "32, made after", Part(split({32})[0]));
     shared_row("Q after");
     steps.reach("q-after");
     steps.wait_for("p-fills-after");
     time_row("Q, P fills its 24, with the module", "24", kernels, own);
-    time_row("Q, P fills its 24, with the module", "12, the remainder atom", kernels, odd);
-    row("Q beside", "24", own);
-    row("Q beside", "12, the remainder atom", odd);
+    time_row("Q, P fills its 24, with the module", "12, the remainder atom", kernels, remainder);
+    row("Q next to P", "24", own);
+    row("Q next to P", "12, the remainder atom", remainder);
     steps.reach("q-timed-after");
 }
 
@@ -536,8 +536,8 @@ int main(int argc, char** argv) {
     else if (mode == "watches" && argc == 3)
         watches(Steps(argv[2]));
     else
-        give_up("usage: dynamic_parallelism single | loads FOLDER | watches FOLDER");
+        fail("usage: dynamic_parallelism single | loads FOLDER | watches FOLDER");
     std::fflush(stdout);
-    // Contexts and streams go with the process.
+    // Contexts and streams end with the process.
     std::_Exit(0);
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What dynamic parallelism does to partitions on compute capability 9.x: docs/isolation.md.
+# Measures what dynamic parallelism does to partitions on compute capability 9.x: docs/isolation.md.
 #     tests/gpu/dynamic_parallelism.sh BUILD
 # Builds dynamic_parallelism.cu with nvcc (the environment's NVCC, or from the PATH or /usr/local/cuda),
-# runs it in one process, then in two under an MPS daemon of its own. Prints plain lines; ends within 120
-# seconds. Needs a GPU that nobody else uses. Without nvcc and with GCX_SIM set, it is built by g++ and
+# runs it in one process, then in two under a private MPS daemon. Prints plain lines; ends within 120
+# seconds. Needs exclusive use of a GPU. Without nvcc and with GCX_SIM set, it is built by g++ and
 # runs on the simulated driver of BUILD, to check the script.
 set -uo pipefail
 build=$(realpath "${1:?usage: tests/gpu/dynamic_parallelism.sh BUILD}")
@@ -14,7 +14,7 @@ fi
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
 folder=$(mktemp -d)
-mkdir "$folder/pipe" "$folder/log" "$folder/nobody" "$folder/steps"
+mkdir "$folder/pipe" "$folder/log" "$folder/none" "$folder/steps"
 program=$folder/dynamic_parallelism
 daemon=
 failed=0
@@ -66,7 +66,7 @@ run() { # SECONDS NAME COMMAND...: each of its lines goes out at once
     }
 }
 
-run 35 'one process, lazy loading' env "CUDA_MPS_PIPE_DIRECTORY=$folder/nobody" "$program" single
+run 35 'one process, lazy loading' env "CUDA_MPS_PIPE_DIRECTORY=$folder/none" "$program" single
 
 printf '\n== two processes under MPS: P loads the module, Q does not\n'
 if [ -z "${GCX_SIM:-}" ]; then

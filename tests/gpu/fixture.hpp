@@ -1,4 +1,4 @@
-// What the GPU tests share: short ways to split, make contexts and streams, and probe.
+// Shared by the GPU tests: short ways to split, create contexts and streams, and probe.
 #pragma once
 
 #include "raw.hpp"
@@ -61,7 +61,7 @@ inline SmIds mapped_sms(const gcx_resource& resource) {
     return ids;
 }
 
-// A context over one resource, and a stream of it, given up at the end.
+// Has a context over one resource, and a stream of it.
 class Partition {
   public:
     explicit Partition(const gcx_resource& resource) {
@@ -98,7 +98,7 @@ inline bool disjoint(const std::vector<SmIds>& sets) {
     return all.size() == total;
 }
 
-// "0-3 16-19", for the log of a run.
+// Returns "0-3 16-19", for the log of a run.
 inline std::string ranges(const SmIds& ids) {
     std::string text;
     for (std::size_t i = 0; i < ids.size();) {

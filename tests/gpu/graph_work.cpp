@@ -8,7 +8,7 @@ namespace {
 
 #define OK(call) CHECK_EQ(call, CUDA_SUCCESS)
 
-// Each begins with the note: the block's first thread adds one to seen[%smid].
+// Each kernel begins with the note: the block's first thread adds one to seen[%smid].
 constexpr char kKernels[] = R"(
 .version 7.8
 .target sm_90
@@ -200,8 +200,8 @@ CUresult launch_fill(CUfunction fill, CUstream stream, unsigned blocks, CUdevice
 }
 
 CUresult launch_scale(CUfunction scale, CUstream stream, unsigned blocks,
-                      const ScaleArguments& given) {
-    ScaleArguments a = given;
+                      const ScaleArguments& values) {
+    ScaleArguments a = values;
     void* arguments[] = {&a.numbers, &a.seen, &a.count, &a.factor, &a.more};
     return raw::cuLaunchKernel(scale, blocks, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr);
 }
@@ -227,10 +227,10 @@ Template::Template(const Kernels& kernels) : kernels_(kernels) {
     counter_ = allocate(1);
     cluster_size_ = allocate(1);
     OK(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
-    OK(raw::cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
+    OK(raw::cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
     OK(raw::cuEventCreate(&fork_, CU_EVENT_DISABLE_TIMING));
     OK(raw::cuEventCreate(&join_, CU_EVENT_DISABLE_TIMING));
-    graph = capture(plain, beside);
+    graph = capture(plain, second);
 }
 
 Template::~Template() {
@@ -239,7 +239,7 @@ Template::~Template() {
     OK(raw::cuEventDestroy(fork_));
     OK(raw::cuEventDestroy(join_));
     OK(raw::cuStreamDestroy(plain));
-    OK(raw::cuStreamDestroy(beside));
+    OK(raw::cuStreamDestroy(second));
     for (const CUdeviceptr memory :
          {left_numbers_, right_numbers_, copy_, seen_, counter_, cluster_size_})
         OK(raw::cuMemFree(memory));
@@ -263,7 +263,7 @@ ScaleArguments Template::arguments(Noting node) const {
 
 namespace {
 
-// The next node of a capture is a graph. Launching an executable there breaks the capture.
+// Adds a graph as the capture's next node. Launching an executable there would break the capture.
 void add_child(CUstream capturing, CUgraph child) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
@@ -337,7 +337,7 @@ std::vector<SmIds> Template::all_seen() const {
     return all;
 }
 
-// The number that all are; 0xffffffff: they differ.
+// Returns the number that all elements equal, or 0xffffffff if they differ.
 uint32_t Template::number(CUdeviceptr numbers, uint32_t count) const {
     std::vector<uint32_t> host(count);
     OK(raw::cuMemcpyDtoH(host.data(), numbers, host.size() * 4));

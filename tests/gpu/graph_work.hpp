@@ -1,5 +1,5 @@
-// A graph of every kind of node that is moved, whose kernels note the SMs they ran on and whose
-// numbers come out wrong if one ran too early, twice or not at all.
+// Captures a graph of every kind of node that can be moved. Its kernels note the SMs they ran on,
+// and its numbers are wrong if one ran too early, twice or not at all.
 #pragma once
 
 #include "fixture.hpp"
@@ -24,7 +24,7 @@ class InPrimary {
     InPrimary& operator=(const InPrimary&) = delete;
 };
 
-// As in the kernel's PTX: each number becomes itself times factor plus more.
+// The kernel's PTX has the same: each number becomes itself times factor plus more.
 struct ScaleArguments {
     CUdeviceptr numbers;
     CUdeviceptr seen;
@@ -33,7 +33,7 @@ struct ScaleArguments {
     uint32_t more;
 };
 
-// The same kernels twice: named by CUkernel, as cudart, cuBLAS and cuLibrary have them, and by
+// Has the same kernels twice: as CUkernel, as cudart, cuBLAS and cuLibrary have them, and of a
 // module, as Triton has them.
 struct Kernels {
     Kernels();
@@ -51,18 +51,19 @@ struct Kernels {
     CUfunction module_fill = nullptr;
 };
 
-// fill(seen, ns): blocks of 1024 threads that each last so long and note their SM.
+// Launches fill(seen, ns): blocks of 1024 threads that each last so long and note their SM.
 CUresult launch_fill(CUfunction fill, CUstream stream, unsigned blocks, CUdeviceptr seen,
                      uint64_t nanoseconds);
 CUresult launch_scale(CUfunction scale, CUstream stream, unsigned blocks,
                       const ScaleArguments& arguments);
-// together(counter, seen): a cooperative launch whose blocks of so many threads wait for all.
+// Launches together(counter, seen): a cooperative grid of blocks of this size that wait for each
+// other.
 CUresult launch_together(CUfunction together, CUstream stream, unsigned blocks, unsigned threads,
                          CUdeviceptr counter, CUdeviceptr seen);
 
 CUgraphExec instantiate(CUgraph graph);
 
-// The graph, captured once on streams of the primary context, and its buffers.
+// Has the graph, captured once on streams of the primary context, and its buffers.
 class Template {
   public:
     enum Noting : std::size_t { First, Left, Right, Joined, Child, Cluster, Together, Fill, Count };
@@ -72,13 +73,13 @@ class Template {
     Template(const Template&) = delete;
     Template& operator=(const Template&) = delete;
 
-    // Captures it on such streams, the second for a branch. With 3 as the joining kernel's addend
-    // unless told otherwise.
+    // Captures the graph on these streams, the second for a branch. The joining kernel adds 3 by
+    // default.
     CUgraph capture(CUstream origin, CUstream branch, uint32_t joined_more = 3);
-    // The arguments of a scaling kernel: first, left, right, joined, child.
+    // Has the arguments of a scaling kernel: first, left, right, joined, child.
     ScaleArguments arguments(Noting node) const;
 
-    void forget(); // what was noted and counted
+    void forget(); // clears notes and counts
     SmIds seen(Noting node) const;
     std::vector<SmIds> all_seen() const;
     uint32_t left() const { return number(left_numbers_); }   // 338
@@ -86,14 +87,14 @@ class Template {
     uint32_t right() const { return number(right_numbers_); } // 17
     uint32_t cluster_size() const { return number(cluster_size_, 1); }
     int host_calls() const { return host_calls_.load(); }
-    // All that a run of the graph leaves, if it ran once on these SMs.
+    // Checks the results of one run of the graph on these SMs.
     void check_run(const SmIds& sms, uint32_t left = 338, uint32_t copied = 48) const;
 
     CUgraph graph = nullptr;
     CUstream plain = nullptr;
-    CUstream beside = nullptr;
+    CUstream second = nullptr;
 
-    // Grids by which a node of the graph is known.
+    // Grids identify the nodes of the graph.
     static constexpr std::array<uint32_t, 5> kScaleGrids = {3, 5, 7, 9, 11};
 
   private:
@@ -113,7 +114,7 @@ class Template {
 };
 
 std::vector<gcx_graph_node> nodes_of(gcx_graph graph);
-// The number of the kernel's node that has this name and grid, and what is told of it.
+// Returns the number and description of the kernel node that has this name and grid.
 uint32_t number_of(gcx_graph graph, const std::string& name, uint32_t grid);
 gcx_graph_node node_of(gcx_graph graph, const std::string& name, uint32_t grid);
 

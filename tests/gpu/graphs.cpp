@@ -1,4 +1,4 @@
-// Graphs that were captured once, on any partition.
+// Tests graphs that were captured once, on any partition.
 
 #include "graph_work.hpp"
 #include "tests.hpp"
@@ -14,7 +14,7 @@ using namespace graph_work;
 
 namespace {
 
-// A graph of gcx's, given up at the end.
+// Has a graph of gcx.
 class Moved {
   public:
     explicit Moved(CUgraph captured, uint32_t max_executables = 0) {
@@ -50,7 +50,7 @@ SmIds all_sms() {
     return ids;
 }
 
-// One launch, and all that it leaves.
+// Launches once, and checks all results.
 void run_on(Template& work, const Moved& moved, gcx_stream stream, uint32_t left = 338,
             uint32_t copied = 48) {
     const SmIds sms = probed(stream);
@@ -142,8 +142,8 @@ void set_scale(Template& work, const Moved& moved, Template::Noting node, std::s
                                   &params));
 }
 
-// In executables that there are and in those made later: left is 1, a * 1 + 1, b * that + 1,
-// c * that + 3, d * that + 2.
+// The arguments apply to existing executables and to later ones: left is 1, a * 1 + 1, b * that +
+// 1, c * that + 3, d * that + 2.
 void changed_parameters(Template& work) {
     const Split parts = split(whole_device(), {24, 64, 44});
     const Partition one(parts.groups[0]);
@@ -160,11 +160,11 @@ void changed_parameters(Template& work) {
     everywhere(828, 118);
     set_scale(work, moved, Template::Joined, 3, 6); // of a module: 11, 23, 141, 989
     everywhere(989, 141);
-    CHECK_EQ(moved.info().made, 3U);               // told in place
+    CHECK_EQ(moved.info().made, 3U);               // changed in place
     set_scale(work, moved, Template::Child, 4, 8); // in the child: 141, 1130
     everywhere(1130, 141);
 
-    CUgraph again = work.capture(work.plain, work.beside, 4);
+    CUgraph again = work.capture(work.plain, work.second, 4);
     CHECK_OK(gcx_graph_update(moved.handle, again));
     CHECK_EQ(raw::cuGraphDestroy(again), CUDA_SUCCESS);
     everywhere(345, 49); // 4, 9, 49, 345
@@ -178,7 +178,7 @@ void changed_parameters(Template& work) {
     everywhere(345, 49);
 }
 
-// Blocks that wait for each other would wait for ever.
+// Blocks that wait for each other would otherwise wait forever.
 void too_large_to_wait(const Kernels& kernels, Template& work) {
     constexpr unsigned kAll = 2 * 132; // of 1024 threads
     CUdeviceptr memory = 0;
@@ -205,7 +205,7 @@ void too_large_to_wait(const Kernels& kernels, Template& work) {
         CHECK_EQ(gcx_graph_launch(moved.handle, small.stream),
                  GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         CHECK_EQ(moved.info().executables, 0U);
-        // It fits the whole device, and the largest that fits a partition runs there.
+        // The grid fits the whole device, and the largest that fits a partition runs there.
         const gcx_resource whole = whole_device();
         const Partition all(whole);
         CHECK_OK(gcx_graph_launch(moved.handle, all.stream));
@@ -245,10 +245,10 @@ void forked_over_two(Template& work) {
     const Partition one(parts.groups[0]);
     const Partition two(parts.groups[1]);
     const Partition* const orders[][2] = {{&one, &two}, {&two, &one}, {&a, &b}};
-    // Its parts are those of its capture; of one that was captured on one, as they are told to be.
-    for (const bool told : {false, true}) {
-        const Moved moved(told ? work.graph : forked);
-        if (told) {
+    // The graph has the parts of its capture, or those that are set for a capture on one stream.
+    for (const bool set : {false, true}) {
+        const Moved moved(set ? work.graph : forked);
+        if (set) {
             const uint32_t right = number_of(moved.handle, "scale", Template::kScaleGrids[2]);
             CHECK_OK(gcx_graph_set_part(moved.handle, &right, 1, 1));
         }
@@ -259,7 +259,7 @@ void forked_over_two(Template& work) {
             const SmIds second = order[1]->probe();
             work.forget();
             CHECK_OK(gcx_graph_launch_parts(moved.handle, streams, 2));
-            CHECK_OK(gcx_stream_synchronize(streams[1])); // what comes later comes behind it
+            CHECK_OK(gcx_stream_synchronize(streams[1])); // later work runs behind it
             CHECK_OK(gcx_stream_synchronize(streams[0]));
             check_parts(work, first, second);
         }
@@ -268,7 +268,7 @@ void forked_over_two(Template& work) {
     CHECK_EQ(raw::cuGraphDestroy(forked), CUDA_SUCCESS);
 }
 
-// Sets of SMs at random, more than executables are kept.
+// Uses more random sets of SMs than executables are cached.
 void memory_stays(Template& work, int launches) {
     std::vector<std::optional<Partition>> parts(8);
     uint32_t count = 16;
@@ -300,7 +300,7 @@ void memory_stays(Template& work, int launches) {
         CHECK_OK(gcx_stream_synchronize(part->stream));
     const uint64_t after = free_memory();
     const gcx_graph_info info = moved.info();
-    std::printf("   %d launches: %llu executables made, %llu given up, device memory %+lld bytes\n",
+    std::printf("   %d launches: %llu executables made, %llu evicted, device memory %+lld bytes\n",
                 launches, static_cast<unsigned long long>(info.made),
                 static_cast<unsigned long long>(info.evicted),
                 static_cast<long long>(before) - static_cast<long long>(after));
@@ -345,9 +345,9 @@ void destroyed_in_flight(const Kernels& kernels, Template& work) {
     CHECK_EQ(raw::cuMemFree(seen), CUDA_SUCCESS);
 }
 
-// All of a graph's life in a thread in which no context is current.
+// Uses a graph in a thread in which no context is current.
 void without_a_current_context(Template& work) {
-    CUgraph captured = work.capture(work.plain, work.beside);
+    CUgraph captured = work.capture(work.plain, work.second);
     const Split parts = split(whole_device(), {24});
     const Partition part(parts.groups[0]);
     std::thread thread([&] {
@@ -375,7 +375,7 @@ void test_graphs(bool quick) {
     const InPrimary current;
     const Kernels kernels;
     Template work(kernels);
-    section("graphs: what is told of their nodes");
+    section("graphs: descriptions of their nodes");
     what_is_told_of_nodes(work);
     section("graphs on partitions and leases");
     on_partitions_and_leases(work);
@@ -387,7 +387,7 @@ void test_graphs(bool quick) {
     forked_over_two(work);
     section("graphs: device memory");
     memory_stays(work, quick ? 40 : 1000);
-    if (!quick) { // compute-sanitizer lets no kernel run beside the host, and reports refusals
+    if (!quick) { // compute-sanitizer runs no kernel next to the host, and reports refusals
         section("graphs too large to wait");
         too_large_to_wait(kernels, work);
         section("graphs destroyed in flight");

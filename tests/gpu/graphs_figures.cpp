@@ -1,4 +1,4 @@
-// What graphs cost: figures, not checks. Each pair is measured in turn, in one run.
+// Measures what graphs cost; checks nothing. Each pair is measured in turn, in one run.
 
 #include "graph_work.hpp"
 #include "tests.hpp"
@@ -30,7 +30,7 @@ double median(const std::vector<double>& values) {
     return percentile(values, 0.5);
 }
 
-// A graph of so many short kernels in a row, captured on the stream.
+// Captures a graph of so many short kernels in a row.
 CUgraph row_of(CUfunction fill, CUstream stream, int nodes, unsigned blocks, CUdeviceptr seen,
                uint64_t nanoseconds) {
     CUgraph graph = nullptr;
@@ -53,13 +53,13 @@ void launches(const Kernels& kernels, const Template& work, CUdeviceptr seen) {
         std::vector<double> drivers;
         for (int round = 0; round < 2100; round++) {
             gcx_result result = GCX_SUCCESS;
-            CUresult theirs = CUDA_SUCCESS;
+            CUresult launched = CUDA_SUCCESS;
             CUstream native = part.native();
             const double one = us_of([&] { result = gcx_graph_launch(graph, part.stream); });
             CHECK_OK(gcx_stream_synchronize(part.stream));
-            const double other = us_of([&] { theirs = raw::cuGraphLaunch(exec, native); });
+            const double other = us_of([&] { launched = raw::cuGraphLaunch(exec, native); });
             CHECK_OK(result);
-            CHECK_EQ(theirs, CUDA_SUCCESS);
+            CHECK_EQ(launched, CUDA_SUCCESS);
             CHECK_OK(gcx_stream_synchronize(part.stream));
             if (round < 100)
                 continue;
@@ -118,7 +118,7 @@ class Timer {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    // Of what the body gives the stream, on the device.
+    // Returns the device time of what the body submits to the stream.
     double us(CUstream stream, const std::function<void()>& body) {
         float milliseconds = 0;
         CHECK_EQ(raw::cuEventRecord(begin_, stream), CUDA_SUCCESS);
@@ -134,7 +134,8 @@ class Timer {
     CUevent end_ = nullptr;
 };
 
-// 416 kernels, as of a decode step, that fill the whole device in one wave each, and the template.
+// Runs 416 kernels, as of a decode step, that fill the whole device in one wave each, and the
+// template.
 void running(const Kernels& kernels, Template& work, CUdeviceptr seen) {
     Timer timer;
     const Split parts = split(whole_device(), {24, 108});
@@ -147,7 +148,7 @@ void running(const Kernels& kernels, Template& work, CUdeviceptr seen) {
             };
             gcx_stream second = nullptr;
             CHECK_OK(gcx_stream_create(part.context, nullptr, &second));
-            CUgraph plain = captured_in(work.plain, work.beside);
+            CUgraph plain = captured_in(work.plain, work.second);
             CUgraph there = captured_in(part.native(), gcx_stream_native(second));
             CUgraphExec exec = instantiate(there);
             gcx_graph graph = nullptr;

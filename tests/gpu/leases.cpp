@@ -1,6 +1,6 @@
-// Leases at work: that kernels run on the SMs which a lease says, that no two leases' kernels are
-// on one SM at one time, and that work which spans changes is done once and in order. By kernels
-// that note SM and time, while every lease is busy.
+// Tests leases at work: kernels run on the SMs that a lease reports, no two leases' kernels are on
+// one SM at one time, and work across changes is done once and in order. Kernels note SM and time,
+// while every lease is busy.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -29,7 +29,7 @@ class Random {
     std::mt19937 engine_;
 };
 
-// A value for each block of a stream's kernels.
+// Has a value for each block of a stream's kernels.
 class Values {
   public:
     Values() {
@@ -49,7 +49,7 @@ class Values {
     Values& operator=(const Values&) = delete;
 
     CUdeviceptr memory() const { return memory_; }
-    // What each is after so many kernels, one after another: the arithmetic wraps.
+    // Returns each value after so many kernels in a row: the arithmetic wraps.
     bool are_of(uint32_t kernels) const {
         uint64_t expected = 0;
         for (uint32_t i = 0; i < kernels; i++)
@@ -86,7 +86,7 @@ struct Owner {
     }
 };
 
-// What was launched, by tag.
+// Describes a launch, by tag.
 struct Launch {
     std::size_t holder;
     uint32_t before; // the kernel before it in its stream; 0: none
@@ -123,7 +123,7 @@ class Table {
                 launch(i, work);
     }
 
-    // Random sizes for some or all of them; a handing-over and a new lease now and then.
+    // Draws random sizes for some or all of them, and now and then a hand-over and a new lease.
     void change(uint32_t flags) {
         if (random_.below(20) == 0) {
             swap_places();
@@ -145,14 +145,14 @@ class Table {
         }
         const gcx_result result =
             gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
-        // One that grows alone may find too little where counts were rounded up.
+        // A lease that grows alone may find too few SMs where counts were rounded up.
         if (result == GCX_ERROR_ALREADY_ACQUIRED)
             refused_++;
         else if (CHECK_OK(result))
             changes_++;
     }
 
-    // The streams run on exactly the SMs that the leases say.
+    // The streams run on exactly the SMs that the leases report.
     void probe() {
         for (const Owner& holder : holders_) {
             const SmIds expected = mapped_sms(holder.sms());
@@ -198,7 +198,7 @@ class Table {
         return held;
     }
 
-    // One lease gives all it has to another, and comes again with what that then leaves.
+    // One lease hands all its SMs to another, and is acquired again with what that then releases.
     void swap_places() {
         const auto count = static_cast<uint32_t>(holders_.size());
         const uint32_t from = random_.below(count);
@@ -208,8 +208,8 @@ class Table {
         const gcx_lease_size less = {holders_[to].lease, 8, 0};
         CHECK_OK(gcx_lease_resize(&less, 1, GCX_RESIZE_DEFAULT));
         CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &giver.lease));
-        // The old streams ended with the old lease; a new one's work comes behind the old one's by
-        // what its SMs wait for, and by this for its values, which the old work still writes.
+        // The old streams ended with the old lease. A new one's work runs behind the old one's,
+        // because of its SMs, and here because of its values, which the old work still writes.
         for (Work& work : giver.work) {
             gcx_stream next = nullptr;
             CHECK_OK(gcx_lease_stream_create(giver.lease, nullptr, &next));
@@ -221,7 +221,7 @@ class Table {
         changes_++;
     }
 
-    // Its stream can't be asked any more: polls what its kernels write.
+    // Its stream can't be queried any more, so this polls what its kernels write.
     static void wait_for_values(const Work& work) {
         for (int i = 0; i < 1000 && !work.values.are_of(work.kernels); i++)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -253,13 +253,13 @@ class Table {
         CHECK_EQ(meetings(std::move(notes)), 0U);
     }
 
-    // How often blocks of two leases were on one SM at one time.
+    // Returns how often blocks of two leases were on one SM at one time.
     uint32_t meetings(std::vector<raw::Note> notes) const {
         std::sort(notes.begin(), notes.end(), [](const raw::Note& a, const raw::Note& b) {
             return a.sm != b.sm ? a.sm < b.sm : a.begin < b.begin;
         });
         uint32_t met = 0;
-        // The latest end on this SM of each holder's blocks so far.
+        // Has the latest end on this SM of each owner's blocks so far.
         std::map<std::size_t, uint64_t> ends;
         uint32_t sm = UINT32_MAX;
         for (const raw::Note& note : notes) {
@@ -283,7 +283,7 @@ class Table {
     uint32_t probes_ = 0;
 };
 
-// Rounds enough for so many changes: some are refused for want of SMs.
+// Runs enough rounds for this many changes: some are refused, because too few SMs are free.
 void random_changes(uint32_t changes, uint32_t flags) {
     const uint32_t rounds = changes * 2;
     Table table(rounds, kSeed + flags);
@@ -298,9 +298,9 @@ void random_changes(uint32_t changes, uint32_t flags) {
     table.end();
 }
 
-// 10 resizes while a long kernel runs beside them, and the host is never held up: the kernel still
-// runs when they are done.
-void nobody_waits() {
+// Resizes 10 times next to a long kernel, and the host never blocks: the kernel still runs at the
+// end.
+void resize_does_not_wait() {
     constexpr uint64_t kSpin = 500 * raw::kMillisecond;
     gcx_lease small = nullptr;
     gcx_lease large = nullptr;
@@ -321,7 +321,7 @@ void nobody_waits() {
     CHECK_OK(gcx_lease_synchronize(small));
     CHECK_EQ(gcx_lease_query(large), GCX_ERROR_NOT_READY);
 
-    // Who takes a busy lease's SMs: the host doesn't wait, the device does.
+    // A lease takes the SMs of a busy lease: the host doesn't wait, the device does.
     const gcx_lease_size change[] = {{small, 64, 0}, {large, 24, 0}};
     CHECK_OK(gcx_lease_prepare(change, 2));
     CHECK_EQ(raw::launch_spin(gcx_stream_native(busy), kSpin), CUDA_SUCCESS);
@@ -338,8 +338,8 @@ void nobody_waits() {
     CHECK_OK(gcx_lease_release(large));
 }
 
-// A lease that waits for its SMs gets them when they are given back, and its work still waits for
-// the work of who had them.
+// A lease that waits for its SMs gets them when they are released, and its work still waits for the
+// former owner's.
 void waiting_for_sms() {
     gcx_lease all = nullptr;
     CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
@@ -378,9 +378,9 @@ void test_leases(bool quick) {
     random_changes(quick ? 50 : 1000, GCX_RESIZE_DEFAULT);
     section("leases: the same, where growing leases stay until all SMs are free");
     random_changes(quick ? 50 : 300, GCX_RESIZE_DEFERRED);
-    if (!quick) { // compute-sanitizer lets no kernel run beside the host
-        section("leases: nobody is held up");
-        nobody_waits();
+    if (!quick) { // compute-sanitizer runs no kernel next to the host
+        section("leases: no caller is blocked");
+        resize_does_not_wait();
         section("leases: waiting for SMs");
         waiting_for_sms();
     }

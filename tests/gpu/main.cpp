@@ -1,4 +1,4 @@
-// The GPU suite: gcx on a real driver. Run by tests/gpu/run.sh.
+// Runs the GPU suite on a real driver. tests/gpu/run.sh starts it.
 
 #include "tests.hpp"
 

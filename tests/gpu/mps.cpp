@@ -1,11 +1,13 @@
 // One of two processes on a device, for tests/gpu/mps.sh and tests/gpu/reservations.sh:
-//     gcx-gpu-mps hog SECONDS PART         kernels of 8448 blocks without pause: how many a second
-//     gcx-gpu-mps critical SECONDS PART    a kernel of 24 blocks now and then: p50, p90, p99 in us
-//     gcx-gpu-mps taker SECONDS SMS        waits so long for a reservation: what came of it, and
-//     after how
-//                                          many ms
-// PART is plain, a stream of the whole device, or 108 or 24: that part of gcx's split of both; or
-// held-108 or held-24: a reservation of so many SMs, which no other process has.
+//     gcx-gpu-mps hog SECONDS PART         runs kernels of 8448 blocks; prints how many a second
+//     gcx-gpu-mps critical SECONDS PART    runs a kernel of 24 blocks now and then; prints p50, p90
+//                                          and p99 in us
+//     gcx-gpu-mps waiter SECONDS SMS       waits this long for a reservation; prints the result and
+//                                          the ms that it took
+// PART is one of
+//     plain                      a stream of the whole device
+//     108 or 24                  that part of gcx's split of both
+//     reserved-108, reserved-24  a reservation of so many SMs
 #include "critical.hpp"
 
 #include <gcx.h>
@@ -37,8 +39,8 @@ void need(gcx_result result, const char* call) {
 }
 #define NEED(call) need(call, #call)
 
-// For as long as the process lives.
-gcx_resource held(uint32_t sm_count) {
+// Returns a reservation's SMs, for as long as the process lives.
+gcx_resource reserved(uint32_t sm_count) {
     gcx_reservation reservation = nullptr;
     gcx_resource resource{};
     NEED(gcx_reservation_acquire(0, sm_count, nullptr, &reservation));
@@ -64,10 +66,10 @@ void take(double seconds, uint32_t sm_count) {
     std::printf("%s %.1f\n", gcx_result_name(result), waited.count());
 }
 
-// Both processes split alike, and each takes its part of it.
+// Both processes split alike, and each uses one part.
 CUstream stream_of(const std::string& part) {
-    if (part.rfind("held-", 0) == 0)
-        return stream_on(held(part == "held-24" ? 24 : 108));
+    if (part.rfind("reserved-", 0) == 0)
+        return stream_on(reserved(part == "reserved-24" ? 24 : 108));
     if (part == "plain") {
         CUstream stream = nullptr;
         NEED(raw::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -94,7 +96,7 @@ void hog(CUstream stream, double seconds) {
     std::chrono::duration<double> passed{};
     while ((passed = Clock::now() - start).count() < seconds) {
         CUevent const event = events[launched % kAhead];
-        NEED(raw::cuEventSynchronize(event)); // of a kernel some back; at first of none
+        NEED(raw::cuEventSynchronize(event)); // an earlier kernel's; at first of none
         NEED(raw::launch_spin(stream, raw::kMillisecond / 2, kBlocks, 1024));
         NEED(raw::cuEventRecord(event, stream));
         launched++;
@@ -122,16 +124,16 @@ int main(int argc, char** argv) {
     const std::string role = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? std::strtod(argv[2], nullptr) : 0;
     const std::string part = argc > 3 ? argv[3] : "";
-    const bool known =
-        part == "plain" || part == "108" || part == "24" || part == "held-108" || part == "held-24";
-    if (role == "taker" && std::atoi(part.c_str()) > 0) {
+    const bool known = part == "plain" || part == "108" || part == "24" || part == "reserved-108" ||
+                       part == "reserved-24";
+    if (role == "waiter" && std::atoi(part.c_str()) > 0) {
         take(seconds, static_cast<uint32_t>(std::atoi(part.c_str())));
         return 0;
     }
     if ((role != "hog" && role != "critical") || seconds <= 0 || !known) {
         std::fprintf(stderr,
-                     "usage: %s hog|critical SECONDS plain|108|24|held-108|held-24\n"
-                     "       %s taker SECONDS SMS\n",
+                     "usage: %s hog|critical SECONDS plain|108|24|reserved-108|reserved-24\n"
+                     "       %s waiter SECONDS SMS\n",
                      argv[0], argv[0]);
         return 2;
     }

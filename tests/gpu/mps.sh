@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Two processes on one GPU, with and without MPS, partitioned or not: docs/mps.md.
+# Measures two processes on one GPU, with and without MPS, partitioned or not: docs/mps.md.
 #     tests/gpu/mps.sh BUILD [SECONDS FOR EACH ROW]
-# Starts an MPS daemon of its own, with folders of its own, and ends it. Needs a GPU of 132 SMs that
-# nobody else uses. Ends with "N passed, N failed".
+# Starts a private MPS daemon, with private folders, and ends it. Needs exclusive use of a GPU of
+# 132 SMs. Ends with "N passed, N failed".
 set -uo pipefail
 build=$(realpath "${1:?usage: tests/gpu/mps.sh BUILD [SECONDS FOR EACH ROW]}")
 seconds=${2:-10}
@@ -11,7 +11,7 @@ gcx=$build/src/cli/gcx
 export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 unset GCX_DRIVER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
 folder=$(mktemp -d)
-mkdir "$folder/nobody" "$folder/pipe" "$folder/log"
+mkdir "$folder/none" "$folder/pipe" "$folder/log"
 passed=0
 failed=0
 daemon=
@@ -25,9 +25,9 @@ end() {
 trap end EXIT
 trap 'exit 1' INT TERM
 
-# What clients of our daemon, and of none, have in their environment.
+# The environment of clients of this daemon, and of none.
 under_mps=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/pipe" "CUDA_MPS_LOG_DIRECTORY=$folder/log")
-without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/nobody")
+without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/none")
 
 check() { # NAME CONDITION: of awk
     if awk "BEGIN { exit !($2) }"; then
@@ -39,13 +39,13 @@ check() { # NAME CONDITION: of awk
 }
 
 # row NAME KIND HOG'S PART, "" for none; its percentage; the critical one's part; its percentage.
-# Leaves p50, p90, p99, rate.
+# Sets p50, p90, p99, rate.
 row() {
     local -n way=$2
     local hog=
     rate=0
     if [ -n "$3" ]; then
-        # It starts before the other, and ends after it.
+        # The hog starts before the other process, and ends after it.
         "${way[@]}" ${4:+CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$4} \
             "$program" hog "$((seconds + 6))" "$3" >"$folder/hog" 2>"$folder/hog.err" &
         hog=$!
@@ -96,8 +96,8 @@ row 'MPS, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE 80, 20' under_mps plain 80 plain 20
 check 'percentages isolate' "$p50 < $alone * 4"
 row 'MPS, gcx 108 and 24' under_mps 108 '' 24 ''
 check 'partitions of two processes isolate under MPS' "$p50 < $alone * 4 && $p50 * 10 < $plain"
-# The third takes what the first holds: the same SMs in two processes show in the latency. Most of
-# its blocks find room on SMs that the other leaves for a moment.
+# Using the same SMs in two processes shows in the latency. Most of the blocks find room on SMs that
+# the other process leaves for a moment.
 row 'MPS, gcx 108 and a part of the same 108' under_mps 108 '' 108 ''
 check 'the same partition twice does not' "$p90 > $alone * 4"
 printf '%d passed, %d failed\n' "$passed" "$failed"

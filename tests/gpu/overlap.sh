@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two batches in turns over 2, 4 or 8 GPUs, and a table kept in the L2 cache: measures what docs/overlap.md and
-# docs/l2.md say, from an installed wheel, with the python3 that has PyTorch and CuPy:
+# Measures two batches in turns over 2, 4 or 8 GPUs, and a table that stays in the L2 cache, for docs/overlap.md
+# and docs/l2.md, from an installed wheel, with the python3 that has PyTorch and CuPy:
 #     tests/gpu/overlap.sh WHEEL [FOLDER FOR LOGS]
 # Prints figures for docs/measurements.md, and ends with "N passed, N failed". GPUS, REPEATS, SWEEP and TOKENS change
 # how much it measures.

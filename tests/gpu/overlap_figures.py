@@ -1,9 +1,8 @@
-"""What two_batch_overlap.py and l2_window.py wrote, as tables for docs/measurements.md, and whether
-it is what has to hold.
+"""Prints the results of two_batch_overlap.py and l2_window.py as tables for docs/measurements.md.
 
     python tests/gpu/overlap_figures.py FILE
 
-Exit status 1: something that has to hold does not.
+Exits with 1 if a required figure is missed.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# At T = 2048 with plain products on 4 H200s, seen before: of plain streams, and of one stream.
+# Earlier ratios at T = 2048 with plain products on 4 H200s: to plain streams, and to one stream.
 OF_PLAIN, OF_SEQUENCE = 0.92, 0.83
 L2_GAIN = 1.3
 
 
 def overlap(results: Any) -> list[str]:
-    """A table for each kind of layer; what does not hold."""
+    """Prints a table for each kind of layer; returns the failed expectations."""
     problems = []
     software = ", ".join(f"{name} {value}" for name, value in results["software"].items())
     print(f"{results['world']} x {results['device']}, {results['layers']} layers, {software}")
@@ -76,7 +75,7 @@ def l2(results: Any) -> list[str]:
 
 
 def gains(name: str, sizes: Any) -> list[float]:
-    """A kernel's table; how many times as fast it is with the window."""
+    """Prints a kernel's table; returns its speedups with the window."""
     arms = next(iter(sizes.values()))
     print(f"\n| {name}, a table of | " + " | ".join(arms) + " |")
     print("| --- |" + " --- |" * len(arms))
@@ -100,7 +99,7 @@ def main() -> int:
     results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     problems = overlap(results) if "cells" in results else l2(results)
     for problem in problems:
-        print(f"does not hold: {problem}")
+        print(f"FAILED: {problem}")
     return 1 if problems else 0
 
 

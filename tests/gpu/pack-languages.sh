@@ -3,7 +3,7 @@
 # with a GPU, which needs nothing installed but python3, and there tests/gpu/run-languages.sh:
 #     tests/gpu/pack-languages.sh BUILD FOLDER
 # Takes what `tests/run.sh dlopen` has built and installed. FOLDER/bin gets a program for each
-# language, which takes the library's path; those of other languages may be put beside them.
+# language, which takes the library's path. Programs of other languages may be added.
 set -euo pipefail
 build=$(realpath "${1:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
 folder=$(realpath -m "${2:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
@@ -28,7 +28,7 @@ wrapper() {
 wrapper ctypes 'python3 python-ctypes/by_ctypes.py'
 wrapper lua 'luajit lua/scenario.lua'
 wrapper node 'node node/scenario.mjs'
-# As they are on Debian, where LuaJIT needs no library of its own; Node.js does, and is large.
+# Copies what Debian has: LuaJIT needs no library; Node.js does, and is large.
 for tool in luajit node; do
     xz -T0 -3 -c "$(readlink -f "$(command -v "$tool")")" >"$folder/$tool.xz"
 done

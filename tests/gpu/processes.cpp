@@ -1,5 +1,5 @@
-// What happens at the edges of a process: fork, unloading, exit with live objects. Each in a child
-// of its own, made before CUDA was used here.
+// Tests fork, unloading, and exit with live objects, each in a child that was forked before CUDA
+// was used.
 
 #include "tests.hpp"
 

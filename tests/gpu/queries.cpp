@@ -1,5 +1,5 @@
-// What gcx tells of a partition beside its SMs: clusters, priorities, live contexts; events that
-// others made; and contexts that are shared or one's own.
+// Tests what gcx reports of a partition in addition to its SMs: clusters, priorities, live
+// contexts; external events; shared and private contexts.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -17,15 +17,16 @@ uint32_t largest_cluster(const gcx_resource& resource) {
     return blocks;
 }
 
-// gcx asks with its own kernel, of one small block; raw:: asks with one whose blocks fill an SM.
+// gcx queries with its own kernel, of one small block; raw:: queries with one that has blocks as
+// large as an SM.
 void clusters_are_what_the_driver_allows() {
     const gcx_resource device = whole_device();
     const Split coarse = split(device, {108, 24});
     const Split fine = split(device, {108, 24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     const Split wide = split(device, {24, 48}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
-    gcx_resource odd{};
-    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &odd));
-    const gcx_resource all[] = {device,         coarse.groups[0], coarse.groups[1], odd,
+    gcx_resource remainder{};
+    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &remainder));
+    const gcx_resource all[] = {device,         coarse.groups[0], coarse.groups[1], remainder,
                                 fine.groups[0], fine.groups[1],   wide.groups[0],   wide.groups[1]};
     for (const gcx_resource& resource : all) {
         const Partition partition(resource);
@@ -60,7 +61,7 @@ void events_of_others_and_events_that_sleep() {
     CHECK_OK(gcx_event_synchronize(others));
     CHECK_EQ(gcx_stream_query(partition.stream), GCX_SUCCESS);
     CHECK_OK(gcx_event_destroy(others));
-    // It was somebody else's, and still is.
+    // The event belonged to other code, and still does.
     CHECK_EQ(raw::cuEventQuery(native), CUDA_SUCCESS);
     CHECK_EQ(raw::cuEventDestroy(native), CUDA_SUCCESS);
 
@@ -93,7 +94,7 @@ void contexts_of_ones_own() {
     CHECK(gcx_context_native(shared[0]) == gcx_context_native(shared[1]));
     CHECK(gcx_context_native(shared[0]) != gcx_context_native(apart));
 
-    // A capture in the one doesn't hinder waiting for the other.
+    // A capture in one context doesn't block waiting for the other.
     gcx_stream capturing = nullptr;
     CHECK_OK(gcx_stream_create(apart, nullptr, &capturing));
     CHECK_EQ(
@@ -103,7 +104,7 @@ void contexts_of_ones_own() {
     CHECK_OK(gcx_event_create(0, 0, &event));
     CHECK_OK(gcx_context_synchronize(shared[0]));
     CHECK_OK(gcx_context_record(shared[0], event));
-    // And what would break it is refused before the driver hears of it.
+    // A call that would break the capture is refused before the driver is called.
     CHECK_EQ(gcx_context_record(apart, event), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQ(gcx_context_wait(apart, event), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_EQ(gcx_context_synchronize(apart), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -144,7 +145,7 @@ void contexts_of_ones_own() {
 } // namespace
 
 void test_queries() {
-    section("the largest clusters, as gcx tells them");
+    section("the largest clusters, as gcx reports them");
     clusters_are_what_the_driver_allows();
     section("the range of priorities");
     the_range_of_priorities();
@@ -152,6 +153,6 @@ void test_queries() {
     events_of_others_and_events_that_sleep();
     section("special streams");
     special_streams_are_refused();
-    section("contexts of one's own, and live ones");
+    section("private contexts, and live ones");
     contexts_of_ones_own();
 }

@@ -109,7 +109,7 @@ CUfunction spin = nullptr;
 CUfunction note = nullptr;
 CUfunction nothing = nullptr;
 CUkernel nothing_kernel = nullptr;
-// Launched as they are, kernels take the device of their stream.
+// Launched as they are, kernels use the device of their stream.
 CUkernel spin_kernel = nullptr;
 CUkernel read_kernel = nullptr;
 

@@ -1,4 +1,4 @@
-// The CUDA driver itself, for what the GPU tests ask of it beside gcx: kernels of their own,
+// Calls the CUDA driver directly, for what the GPU tests need in addition to gcx: kernels,
 // occupancy, memory, resets.
 #pragma once
 
@@ -97,26 +97,26 @@ namespace raw {
 RAW_FUNCTIONS(RAW_DECLARE)
 #undef RAW_DECLARE
 
-// Loads the functions from libcuda.so.1 and the kernels, and keeps the device's primary context.
-// Ends the program if that fails.
+// Loads the functions of libcuda.so.1 and the kernels, and retains the device's primary context.
+// Ends the program on failure.
 void load();
 
-// The primary context of device 0, retained by load().
+// Returns the primary context of device 0, retained by load().
 CUcontext primary();
 
-// "CUDA_ERROR_..." of a result.
+// Returns "CUDA_ERROR_..." for a result.
 const char* name_of(CUresult result);
 
-// A kernel whose blocks last this long.
+// Launches a kernel with blocks that last this long.
 constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
 CUresult launch_spin(CUstream stream, uint64_t nanoseconds, unsigned blocks = 1,
                      unsigned threads = 1);
-// The same on whatever device the stream is of; the others are of device 0.
+// Launches the same on the stream's device; the others are of device 0.
 CUresult launch_spin_anywhere(CUstream stream, uint64_t nanoseconds);
-// One that reads so many words, and writes none; anywhere too.
+// Launches a kernel that reads so many words, and writes none; also on any device.
 CUresult launch_read(CUstream stream, CUdeviceptr words, uint32_t count, unsigned blocks);
 
-// What a block of launch_note's kernel was: where it ran, when by the device's clock, and its tag.
+// Describes a block of launch_note's kernel: its SM, its time by the device's clock, and its tag.
 struct Note {
     uint64_t begin; // nanoseconds
     uint64_t end;
@@ -131,11 +131,12 @@ class Notes {
     Notes(const Notes&) = delete;
     Notes& operator=(const Notes&) = delete;
 
-    // A kernel of blocks that last so long and leave a note each. Each takes its own value of data
-    // times 3 and 1 more, so that what comes out tells how many such kernels ran one after another.
+    // Launches a kernel with blocks that last so long and leave a note each. Each replaces its
+    // value of data by 3 times that plus 1, so that the result shows how many such kernels ran in a
+    // row.
     CUresult launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t nanoseconds,
                     CUdeviceptr data);
-    // All of them. The kernels must have ended.
+    // Returns all notes. The kernels must have ended.
     std::vector<Note> read() const;
 
   private:
@@ -145,17 +146,17 @@ class Notes {
     uint32_t expected_ = 0;
 };
 
-// A kernel that does nothing, as a CUfunction and as a CUkernel cast to one; how many of its blocks
-// an SM holds; and a cooperative launch of so many.
+// Return an empty kernel, as a CUfunction and as a CUkernel cast to one; how many of its blocks fit
+// an SM; and launch so many cooperatively.
 CUfunction empty_function();
 CUfunction empty_kernel();
 int blocks_per_sm(CUfunction function, uint32_t threads, uint32_t shared_bytes);
 CUresult launch_cooperative(CUstream stream, uint32_t blocks, uint32_t threads,
                             uint32_t shared_bytes);
 
-// The largest cluster that a kernel with blocks of 1024 threads could be launched with in the
-// stream, non-portable sizes allowed; how many clusters of a size are active at once; and such a
-// launch.
+// Return the largest cluster with which a kernel with blocks of 1024 threads could be launched in
+// the stream, non-portable sizes allowed; how many clusters of a size are active at once; and
+// launch one.
 int max_cluster_size(CUstream stream);
 int active_clusters(CUstream stream, unsigned size);
 CUresult launch_cluster(CUstream stream, unsigned size);

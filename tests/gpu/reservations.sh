@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Reservations on a GPU: two processes under MPS, one big and one small, with reservations and without, and a
-# third that tries to take what they hold: docs/reservations.md.
+# Measures reservations on a GPU: two processes under MPS, one big and one small, with reservations and
+# without, and a third that requests the same SMs: docs/reservations.md.
 #     tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]
-# Starts an MPS daemon of its own, with folders of its own, and ends it. Needs a GPU of 132 SMs that
-# nobody else uses. Ends with "N passed, N failed".
+# Starts a private MPS daemon, with private folders, and ends it. Needs exclusive use of a GPU of
+# 132 SMs. Ends with "N passed, N failed".
 set -uo pipefail
 build=$(realpath "${1:?usage: tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]}")
 seconds=${2:-10}
@@ -12,7 +12,7 @@ gcx=$build/src/cli/gcx
 export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 unset GCX_DRIVER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
 folder=$(mktemp -d)
-mkdir "$folder/nobody" "$folder/pipe" "$folder/log"
+mkdir "$folder/none" "$folder/pipe" "$folder/log"
 mkdir -m 700 "$folder/run"
 export GCX_RESERVATION_DIR=$folder/run # where the reservations are
 passed=0
@@ -31,7 +31,7 @@ trap end EXIT
 trap 'exit 1' INT TERM
 
 under_mps=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/pipe" "CUDA_MPS_LOG_DIRECTORY=$folder/log")
-without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/nobody")
+without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/none")
 
 check() { # NAME CONDITION: of awk
     if awk "BEGIN { exit !($2) }"; then
@@ -42,7 +42,7 @@ check() { # NAME CONDITION: of awk
     fi
 }
 
-# row NAME PART-OF-THE-BIG PART-OF-THE-SMALL: leaves p50, p90, p99 of the small one in us and the big
+# row NAME PART-OF-THE-BIG PART-OF-THE-SMALL: sets p50, p90, p99 of the small one in us, and the big
 # one's kernels a second; PART "" runs none.
 row() {
     local big=
@@ -62,8 +62,8 @@ row() {
     check "$1: it ran" "(\"$3\" == \"\" || $p50 > 0) && (\"$2\" == \"\" || $rate > 0)"
 }
 
-# taker SECONDS SMS: leaves result and waited, in ms.
-taker() { read -r result waited < <("${under_mps[@]}" timeout 120 "$program" taker "$1" "$2"); }
+# waiter SECONDS SMS: sets result and waited, in ms.
+waiter() { read -r result waited < <("${under_mps[@]}" timeout 120 "$program" waiter "$1" "$2"); }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
@@ -81,17 +81,17 @@ row 'the big one alone' plain ''
 most=$rate
 row 'plain MPS' plain plain
 plain_p50=$p50 plain_p99=$p99
-row 'reservations of 108 and 24 SMs' held-108 held-24
+row 'reservations of 108 and 24 SMs' reserved-108 reserved-24
 check 'the small one has its latency' "$p50 < $alone * 4"
 check 'its p99 is at most a tenth of that of plain MPS' "$p99 * 10 <= $plain_p99"
 check 'the big one keeps 0.7 of its kernels: 108 of 132 SMs are 0.82' "$rate >= 0.7 * $most"
 printf 'plain MPS: p50 %s us; with reservations %s us\n' "$plain_p50" "$p50"
 
-# A third process, while two hold all the SMs.
-"${under_mps[@]}" "$program" hog 600 held-108 >/dev/null &
+# A third process, while two have reserved all SMs.
+"${under_mps[@]}" "$program" hog 600 reserved-108 >/dev/null &
 big=$!
 started+=("$big")
-"${under_mps[@]}" "$program" hog 600 held-24 >/dev/null &
+"${under_mps[@]}" "$program" hog 600 reserved-24 >/dev/null &
 small=$!
 started+=("$small")
 for _ in $(seq 100); do
@@ -103,25 +103,25 @@ done
 check 'gcx ps shows both, and that nothing is free' "$? == 0"
 "$gcx" ps --json | grep -q '"mps": "on"'
 check 'gcx ps says that MPS shares the device' "$? == 0"
-taker 0 24
+waiter 0 24
 printf 'a third, without waiting: %s after %s ms\n' "$result" "$waited"
 check 'it is refused' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\""
-taker 2 24
+waiter 2 24
 printf 'a third, with 2 s: %s after %s ms\n' "$result" "$waited"
-check 'it waits in vain' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\" && $waited >= 2000"
+check 'it times out' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\" && $waited >= 2000"
 (sleep 2 && kill -KILL "$small") &
-taker 60 24
+waiter 60 24
 printf 'a third, while the small one is killed after 2 s: %s after %s ms\n' "$result" "$waited"
-check 'it has the SMs of the dead' "\"$result\" == \"GCX_SUCCESS\" && $waited < 30000"
+check 'it gets the SMs of the dead process' "\"$result\" == \"GCX_SUCCESS\" && $waited < 30000"
 kill -KILL "$big"
 wait "$big" "$small" 2>/dev/null
 "$gcx" ps | grep -q 'nobody holds'
-check 'nothing is held by the dead' "$? == 0"
+check 'dead processes have no reservations' "$? == 0"
 
-# Without MPS reservations are given, and it is said that they change nothing.
-"${without[@]}" "$program" taker 0 24 | grep -q GCX_SUCCESS
+# Without MPS reservations succeed, and the log says that they isolate nothing.
+"${without[@]}" "$program" waiter 0 24 | grep -q GCX_SUCCESS
 check 'a reservation without MPS' "$? == 0"
-GCX_LOG=warning "${without[@]}" "$program" taker 0 24 2>&1 | grep -q 'reservations isolate nothing'
-check 'the log says what it is worth' "$? == 0"
+GCX_LOG=warning "${without[@]}" "$program" waiter 0 24 2>&1 | grep -q 'reservations isolate nothing'
+check 'the log says that it isolates nothing' "$? == 0"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -57,8 +57,8 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-// Changes the leases, with a kernel in each of these streams after every change. spin is how long a
-// kernel lasts, in nanoseconds.
+// Changes the leases, with a kernel in each of these streams after every change. spin is the length
+// of a kernel in nanoseconds.
 void measure(const char* name, const Pair& pair, std::initializer_list<gcx_stream> streams,
              uint64_t spin) {
     std::vector<double> resizes;

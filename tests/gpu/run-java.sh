@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the Java package on a GPU from a folder that bindings/java/runtime.sh has made, with the
-# runtime that lies in there:
+# runtime in that folder:
 #     tests/gpu/run-java.sh FOLDER
 # Ends with "N passed, N failed".
 set -uo pipefail

@@ -3,7 +3,7 @@
 # tests/gpu/pack-languages.sh packed them:
 #     tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]
 # Each program in FOLDER/bin has to split the device, and its probe to show 108 and 24 SMs, disjoint;
-# a folder without FOLDER/bin has Go's tests alone. Ends with "N passed, N failed".
+# a folder without FOLDER/bin has only Go's tests. Ends with "N passed, N failed".
 set -uo pipefail
 folder=$(realpath "${1:?usage: tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -37,7 +37,7 @@ holds() {
         grep -q '^given back: 0 contexts in use$' "$1"
 }
 
-# Of Go's tests those that are true of any driver with one device; the others need the simulation's two.
+# Lists Go's tests that pass on any driver with one device; the others need the simulation's two.
 go_tests=(
     TestClosedObjectIsRefused TestLeasesChangeAndStreamsFollow TestWaitIsCancelled
     TestEachGoroutineGetsItsOwnMessage TestContextIsCurrentInItsThread
@@ -45,7 +45,7 @@ go_tests=(
     TestGraphRunsWhereItIsLaunched TestKernelParametersAreCopied
 )
 
-# go_holds LOG: every test of the list has run and passed. A test that waits for ever ends with a panic.
+# go_holds LOG: every test of the list has run and passed. A test that waits forever ends with a panic.
 go_holds() {
     local names count
     names=$(IFS='|' && printf '%s' "${go_tests[*]}")

@@ -2,7 +2,7 @@
 # Runs the Python package's GPU tests from an installed wheel, with the python3 that has PyTorch and
 # the rest:
 #     tests/gpu/run-python.sh WHEEL [FOLDER FOR LOGS [FOLDER OF FURTHER WHEELS]]
-# Further wheels are what python3 lacks: pytest and what it needs. Ends with "N passed, N failed".
+# Further wheels are those that python3 lacks: pytest and its dependencies. Ends with "N passed, N failed".
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/run-python.sh WHEEL [FOLDER FOR LOGS [FOLDER OF FURTHER WHEELS]]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -21,7 +21,7 @@ date -u +%Y-%m-%d
 python3 -c 'import gcx; assert not gcx.driver_info().simulated; print(gcx.driver_info())' || exit 2
 passed=0
 failed=0
-# Each file in a process of its own, which has to end quietly too.
+# Each file runs in a separate process, which must end without an error.
 for file in "$tests"/python/test_*.py; do
     name=$(basename "$file" .py)
     printf '== %s\n' "$name"
@@ -34,7 +34,7 @@ for file in "$tests"/python/test_*.py; do
     bad=$(count failed)
     passed=$((passed + ${good:-0}))
     failed=$((failed + ${bad:-0}))
-    # Also errors at import or in a fixture, and a crash as the interpreter ends.
+    # Catches errors at import or in a fixture, and a crash at the end of the interpreter.
     if [ "$status" -ne 0 ] && [ -z "$bad" ]; then
         printf 'FAILED: %s ended with status %d\n' "$name" "$status"
         failed=$((failed + 1))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Rust on a GPU, which needs no Rust there. Where Rust is:
+# Runs Rust programs on a GPU machine that has no Rust. On the machine that has Rust:
 #     tests/gpu/run-rust.sh build FOLDER      # programs and tests with gcx inside
-# and on the machine with the GPU, with what was carried there:
+# and on the machine with the GPU, with a copy of that folder:
 #     tests/gpu/run-rust.sh FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,7 +26,7 @@ build() {
     cp "$target"/release/{examples/scenario,overhead,gcx-with-cudarc} "$folder"
     local name program
     for name in leases graphs; do
-        # Cargo tells where the program is, whose name has a number in it.
+        # Cargo reports the path of the program, which has a number in its name.
         program=$(cd bindings/rust &&
             cargo test -q "${options[@]}" -p gcx --no-run --message-format=json --test "$name" |
             sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
@@ -48,7 +48,7 @@ checked() {
 }
 
 # tested NAME TEST...: runs these tests of a test program, one after the other; each has to pass. They
-# take less than a minute; a kernel that waits for ever ends with the program.
+# take less than a minute; a kernel that waits forever ends with the program.
 tested() {
     local name=$1 said count
     shift

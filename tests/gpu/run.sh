@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the GPU suite from a build that was made here or carried here:
+# Runs the GPU suite from a build folder, also one copied from another machine:
 #     tests/gpu/run.sh BUILD [FOLDER FOR LOGS]
-# Needs a GPU of 132 SMs (H100 SXM, H200), whose figures the checks name. Ends with "N passed, N failed".
+# Needs a GPU of 132 SMs (H100 SXM, H200), as the checks require. Ends with "N passed, N failed".
 set -uo pipefail
 build=${1:?usage: tests/gpu/run.sh BUILD [FOLDER FOR LOGS]}
 logs=${2:-$build/gpu-logs}
@@ -36,7 +36,7 @@ step verify "$gcx" verify --sms 108,24 --svg "$logs/verify.svg"
 step verify-fine "$gcx" verify --sms 10,122 --family fine
 step verify-json "$gcx" verify --sms 8,16,24 --json
 step record "$gcx" info --record "$logs/recorded.profile"
-# Of a choice of GPUs, as CUDA_VISIBLE_DEVICES is, a recording knows nothing.
+# A recording has no information about a selection of GPUs by CUDA_VISIBLE_DEVICES.
 step replay env -u CUDA_VISIBLE_DEVICES GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,24
 step example-split "$build/examples/split"
 step example-scenario "$build/examples/scenario"

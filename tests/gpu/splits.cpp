@@ -1,4 +1,4 @@
-// Splits on a real GPU: what was promised is what the probe sees.
+// Tests splits on a real GPU: the probe sees what was promised.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -24,11 +24,11 @@ std::vector<SmIds> check_seen(const std::vector<gcx_resource>& groups) {
     return seen;
 }
 
-void check_split(const std::vector<uint32_t>& asked, const std::vector<uint32_t>& given,
+void check_split(const std::vector<uint32_t>& requested, const std::vector<uint32_t>& expected,
                  uint32_t remainder, uint32_t flags = GCX_SPLIT_DEFAULT) {
-    const Split result = split(whole_device(), asked, flags);
-    for (std::size_t i = 0; i < given.size(); i++)
-        CHECK_EQ(sm_count(result.groups[i]), given[i]);
+    const Split result = split(whole_device(), requested, flags);
+    for (std::size_t i = 0; i < expected.size(); i++)
+        CHECK_EQ(sm_count(result.groups[i]), expected[i]);
     CHECK_EQ(sm_count(result.remainder), remainder);
     std::vector<gcx_resource> all = result.groups;
     if (remainder != 0)
@@ -55,8 +55,8 @@ void map_families() {
     }
 }
 
-// For each atom as the first of a set that runs up to the last: realised as what a direct split
-// leaves, and seen to be just these atoms.
+// Checks each set that runs from one atom to the last: it is what a direct split leaves, and the
+// probe sees just these atoms.
 void suffixes_are_their_atoms(uint32_t flags) {
     gcx_resource rest = split(whole_device(), {GCX_REST}, flags).groups[0];
     while (atom_count(rest) > 1) {
@@ -73,7 +73,7 @@ void resplits() {
     const Split first = split(halves.groups[0], {24, 8});
     const Split second = split(halves.groups[1], {20, 16});
     CHECK_EQ(sm_count(first.remainder), 32U);
-    CHECK_EQ(sm_count(second.groups[0]), 20U); // the odd atom makes it exact
+    CHECK_EQ(sm_count(second.groups[0]), 20U); // the remainder atom makes it exact
     check_seen({first.groups[0], first.groups[1], first.remainder, second.groups[0],
                 second.groups[1], second.remainder});
 }
@@ -82,7 +82,7 @@ void scattered_unions() {
     const gcx_resource device = whole_device();
     gcx_resource some{};
     CHECK_OK(gcx_resource_get_atom(&device, 1, &some));
-    for (const uint32_t index : {4U, 9U, 15U}) { // 15 is the odd one
+    for (const uint32_t index : {4U, 9U, 15U}) { // 15 is the remainder atom
         gcx_resource atom{};
         CHECK_OK(gcx_resource_get_atom(&device, index, &atom));
         CHECK_OK(gcx_resource_union(&some, &atom, &some));
@@ -132,7 +132,7 @@ void test_splits() {
     suffixes_are_their_atoms(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
     section("splits of splits");
     resplits();
-    section("scattered unions, the odd atom among them");
+    section("scattered unions, the remainder atom among them");
     scattered_unions();
     section("overlap across families");
     across_families();

@@ -1,6 +1,6 @@
-// Several GPUs in one process: what tests/api/devices_test.cpp asserts on two simulated devices,
-// on two real ones, and what only they tell: SMs seen, memory of a peer, order by the clock.
-// gcx-gpu-two-gpus; needs two GPUs of one host.
+// Tests several GPUs in one process, as tests/api/devices_test.cpp does on two simulated devices,
+// and what only real ones show: SMs seen, memory of a peer, order by the clock. gcx-gpu-two-gpus
+// needs two GPUs of one host.
 #include "check.hpp"
 #include "raw.hpp"
 
@@ -36,7 +36,7 @@ gcx_resource part_of(int32_t device, uint32_t sm_count) {
     return group;
 }
 
-// A partition of a device.
+// Has a partition of a device.
 struct Side {
     Side(int32_t ordinal, uint32_t sm_count) : device(ordinal) {
         const gcx_resource resource = part_of(device, sm_count);
@@ -118,8 +118,8 @@ void order_across() {
     CHECK_OK(gcx_event_destroy(other));
 }
 
-// A kernel in a partition of one reads what the other has, if it may: access is enabled for the
-// partition's own context, and for the primary one, and what each answers is printed.
+// A kernel in a partition of one device reads memory of the other, if it may. Access is enabled for
+// the partition's context, and for the primary one, and both answers are printed.
 void memory_of_a_peer() {
     const Side here(0, 24), there(1, 24);
     int can = 0;
@@ -130,13 +130,13 @@ void memory_of_a_peer() {
     }
     constexpr std::size_t kBytes = std::size_t{64} << 20;
     CUdeviceptr mine = 0;
-    CUdeviceptr theirs = 0;
+    CUdeviceptr peer_data = 0;
     CUcontext peer = nullptr;
     CHECK_CU(raw::cuDevicePrimaryCtxRetain(&peer, 1));
     gcx_event written = make_event(1);
     there.push();
-    CHECK_CU(raw::cuMemAlloc(&theirs, kBytes));
-    CHECK_CU(raw::cuMemsetD8Async(theirs, 0x5a, kBytes, there.native()));
+    CHECK_CU(raw::cuMemAlloc(&peer_data, kBytes));
+    CHECK_CU(raw::cuMemsetD8Async(peer_data, 0x5a, kBytes, there.native()));
     CHECK_OK(gcx_stream_record(there.stream, written));
     here.push();
     CHECK_CU(raw::cuMemAlloc(&mine, kBytes));
@@ -145,14 +145,14 @@ void memory_of_a_peer() {
     std::printf("    of the other partition's context: %s\n",
                 raw::name_of(raw::cuCtxEnablePeerAccess(gcx_context_native(there.context), 0)));
     CHECK_OK(gcx_stream_wait(here.stream, written));
-    CHECK_CU(raw::cuMemcpyPeerAsync(mine, raw::primary(), theirs, peer, kBytes, here.native()));
-    CHECK_CU(raw::launch_read(here.native(), theirs, kBytes / 4, 48));
+    CHECK_CU(raw::cuMemcpyPeerAsync(mine, raw::primary(), peer_data, peer, kBytes, here.native()));
+    CHECK_CU(raw::launch_read(here.native(), peer_data, kBytes / 4, 48));
     CHECK_OK(gcx_stream_synchronize(here.stream));
     std::vector<unsigned char> bytes(kBytes);
     CHECK_CU(raw::cuMemcpyDtoH(bytes.data(), mine, kBytes));
     CHECK_EQ(std::count(bytes.begin(), bytes.end(), 0x5a), static_cast<long>(kBytes));
     CHECK_CU(raw::cuMemFree(mine));
-    CHECK_CU(raw::cuMemFree(theirs));
+    CHECK_CU(raw::cuMemFree(peer_data));
     Side::pop();
     Side::pop();
     CHECK_OK(gcx_event_destroy(written));
@@ -230,15 +230,15 @@ void mixed() {
     CHECK_EQ(shared, 0U);
 }
 
-// One device at work doesn't hold up the making of the other's contexts, which waits for all
-// kernels of its own device.
-void making_beside_the_other() {
+// Work on one device doesn't delay the creation of the other's contexts, which waits for all
+// kernels of its device.
+void create_during_work_of_the_other() {
     const Side busy(0, 24);
     busy.spin(500 * raw::kMillisecond);
     const auto before = Clock::now();
     const Side fresh(1, 56);
     const std::chrono::duration<double, std::milli> took = Clock::now() - before;
-    std::printf("    a context of device 1 beside a kernel of 500 ms on device 0: %.2f ms\n",
+    std::printf("    a context of device 1 next to a kernel of 500 ms on device 0: %.2f ms\n",
                 took.count());
     CHECK_OK(gcx_stream_synchronize(busy.stream));
 }
@@ -296,7 +296,7 @@ int main() {
         {"leases of both", leases_of_both},
         {"graphs of both", graphs_of_both},
         {"mixed devices", mixed},
-        {"making contexts beside the other's work", making_beside_the_other},
+        {"creating contexts during the other's work", create_during_work_of_the_other},
         {"8 threads", threads_of_both},
     };
     for (const auto& part : parts) {

@@ -1,1 +1,1 @@
-"""What `meson install` gives, and programs that are built against it."""
+"""Tests the result of `meson install`, and programs that are built against it."""

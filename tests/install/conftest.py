@@ -1,4 +1,4 @@
-"""The project installed in a folder of its own, and what a program needs to find it there."""
+"""Installs the project in a folder, and returns what a program needs to find it there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project installed in a folder of its own."""
+    """Installs the project in a folder."""
     destination = tmp_path_factory.mktemp("installed")
     done = run("meson", "install", "-C", build_folder(), "--no-rebuild", DESTDIR=str(destination))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,13 +36,13 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def library_folder(prefix: Path) -> Path:
-    # Meson names it lib, lib64 or lib/x86_64-linux-gnu, by the system.
+    # The system decides whether Meson names it lib, lib64 or lib/x86_64-linux-gnu.
     return next(prefix.glob("lib*/**/libgcx.so.1")).parent
 
 
 @pytest.fixture(scope="session")
 def pkg_config(prefix: Path) -> dict[str, str]:
-    """The environment in which pkg-config finds gcx."""
+    """Returns the environment in which pkg-config finds gcx."""
     return {
         "PKG_CONFIG_PATH": str(library_folder(prefix) / "pkgconfig"),
         "PKG_CONFIG_SYSROOT_DIR": str(prefix.parent.parent),
@@ -53,7 +53,7 @@ def pkg_config(prefix: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def flags(pkg_config: dict[str, str]) -> list[str]:
-    """Compiler flags for a program that uses gcx, from the pkg-config file."""
+    """Returns compiler flags for a program that uses gcx, from the pkg-config file."""
     done = run("pkg-config", "--cflags", "--libs", "gcx", **pkg_config)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

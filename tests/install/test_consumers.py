@@ -1,4 +1,4 @@
-"""Other programs find gcx as they are used to: by CMake, pkg-config, as a Meson subproject."""
+"""Tests how other programs find gcx: by CMake, pkg-config, or as a Meson subproject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID = {
 }
 
 
-# A static library finds the simulation by this alone: it has no place of its own.
+# A static library has no path, so it finds the simulation by this variable only.
 SIMULATOR = {"GCX_SIM_LIBRARY": str(build_folder() / "src" / "sim" / "libgcx-sim.so")}
 
 
@@ -47,7 +47,7 @@ def cmake_build(build: Path, *options: str) -> None:
 
 
 def test_cmake(prefix: Path, tmp_path: Path) -> None:
-    """CMake lets programs of a build tree find the library where it lies: no path is needed."""
+    """CMake lets programs of a build tree find the library without a path."""
     cmake_build(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     runs(tmp_path)
     runs_static(tmp_path)
@@ -74,7 +74,7 @@ def test_cmake_elsewhere(prefix: Path, tmp_path: Path) -> None:
 
 
 def version() -> str:
-    """The version's numbers, without -dev of one that is not released."""
+    """Returns the version's numbers, without -dev."""
     found = re.search(r"^  version: '([\d.]+)(-dev)?'", (ROOT / "meson.build").read_text(), re.M)
     assert found is not None
     return found.group(1)
@@ -101,15 +101,15 @@ VERSIONS = {
 
 @pytest.fixture(scope="module")
 def found_versions(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What each of VERSIONS finds: "1 0.2.0", or nothing in place of the 1."""
+    """Returns what each of VERSIONS finds: "1 0.2.0", or an empty text instead of the 1."""
     folder = tmp_path_factory.mktemp("versions")
-    asks = [
+    requests = [
         f"unset(gcx_DIR CACHE)\nunset(gcx_FOUND)\nfind_package(gcx {wanted} QUIET)\n"
         'message(STATUS "found: ${gcx_FOUND} ${gcx_VERSION}")\n'
         for wanted in VERSIONS
     ]
-    begin = "cmake_minimum_required(VERSION 3.19)\nproject(asks LANGUAGES C)\n"
-    (folder / "CMakeLists.txt").write_text(begin + "".join(asks))
+    begin = "cmake_minimum_required(VERSION 3.19)\nproject(requests LANGUAGES C)\n"
+    (folder / "CMakeLists.txt").write_text(begin + "".join(requests))
     done = run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
     assert done.returncode == 0, done.stderr
     return re.findall(r"found: (.*)", done.stdout)
@@ -140,7 +140,7 @@ def test_pkg_config_and_cplusplus(prefix: Path, flags: list[str], tmp_path: Path
 
 
 def test_static_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path: Path) -> None:
-    """-l:libgcx.a in place of -lgcx, and what Libs.private names, C++ runtime included."""
+    """Links -l:libgcx.a instead of -lgcx, and Libs.private with the C++ runtime."""
     done = run("pkg-config", "--static", "--cflags", "--libs", "gcx", **pkg_config)
     static = ["-l:libgcx.a" if word == "-lgcx" else word for word in done.stdout.split()]
     for compiler, name in (("cc", "consumer-c"), ("c++", "consumer-cpp")):
@@ -151,8 +151,8 @@ def test_static_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path
 
 
 def test_static_library_has_no_name_of_the_headers(prefix: Path, tmp_path: Path) -> None:
-    """gcx.hpp and the library's own C++ are both in the namespace gcx: a function in both would be
-    one, and either could be called in place of the other."""
+    """gcx.hpp and the library's C++ are both in the namespace gcx. The linker would
+    merge a function that both have, and one could be called instead of the other."""
     program = tmp_path / "program.o"
     source, include = ROOT / "examples" / "scenario.cpp", f"-I{prefix / 'include'}"
     built = run("c++", "-std=c++17", "-O0", include, "-c", source, "-o", program)
@@ -162,10 +162,10 @@ def test_static_library_has_no_name_of_the_headers(prefix: Path, tmp_path: Path)
         listed = run("nm", "--defined-only", "--extern-only", file).stdout
         return set(re.findall(r" (_Z\w*3gcx\w*)$", listed, re.M))
 
-    theirs, ours = names(program), names(library_folder(prefix) / "libgcx.a")
-    assert len(theirs) > 20
-    assert len(ours) > 300
-    assert not theirs & ours
+    program_names, library_names = names(program), names(library_folder(prefix) / "libgcx.a")
+    assert len(program_names) > 20
+    assert len(library_names) > 300
+    assert not program_names & library_names
 
 
 def test_meson_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_meson_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path:
 
 
 def test_meson_subproject(tmp_path: Path) -> None:
-    """Builds the library again, as the program's; what it opens is the simulation of the build."""
+    """Builds the library again as part of the program, which opens the simulation of the build."""
     source = tmp_path / "consumer"
     shutil.copytree(CONSUMER, source)
     (source / "subprojects").mkdir()
@@ -186,7 +186,7 @@ def test_meson_subproject(tmp_path: Path) -> None:
     options = ["--buildtype=plain", "--force-fallback-for=gcx", "--unity=subprojects"]
     done = run("meson", "setup", *options, tmp_path / "build", source)
     assert done.returncode == 0, done.stdout
-    # Unity sources name others by absolute paths, which the compiler's cache has to see through.
+    # Unity sources include others by absolute paths, which the compiler's cache must normalise.
     done = run("ninja", "-C", tmp_path / "build", *SAID, CCACHE_BASEDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout
     runs(tmp_path / "build", **SIMULATOR)

@@ -1,4 +1,4 @@
-"""What `meson install` gives is complete: found by pkg-config, linked, run, and loaded by name."""
+"""Tests that an installation is complete: found by pkg-config, linked, run, and loaded by name."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_scenario(example: str, driver: str) -> None:
 
 @pytest.mark.parametrize("driver", ["h100@12.4", "h200@13.0", "rtx4090@13.5"])
 def test_serving(driver: str) -> None:
-    """Decode beside prefill: the promise is kept on the simulated clock, by changes of the leases,
-    and no graph is captured twice."""
+    """Decode next to prefill meets its latency target on the simulated clock by changing the
+    leases, and captures no graph twice."""
     done = run(build_folder() / "examples" / "serving", GCX_DRIVER=f"sim:{driver}")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"token   0: decode (128|132) SMs behind  0 pieces on all", done.stdout)
@@ -94,7 +94,7 @@ def test_serving(driver: str) -> None:
     assert found is not None
     assert 4.5 < float(found[2]) <= float(found[3]) <= 6
     assert "5 prompts: first token after" in done.stdout
-    # One for each of 5 layouts and graph, but for the sides that have no SMs.
+    # One for each of 5 layouts and graph, except the sides that have no SMs.
     assert done.stdout.endswith("2 graphs, each captured once, 8 executables\n")
 
 
@@ -129,7 +129,7 @@ def test_example_says_what_is_wrong() -> None:
 
 def test_description_of_the_api(pkg_config: dict[str, str]) -> None:
     """Generators of bindings find it by pkg-config."""
-    # Some versions put the folder that stands for / before a variable, others don't.
+    # Some versions put the sysroot before a variable, others don't.
     path = {"PKG_CONFIG_PATH": pkg_config["PKG_CONFIG_PATH"]}
     done = run("pkg-config", "--variable=api", "gcx", **path)
     description = Path(pkg_config["PKG_CONFIG_SYSROOT_DIR"] + done.stdout.strip())

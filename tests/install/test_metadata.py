@@ -1,4 +1,4 @@
-"""What the packages of all languages say of the project, before a release and for one."""
+"""Tests the metadata of all languages' packages, before a release and for one."""
 
 from __future__ import annotations
 

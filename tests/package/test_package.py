@@ -1,4 +1,4 @@
-"""The wheel that GCX_WHEEL names: what is in it, and what an editable install makes of it."""
+"""Tests the content of the wheel that GCX_WHEEL names, and an editable install of it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_metadata(files: dict[str, bytes]) -> None:
     assert "gcx.split" in description
     assert len(metadata.get_all("Project-URL", [])) == 3
     assert metadata["Author-email"]
-    # An index page has nothing that a relative link could lead to.
+    # A relative link has no target on an index page.
     assert not re.search(r"\]\((?!https?://)", description)
     assert not re.search(r"^\[.*\]:|<img|<a ", description, re.M)
     (scripts,) = (files[name] for name in files if name.endswith(".dist-info/entry_points.txt"))
@@ -65,7 +65,7 @@ def test_the_simulated_driver_is_there_once(files: dict[str, bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """That of a fresh environment."""
+    """Returns the interpreter of a new environment."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder, with_pip=True)
     return folder / "bin" / "python"
@@ -84,7 +84,7 @@ print(folder)
 """
 
 
-# Of a program that knows nothing of gcx.
+# A program that does not use gcx.
 UNAWARE = """
 import ctypes
 libcuda, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
@@ -95,7 +95,7 @@ print(value.value)
 
 
 def works(python: Path, tmp_path: Path) -> Path:
-    """Uses the package as a user does, from elsewhere; returns the folder it lies in."""
+    """Uses the package from another folder, as a user does; returns the package's folder."""
     folder = Path(run(python, "-c", PROGRAM, cwd=tmp_path).strip())
     for command in ([python, "-m", "gcx"], [python.with_name("gcx")]):
         assert "108" in run(*command, "plan", "--sms", "108,24", cwd=tmp_path)
@@ -113,7 +113,7 @@ def test_an_installation(python: Path, tmp_path: Path) -> None:
 def test_an_editable_installation(
     python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As pip asks the build for one, but for the compilation: it takes the wheel's files."""
+    """Installs as pip does, with a build backend that takes the wheel instead of compiling."""
     pytest.importorskip("wheel", reason="the package wheel isn't installed")
     mesonpy: Any = types.ModuleType("mesonpy")
 

@@ -1,4 +1,4 @@
-"""CuPy, unchanged: the SMs that a kernel of its own sees, as JSON."""
+"""Runs CuPy unchanged, and prints the SMs that a custom kernel sees as JSON."""
 
 from __future__ import annotations
 

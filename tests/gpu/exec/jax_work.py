@@ -1,4 +1,4 @@
-"""JAX, unchanged: the time of a product of 8192 by 8192 in bf16 and its result's sum, as JSON."""
+"""Runs JAX unchanged, and prints the time and the sum of a bf16 product of 8192^2 as JSON."""
 
 import json
 import time

@@ -66,7 +66,7 @@ def main() -> None:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         decode()
-    answer = {"told": torch.cuda.get_device_properties("cuda").multi_processor_count}
+    answer = {"reported": torch.cuda.get_device_properties("cuda").multi_processor_count}
     for name, work in (("prefill_ms", prefill), ("decode_ms", graph.replay)):
         times = []
         for _ in range(30):

@@ -1,4 +1,4 @@
-"""One of two processes that add up tensors by NCCL, each on a GPU of its own; prints "right"."""
+"""Runs one of two processes that add tensors by NCCL, one GPU each; prints "right"."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""One of two programs that share a GPU, as JSON when it ends:
+"""Runs one of two programs that share a GPU, and prints its results as JSON:
 neighbour.py big|small SECONDS [PAUSE]. The big one makes large products without pause, the small
 one small products, so many seconds after each other.
 """
@@ -32,8 +32,8 @@ while time.perf_counter() < end:
     a @ b
     torch.cuda.synchronize()
     times.append((time.perf_counter() - begin) * 1e6)
-    # Awake in between: how a sleeping processor wakes up is not the GPU's affair. With a pause the
-    # 99th percentile is the host's, alone too; without one it is what the GPU makes wait.
+    # Stays awake in between, to exclude the wake-up time of the processor. With a pause the 99th
+    # percentile is the host's; without one it is the GPU's.
     while role == "small" and time.perf_counter() < begin + pause:
         pass
 times.sort()

@@ -1,4 +1,4 @@
-"""Numba, unchanged: a product whose result is known, and what it is told of the device, as JSON."""
+"""Runs Numba unchanged; prints whether a product is right, and the device's properties, as JSON."""
 
 import json
 from typing import Any

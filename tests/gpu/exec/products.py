@@ -1,5 +1,5 @@
-"""Whether matrix products come out right where this runs: products of ones, into memory filled
-with something else. Prints as JSON how many SMs PyTorch is told, and for each type how many of the
+"""Checks matrix products: products of ones, into memory filled with something else. Prints as JSON
+the SM count that PyTorch sees, and for each type how many of the
 shapes were wrong, with the first of them. A library that plans for another number of SMs than it
 was tested with may leave parts out, as cuBLAS 13.1 does: docs/counts.md."""
 
@@ -29,7 +29,7 @@ def wrong_elements(rows: int, columns: int, inner: int, kind: torch.dtype, flip:
 
 def main() -> None:
     found: dict[str, Any] = {
-        "told": torch.cuda.get_device_properties(0).multi_processor_count,
+        "reported": torch.cuda.get_device_properties(0).multi_processor_count,
         "shapes": 2 * len(SHAPES),
     }
     for name, kind in TYPES.items():

@@ -1,10 +1,10 @@
-"""Programs that know nothing of gcx in a part of a GPU, by `gcx exec`:
+"""Runs programs that do not use gcx in a part of a GPU, by `gcx exec`:
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
 BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps shares
 tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
-triton), cupy, numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests
+triton), cupy, numba and jax; a step without its package is skipped. nccl needs two GPUs. tests
 needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
 test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
 as text, and last "N passed, N failed".
@@ -42,13 +42,13 @@ class Suite:
         self.folder = Path(tempfile.mkdtemp(prefix="gcx-exec-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("GCX_")}
 
-    def check(self, reservations: bool, what: str) -> None:
-        self.passed += reservations
-        self.failed += not reservations
-        print(f"{'ok' if reservations else 'FAILED'}: {what}", flush=True)
+    def check(self, ok: bool, what: str) -> None:
+        self.passed += ok
+        self.failed += not ok
+        print(f"{'ok' if ok else 'FAILED'}: {what}", flush=True)
 
     def inside(self, sms: int | str | None, *options: str) -> list[str]:
-        """The words before a command; none for the plain run."""
+        """Returns the words before a command; none for the plain run."""
         if sms is None:
             return []
         return [self.gcx, "exec", "--sms", str(sms), *options, "--"]
@@ -106,20 +106,20 @@ def step_nvcc(suite: Suite) -> None:
         for sms in SIZES:
             inside = suite.answer([*suite.inside(sms), program])
             check_seen(suite, name, sms, inside)
-            told = (inside["attribute"], inside["properties"], inside["cooperative"])
-            suite.check(told == (sms, sms, sms), f"{name}: told {told} of {sms} SMs")
-        kept = suite.answer([*suite.inside(24), program, "threads"])["lost_to_threads"]
-        suite.check(kept <= 0, f"{name}: 2,000 threads that have ended keep {kept} bytes")
+            reported = (inside["attribute"], inside["properties"], inside["cooperative"])
+            suite.check(reported == (sms, sms, sms), f"{name}: reports {reported} of {sms} SMs")
+        lost = suite.answer([*suite.inside(24), program, "threads"])["lost_to_threads"]
+        suite.check(lost <= 0, f"{name}: 2,000 threads that have ended lose {lost} bytes")
         whole = suite.answer([*suite.inside(24, "--report", "device"), program])
         seen = (whole["attribute"], whole["cooperative"])
         # The driver heeds the partition: a grid for the whole device is too large.
-        suite.check(seen == (SMS, -1), f"{name}, --report device: told {seen}")
+        suite.check(seen == (SMS, -1), f"{name}, --report device: reports {seen}")
         check_launch(suite, name, program)
 
 
 def check_launch(suite: Suite, name: str, program: str) -> None:
-    """What gcx puts before the driver costs a launch next to nothing, as turns in one process show.
-    Plain and inside, in processes of their own, launches differ by more from run to run."""
+    """Interposing costs a launch next to nothing, which alternating calls in one process show.
+    Launches of separate processes, plain and inside, differ by more from run to run."""
     one_cpu = ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
     times: dict[str, list[float]] = {"plain": [], "inside": []}
     ratios = []
@@ -150,7 +150,9 @@ def step_torch(suite: Suite) -> None:
         words = [*suite.inside(sms), *suite.python("torch_work.py", file)]
         answer = suite.answer(words)
         check_seen(suite, "torch", sms, answer)
-        suite.check(answer["properties"] == (sms or SMS), f"torch: told {answer['properties']} SMs")
+        suite.check(
+            answer["properties"] == (sms or SMS), f"torch: reports {answer['properties']} SMs"
+        )
         print(f"torch, {sms or 'all'} SMs: bf16 product of 8192^3 {answer['product_ms']:.2f} ms")
     plain = torch.load(files[None])
     for sms in SIZES:
@@ -165,17 +167,19 @@ def step_products(suite: Suite) -> None:
     needs("torch")
     for sms in (None, 112, 104, 24):
         answer = suite.answer([*suite.inside(sms), *suite.python("products.py")])
-        suite.check(answer["told"] == (sms or SMS), f"products: told {answer['told']} SMs")
+        suite.check(
+            answer["reported"] == (sms or SMS), f"products: reports {answer['reported']} SMs"
+        )
         for name in ("bf16", "fp16", "fp32"):
             wrong = answer[name]["wrong"]
             where = f"products in {name}, {sms or 'all'} SMs"
             suite.check(wrong == 0, f"{where}: {wrong} of {answer['shapes']} are wrong")
         if sms is not None:
-            told = suite.answer(
+            full = suite.answer(
                 [*suite.inside(sms, "--report", "partition"), *suite.python("products.py")]
             )
-            # Which is up to cuBLAS's version, and why it isn't told that.
-            print(f"told {sms} SMs, cuBLAS has wrong: {told['bf16']}")
+            # This depends on cuBLAS's version, and is why cuBLAS sees the device's count.
+            print(f"with {sms} SMs reported, cuBLAS has wrong: {full['bf16']}")
 
 
 def step_cupy(suite: Suite) -> None:
@@ -184,7 +188,9 @@ def step_cupy(suite: Suite) -> None:
     for sms in (None, *SIZES):
         answer = suite.answer([*suite.inside(sms), *suite.python("cupy_work.py")])
         check_seen(suite, "cupy", sms, answer)
-        suite.check(answer["properties"] == (sms or SMS), f"cupy: told {answer['properties']} SMs")
+        suite.check(
+            answer["properties"] == (sms or SMS), f"cupy: reports {answer['properties']} SMs"
+        )
         sums.add(answer["sum"])
     suite.check(len(sums) == 1, "cupy: results are as in the plain run")
 
@@ -199,7 +205,9 @@ def step_numba(suite: Suite) -> None:
     for sms in (None, *SIZES):
         answer = suite.answer([*suite.inside(sms), *suite.python("numba_work.py")])
         suite.check(answer["right"], f"numba, {sms or 'all'} SMs: the result is right")
-        suite.check(answer["properties"] == (sms or SMS), f"numba: told {answer['properties']} SMs")
+        suite.check(
+            answer["properties"] == (sms or SMS), f"numba: reports {answer['properties']} SMs"
+        )
 
 
 def step_jax(suite: Suite) -> None:
@@ -235,19 +243,19 @@ def step_count(suite: Suite) -> None:
         for report in ("device", "partition"):
             words = [*suite.inside(sms, "--report", report), *suite.python("model.py")]
             times[report] = suite.answer(words)
-            told, expected = times[report]["told"], sms if report == "partition" else SMS
-            what = f"model in {sms} SMs, --report {report}: told {told} SMs"
-            suite.check(told == expected, what)
+            reported, expected = times[report]["reported"], sms if report == "partition" else SMS
+            what = f"model in {sms} SMs, --report {report}: reports {reported} SMs"
+            suite.check(reported == expected, what)
         for kind in ("prefill_ms", "decode_ms"):
             by_report = {report: answer[kind] for report, answer in times.items()}
             gain = by_report["device"] / by_report["partition"]
-            print(f"{kind} in {sms} SMs: {by_report['device']:.2f} told {SMS}, "
-                  f"{by_report['partition']:.2f} told {sms}: {gain:.2f} times as fast")  # fmt: skip
+            print(f"{kind} in {sms} SMs: {by_report['device']:.2f} with {SMS} reported, "
+                  f"{by_report['partition']:.2f} with {sms}: {gain:.2f} times as fast")  # fmt: skip
 
 
 @contextmanager
 def mps(suite: Suite) -> Iterator[dict[str, str]]:
-    """A daemon of our own."""
+    """Starts a private daemon."""
     env = {"CUDA_MPS_PIPE_DIRECTORY": str(suite.folder / "pipe"),
            "CUDA_MPS_LOG_DIRECTORY": str(suite.folder / "log")}  # fmt: skip
     for folder in env.values():
@@ -261,8 +269,8 @@ def mps(suite: Suite) -> Iterator[dict[str, str]]:
 
 
 def side_by_side(suite: Suite, env: dict[str, str], commands: dict[str, list[str]]) -> Json:
-    """Each starts when those before it are ready, so that the rest is what they leave; then all
-    begin together. Their answers."""
+    """Starts each program when the previous ones are ready, so that the rest is what they leave,
+    begins all together, and returns their answers."""
     processes = {}
     for name, words in commands.items():
         process = subprocess.Popen(
@@ -294,9 +302,9 @@ def step_mps(suite: Suite) -> None:
               f"p99 {answer['small']['p99_us']:.0f} us; "
               f"the big one {answer['big']['per_second']:.0f} products a second")  # fmt: skip
     better = plain["small"]["p99_us"] / parted["small"]["p99_us"]
-    kept = parted["big"]["per_second"] / plain["big"]["per_second"]
+    ratio = parted["big"]["per_second"] / plain["big"]["per_second"]
     suite.check(better >= 10, f"the small one's p99 is {better:.1f} times better than plain MPS's")
-    suite.check(kept >= 0.8, f"the big one keeps {kept:.2f} of its speed")
+    suite.check(ratio >= 0.8, f"the big one keeps {ratio:.2f} of its speed")
 
 
 def step_shares(suite: Suite) -> None:
@@ -328,11 +336,13 @@ def step_shares(suite: Suite) -> None:
             suite.check(process.returncode == 0, f"{share}: it ends with {process.returncode}")
             answers[share] = json.loads(output.splitlines()[-1])
     suite.check(together == 2, "both have their SMs at the same time")
-    told = {share: int(answer["properties"]) for share, answer in answers.items()}
-    suite.check(sum(told.values()) <= SMS, f"30% is {told['30%']} SMs, 70% is {told['70%']}")
+    reported = {share: int(answer["properties"]) for share, answer in answers.items()}
+    suite.check(
+        sum(reported.values()) <= SMS, f"30% is {reported['30%']} SMs, 70% is {reported['70%']}"
+    )
     plain = torch.load(files["100%"])
     for share in shares:
-        check_seen(suite, f"torch in {share}", told[share], answers[share])
+        check_seen(suite, f"torch in {share}", reported[share], answers[share])
         inside = torch.load(files[share])
         for name, value in plain.items():
             close = torch.allclose(inside[name], value, rtol=2e-2, atol=2e-2)
@@ -340,7 +350,7 @@ def step_shares(suite: Suite) -> None:
 
 
 def summary_of(output: str) -> str:
-    """The counts that unittest ends with; what a run took is left out."""
+    """Returns the counts that unittest ends with, without the run time."""
     ran = re.findall(r"^Ran (\d+) tests?", output, re.M)
     return f"ran {ran}, {re.findall(r'^(?:OK|FAILED).*', output, re.M)}"
 
@@ -407,7 +417,7 @@ def main() -> int:
             STEPS[name](suite)
         except ModuleNotFoundError as missing:
             print(f"skipped: {name} needs {missing}")
-        except Exception as error:  # the other steps still tell something
+        except Exception as error:  # the other steps still give results
             suite.check(False, f"{name}: {error!r}")
     print(f"{suite.passed} passed, {suite.failed} failed")
     return 0 if suite.failed == 0 and suite.passed > 0 else 1

@@ -1,6 +1,6 @@
-// A CUDA program that knows nothing of gcx: prints as JSON which SMs the kernels of each kind of stream and
-// thread ran on, and what it is told of SMs; with the word launch, what launches cost; with threads, what
-// threads that have ended keep. Built with static and with shared cudart.
+// A CUDA program that does not use gcx. Prints as JSON which SMs the kernels of each kind of stream
+// and thread ran on, and the reported SM counts; with the word launch, the cost of launches; with
+// threads, the memory of threads that have ended. Built with static and with shared cudart.
 #include <cooperative_groups.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -31,8 +31,8 @@ constexpr int kLaunches = 20000;
 constexpr int kRounds = 31;
 constexpr int kThreads = 2000;
 
-// Long enough that blocks fill all SMs there are.
-__global__ void note_sm(int *seen) {
+// Lasts long enough that blocks fill all SMs.
+__global__ void note_sm(int* seen) {
     unsigned sm = 0;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
     if (threadIdx.x == 0)
@@ -42,17 +42,18 @@ __global__ void note_sm(int *seen) {
     }
 }
 
-__global__ void nothing() {}
+__global__ void nothing() {
+}
 
-__global__ void together(int *arrived) {
+__global__ void together(int* arrived) {
     cooperative_groups::this_grid().sync();
     if (threadIdx.x == 0)
         atomicAdd(arrived, 1);
     cooperative_groups::this_grid().sync();
 }
 
-int *buffer() {
-    int *seen = nullptr;
+int* buffer() {
+    int* seen = nullptr;
     CHECK(cudaMalloc(&seen, kMostSms * sizeof(int)));
     CHECK(cudaMemset(seen, 0, kMostSms * sizeof(int)));
     CHECK(cudaDeviceSynchronize());
@@ -61,7 +62,7 @@ int *buffer() {
 
 bool first = true;
 
-void report(const char *name, const int *seen) {
+void report(const char* name, const int* seen) {
     CHECK(cudaDeviceSynchronize());
     std::vector<int> host(kMostSms);
     CHECK(cudaMemcpy(host.data(), seen, kMostSms * sizeof(int), cudaMemcpyDeviceToHost));
@@ -77,17 +78,17 @@ void report(const char *name, const int *seen) {
     std::printf("]");
 }
 
-void in_stream(const char *name, cudaStream_t stream) {
-    int *const seen = buffer();
+void in_stream(const char* name, cudaStream_t stream) {
+    int* const seen = buffer();
     note_sm<<<kBlocks, 128, 0, stream>>>(seen);
-    // Said, and seen on no SM: the other kinds still tell something.
+    // The error is printed, and no SM is reported; the other kinds still give results.
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
         std::fprintf(stderr, "%s: %s\n", name, cudaGetErrorString(error));
     report(name, seen);
 }
 
 void in_graph() {
-    int *const seen = buffer();
+    int* const seen = buffer();
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -101,12 +102,12 @@ void in_graph() {
 }
 
 void in_made_graph() {
-    int *seen = buffer();
+    int* seen = buffer();
     cudaGraph_t graph;
     CHECK(cudaGraphCreate(&graph, 0));
-    void *arguments[] = {&seen};
+    void* arguments[] = {&seen};
     cudaKernelNodeParams node = {};
-    node.func = reinterpret_cast<void *>(note_sm);
+    node.func = reinterpret_cast<void*>(note_sm);
     node.gridDim = dim3(kBlocks);
     node.blockDim = dim3(128);
     node.kernelParams = arguments;
@@ -118,15 +119,15 @@ void in_made_graph() {
     report("graph made by hand", seen);
 }
 
-// The SMs of the largest cooperative grid that the runtime says is possible; -1: it isn't.
+// Returns the SMs of the largest cooperative grid that the runtime reports as possible; -1: none.
 int cooperative_blocks() {
     int each = 0;
     int sms = 0;
     int arrived = 0;
     CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, together, 128, 0));
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-    int *const count = buffer();
-    void *arguments[] = {const_cast<int **>(&count)};
+    int* const count = buffer();
+    void* arguments[] = {const_cast<int**>(&count)};
     if (cudaLaunchCooperativeKernel(together, dim3(each * sms), dim3(128), arguments, 0, nullptr) !=
         cudaSuccess)
         return -1;
@@ -140,23 +141,25 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-// Microseconds for a launch in a stream, over so many.
-template <typename Launch> double launch_cost(cudaStream_t stream, const Launch &launch) {
+// Returns the microseconds of a launch in a stream, averaged over so many.
+template <typename Launch>
+double launch_cost(cudaStream_t stream, const Launch& launch) {
     CHECK(cudaStreamSynchronize(stream));
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kLaunches; i++)
         launch();
     CHECK(cudaStreamSynchronize(stream));
-    const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::micro> spent =
+        std::chrono::steady_clock::now() - begin;
     return spent.count() / kLaunches;
 }
 
-// The driver's own function, whatever stands before libcuda: that of the library which defines the
-// function of the driver that nobody changes.
-void *of_driver(const char *name) {
+// Returns the driver's own function, whichever library is interposed: it is looked up in the
+// library that defines a function which is never replaced.
+void* of_driver(const char* name) {
     Dl_info driver;
-    link_map *loaded = nullptr;
-    void *const libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+    link_map* loaded = nullptr;
+    void* const libcuda = dlopen("libcuda.so.1", RTLD_NOW);
     if (dladdr(dlsym(libcuda, "cuDriverGetVersion"), &driver) == 0 ||
         dlinfo(libcuda, RTLD_DI_LINKMAP, &loaded) != 0)
         return nullptr;
@@ -169,13 +172,13 @@ void *of_driver(const char *name) {
     return nullptr;
 }
 
-// What a launch costs as the runtime does it; by the function that programs find in libcuda; and by the
-// driver's own. The latter two in turns: processes differ by more than they do.
+// Prints the cost of a launch by the runtime, by the function that programs find in libcuda, and by
+// the driver's own. The latter two alternate, because processes differ by more than they do.
 void report_launches() {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
     cudaFunction_t function;
-    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void *>(nothing)));
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(nothing)));
     const auto found = reinterpret_cast<decltype(&cuLaunchKernel)>(
         dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel"));
     const auto own = reinterpret_cast<decltype(&cuLaunchKernel)>(of_driver("cuLaunchKernel"));
@@ -186,16 +189,15 @@ void report_launches() {
     std::vector<double> runtime, through, direct;
     for (int round = 0; round < kRounds; round++) {
         runtime.push_back(launch_cost(stream, [&] { nothing<<<1, 32, 0, stream>>>(); }));
-        through.push_back(launch_cost(stream, [&] {
-            found(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
-        }));
-        direct.push_back(launch_cost(stream, [&] {
-            own(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
-        }));
+        through.push_back(launch_cost(
+            stream, [&] { found(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); }));
+        direct.push_back(launch_cost(
+            stream, [&] { own(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); }));
     }
     CHECK(cudaGetLastError());
-    std::printf("{\"runtime_us\": %.4f, \"found_us\": %.4f, \"driver_us\": %.4f, \"changed\": %s}\n",
-                median(runtime), median(through), median(direct), found == own ? "false" : "true");
+    std::printf(
+        "{\"runtime_us\": %.4f, \"found_us\": %.4f, \"driver_us\": %.4f, \"changed\": %s}\n",
+        median(runtime), median(through), median(direct), found == own ? "false" : "true");
 }
 
 void work_in_threads(int count) {
@@ -206,7 +208,8 @@ void work_in_threads(int count) {
         }).join();
 }
 
-// Bytes of the device's memory that are gone after threads came, used their own default streams, and went.
+// Returns the bytes of device memory lost after threads came, used their default streams, and
+// ended.
 long long lost_to_threads() {
     size_t before = 0;
     size_t after = 0;
@@ -218,7 +221,7 @@ long long lost_to_threads() {
     return static_cast<long long>(before) - static_cast<long long>(after);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     if (argc == 2 && std::strcmp(argv[1], "launch") == 0) {
         report_launches();
         return 0;

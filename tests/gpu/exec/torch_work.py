@@ -1,4 +1,4 @@
-"""PyTorch, unchanged, as JSON: which SMs each kind of stream ran on, times, and results to compare.
+"""Runs PyTorch unchanged. Prints which SMs each kind of stream ran on, times and results, as JSON.
 
 torch_work.py RESULTS, a file for the results' numbers.
 """
@@ -28,7 +28,7 @@ def note_sm(seen, scratch, n: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(seen + sm, 1)
     offsets = tl.program_id(0) * n + tl.arange(0, n)
     value = tl.load(scratch + offsets)
-    for _ in range(200):  # so long that blocks fill all SMs there are
+    for _ in range(200):  # long enough that blocks fill all SMs
         value = value * 1.0001 + 0.5
     tl.store(scratch + offsets, value)
 
@@ -79,7 +79,7 @@ def in_a_thread(work: Callable[[], list[int]]) -> list[int]:
 
 
 def milliseconds(work: Callable[[], object], rounds: int = 20) -> float:
-    """The median of single rounds, after some to warm up."""
+    """Returns the median of single rounds, after some to warm up."""
     for _ in range(5):
         work()
     torch.cuda.synchronize()
@@ -93,7 +93,7 @@ def milliseconds(work: Callable[[], object], rounds: int = 20) -> float:
 
 
 def results() -> dict[str, torch.Tensor]:
-    # On the host: what PyTorch draws on a device depends on the number of SMs that it is told.
+    # Random numbers of a device depend on the reported SM count, so they are drawn on the host.
     torch.manual_seed(7)
     layer = torch.nn.Sequential(
         torch.nn.Linear(512, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 512)
