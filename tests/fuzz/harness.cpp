@@ -43,7 +43,7 @@ struct Folder {
 } // namespace
 
 void close_library() {
-    delete gcx::open.exchange(nullptr);
+    delete gcx::instance.exchange(nullptr);
 }
 
 void begin_input(const std::string& driver) {
