@@ -225,7 +225,7 @@ def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> 
         return "Instant", f"Instant.ofEpochMilli({value})"
     if field.name.endswith("_ns"):
         return "Duration", f"Duration.ofNanos({value})"
-    if "of one that waits" in field.brief and field.base == "uint32_t":
+    if field.name == "sm_count" and any(other.name == "waits" for other in struct.fields):
         return "OptionalInt", f"wanted({value})"
     if (struct.name, field.name) in OPTIONAL:
         return "OptionalLong", f"{value} == 0 ? OptionalLong.empty() : OptionalLong.of({value})"

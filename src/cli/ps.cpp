@@ -198,9 +198,9 @@ Report run_ps(const Arguments& arguments) {
                               visible(place).c_str());
     for (const std::string& warning : warnings)
         report.text += "warning: " + visible(warning) + "\n";
-    const bool simulated = std::ranges::any_of(
+    const bool any_simulated = std::ranges::any_of(
         reservations, [](const gcx_live_reservation& each) { return each.simulated != 0; });
-    report.json.set("simulated", simulated)
+    report.json.set("simulated", any_simulated)
         .set("folder", place)
         .set("reservations", reservations_json(reservations))
         .set("warnings", warnings);

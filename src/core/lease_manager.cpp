@@ -645,7 +645,7 @@ LeaseManager::lock_submitters(const Transitions& transitions) {
 }
 
 // Keeps other changes away from the leases of a change and from the atoms that they gain. Created
-// and destroyed under LeaseManager::mutex_.
+// and ended under LeaseManager::mutex_.
 class LeaseManager::ChangeMark {
   public:
     ChangeMark(DeviceState& state, SmAllocator& allocator, uint64_t placeholder_id,
@@ -654,7 +654,13 @@ class LeaseManager::ChangeMark {
           gained_(allocator, placeholder_id, gained_atoms(allocator, transitions)) {
         set_changing(true);
     }
-    ~ChangeMark() { set_changing(false); }
+    ~ChangeMark() { end(); }
+    void end() {
+        if (!std::exchange(ended_, true)) {
+            set_changing(false);
+            gained_.release();
+        }
+    }
     ChangeMark(const ChangeMark&) = delete;
     ChangeMark& operator=(const ChangeMark&) = delete;
 
@@ -684,6 +690,7 @@ class LeaseManager::ChangeMark {
     DeviceState& state_;
     const Transitions& transitions_;
     SmAllocator::Placeholder gained_;
+    bool ended_ = false;
 };
 
 // Makes contexts and records work without the mutex, so that other leases are not blocked. The mark
@@ -695,7 +702,7 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
     if (transitions.empty())
         return;
     SmAllocator& allocator = allocator_of(state, transitions[0].lease->family);
-    std::optional<ChangeMark> mark(std::in_place, state, allocator, next_id_++, transitions);
+    ChangeMark mark(state, allocator, next_id_++, transitions);
     lock.unlock();
     SmallVector<SubmitLock::Exclusive, 2> submit_locks;
     try {
@@ -713,13 +720,13 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
             transition.lease->record_work();
     } catch (...) {
         lock.lock();
-        mark.reset();
+        mark.end();
         serve_waiters(state);
         throw;
     }
     Dropped dropped;
     lock.lock();
-    mark.reset();
+    mark.end();
     for (const Transition& transition : transitions)
         allocator.assign(transition.lease->id, transition.after);
     commit(state, transitions, deferred, dropped);

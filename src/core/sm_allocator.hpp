@@ -62,15 +62,19 @@ class SmAllocator {
       public:
         // owner is an id that no lease has.
         Placeholder(SmAllocator& allocator, uint64_t owner, const Allocation& allocation)
-            : allocator_(allocator), owner_(owner) {
-            allocator_.assign(owner_, allocation);
+            : allocator_(&allocator), owner_(owner) {
+            allocator_->assign(owner_, allocation);
         }
-        ~Placeholder() { allocator_.assign(owner_, {}); }
+        ~Placeholder() { release(); }
+        void release() {
+            if (SmAllocator* const allocator = std::exchange(allocator_, nullptr))
+                allocator->assign(owner_, {});
+        }
         Placeholder(const Placeholder&) = delete;
         Placeholder& operator=(const Placeholder&) = delete;
 
       private:
-        SmAllocator& allocator_;
+        SmAllocator* allocator_; // null: released
         uint64_t owner_;
     };
 

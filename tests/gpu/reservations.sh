@@ -99,7 +99,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 "$gcx" ps
-"$gcx" ps | grep -q '132 held, 0 free'
+"$gcx" ps | grep -q '132 reserved, 0 free'
 check 'gcx ps shows both, and that nothing is free' "$? == 0"
 "$gcx" ps --json | grep -q '"mps": "on"'
 check 'gcx ps says that MPS shares the device' "$? == 0"
@@ -115,7 +115,7 @@ printf 'a third, while the small one is killed after 2 s: %s after %s ms\n' "$re
 check 'it gets the SMs of the dead process' "\"$result\" == \"GCX_SUCCESS\" && $waited < 30000"
 kill -KILL "$big"
 wait "$big" "$small" 2>/dev/null
-"$gcx" ps | grep -q 'nobody holds'
+"$gcx" ps | grep -q 'no reservations'
 check 'dead processes have no reservations' "$? == 0"
 
 # Without MPS reservations succeed, and the log says that they isolate nothing.

@@ -44,12 +44,12 @@ pub fn library(include: &Path) {
 fn simulator(compiler: &Compiler, source: &Path, out: &Path) -> PathBuf {
     let folder = source.join("sim");
     let mut found = vec![folder.join("machine.cpp")];
-    for part in ["edge", "profiles", "device", "partition", "work", "graph"] {
+    for part in ["entry", "profiles", "device", "partition", "work", "graph"] {
         found.extend(sources(&folder.join(part)));
     }
     // It declares cuda.h's functions otherwise than cuda.h does: no other file is in its unit.
     let (apart, found): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|path| path.ends_with("edge/functions.cpp"));
+        found.into_iter().partition(|path| path.ends_with("entry/functions.cpp"));
     let mut units = units("simulator", &found, out);
     units.extend(apart);
     units.push(profiles(&folder.join("profiles"), out));

@@ -4,6 +4,7 @@ package gcx;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.UUID;
 
@@ -19,7 +20,7 @@ import java.util.UUID;
  * @param simulated true: of the simulated driver
  * @param waits true: a request that waits in {@code Device.reserve}
  * @param family the family of its atoms
- * @param smCount of a waiting request: the requested count, or {@code GCX_REST}
+ * @param smCount of a waiting request: the requested count, empty: the rest
  * @param deviceSmCount the SMs of the device
  * @param atomCount of the family on that device
  * @param atomSmCount SMs of each atom but the last
@@ -43,7 +44,7 @@ public record LiveReservation(
     boolean simulated,
     boolean waits,
     SmFamily family,
-    int smCount,
+    OptionalInt smCount,
     int deviceSmCount,
     int atomCount,
     int atomSmCount,

@@ -2,6 +2,7 @@
 package gcx;
 
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.UUID;
 
 /**
@@ -17,7 +18,7 @@ import java.util.UUID;
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param waits true: a request that waits in {@code Device.acquire}
- * @param smCount of a waiting request: the requested count, or {@code GCX_REST}
+ * @param smCount of a waiting request: the requested count, empty: the rest
  * @param exclusiveSmCount of these, those that it has exclusively
  * @param streamCount its streams
  * @param deviceSmCount the SMs of the device
@@ -42,7 +43,7 @@ public record PublishedLease(
     boolean isShared,
     boolean requireWorkqueues,
     boolean waits,
-    int smCount,
+    OptionalInt smCount,
     int exclusiveSmCount,
     int streamCount,
     int deviceSmCount,
