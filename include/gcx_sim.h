@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* What is alive in the simulated driver, and what it has lost for good. Times are of the
+/* Counts the live objects of the simulated driver and what it has leaked. Times are of the
  * simulated clock. */
 typedef struct gcx_sim_counts {
     uint64_t primary_retains;   /* cuDevicePrimaryCtxRetain not yet released */
@@ -28,8 +28,8 @@ typedef struct gcx_sim_counts {
     uint64_t allocations;       /* device and pinned allocations not yet freed */
     uint64_t allocated_bytes;   /* their bytes */
     uint64_t device_bytes_used; /* what cuMemGetInfo counts as used, losses included */
-    uint64_t device_bytes_lost; /* lost by creating and destroying green contexts */
-    uint64_t descriptors;       /* made by cuDevResourceGenerateDesc; they live for ever */
+    uint64_t device_bytes_lost; /* leaked by creating and destroying green contexts */
+    uint64_t descriptors;       /* made by cuDevResourceGenerateDesc; they are never freed */
     uint64_t calls;             /* driver calls since the last configure */
     uint64_t clock_ns;          /* the simulated clock */
 } gcx_sim_counts;
@@ -43,63 +43,63 @@ typedef enum gcx_sim_run_kind {
     GCX_SIM_RUN_OTHER = 4
 } gcx_sim_run_kind;
 typedef struct gcx_sim_run {
-    uint64_t begin_ns; /* on the simulated clock; kernels of other streams don't slow it down */
+    uint64_t begin_ns; /* on the simulated clock; not slowed down by other streams */
     uint64_t end_ns;
     uint64_t stream; /* the CUstream it was launched in; 0: a NULL stream */
-    uint64_t launch; /* 1 and up: the launch of a graph that it was part of; 0: of none */
+    uint64_t launch; /* 1 and up: the graph launch that it was part of; 0: none */
     uint64_t sms[6]; /* bit n % 64 of sms[n / 64]: SM n, of the context that it ran in */
     uint32_t sm_count;
     int32_t kind;    /* a gcx_sim_run_kind */
-    char kernel[64]; /* the kernel's name, or as much of it as there is room for */
+    char kernel[64]; /* the kernel's name, cut to fit */
 } gcx_sim_run;
 
-/* Starts a new simulated machine; every object of the old one is gone. spec is
- * [N x]GPU[,GPU...][@DRIVER]: "h100", "h100@12.4", "2xh100,a100@13.1", or the path of a file
- * that `gcx info --record` wrote, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL takes
- * the environment's GCX_SIM, or else h100@13.0. Returns 0, or a CUresult with the reason in
- * gcx_sim_last_error(); the machine that was there then stays. Until it is called, the first
- * driver call does it with NULL. A new machine reads CUDA_VISIBLE_DEVICES at its first cuInit. */
+/* Starts a new simulated machine and destroys all objects of the old one. spec is [N
+ * x]GPU[,GPU...][@DRIVER], such as "h100", "h100@12.4" or "2xh100,a100@13.1", or the path of a
+ * recording of `gcx info --record`, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL:
+ * GCX_SIM in the environment, or else h100@13.0. Returns 0, or a CUresult with the reason in
+ * gcx_sim_last_error(); the old machine stays then. If it was not called, the first driver call
+ * calls it with NULL. A new machine reads CUDA_VISIBLE_DEVICES at its first cuInit. */
 int gcx_sim_configure(const char* spec);
 
-/* Why the last gcx_sim_ call of this thread failed; "" if none did. Valid until the thread's next
- * call. */
+/* Returns why the last gcx_sim_ call of this thread failed, "" if none did. Valid until the
+ * thread's next call. */
 const char* gcx_sim_last_error(void);
 
-/* The specification in force, a recording with its whole path. Valid until the thread's next
- * call. */
+/* Returns the present specification, a recording with its absolute path. Valid until the
+ * thread's next call. */
 const char* gcx_sim_spec(void);
 
-/* The GPUs and driver versions that can be simulated: name and one line on each, by index; NULL
- * past the last. The strings live as long as the library. */
+/* Return the names and one-line descriptions of the GPUs and driver versions that can be
+ * simulated, by index; NULL past the last. The strings live as long as the library. */
 const char* gcx_sim_gpu_name(size_t index);
 const char* gcx_sim_gpu_description(size_t index);
 const char* gcx_sim_driver_name(size_t index);
 const char* gcx_sim_driver_description(size_t index);
 
-/* Makes the nth call (1: the next) of a driver function fail with a CUresult; function NULL
- * counts calls of any function. One such order at a time; nth 0 takes it back. Same by the
- * environment: GCX_SIM_FAIL=cuGreenCtxCreate:3:2 (function or *, nth, result). */
+/* Makes the nth call (1: the next) of a driver function fail with a CUresult. function NULL counts
+ * calls of any function. A new call replaces the old one; nth 0 cancels it. The environment can
+ * request the same: GCX_SIM_FAIL=cuGreenCtxCreate:3:2 (function or *, nth, result). */
 int gcx_sim_fail(const char* function, uint64_t nth, int result);
 
-/* How often a driver function was called since the last configure; NULL: all. */
+/* Returns how often a driver function was called since the last configure; NULL: any function. */
 uint64_t gcx_sim_calls(const char* function);
 
-/* Fills counts as of now. */
+/* Returns the present counts. */
 void gcx_sim_get_counts(gcx_sim_counts* counts);
 
 /* There is no function for dynamic parallelism: loading a module whose PTX launches kernels, or the
  * environment's GCX_SIM_DYNAMIC_PARALLELISM=1, makes all partitions share SMs on compute capability
  * 9.x, see docs/simulated-driver.md. */
 
-/* Moves the simulated clock on. */
+/* Advances the simulated clock. */
 void gcx_sim_advance(uint64_t nanoseconds);
 
-/* From now on notes the next so many kernels, copies, fills and host functions, those of graphs
- * among them, and forgets those noted before. 0 notes none, which is how a machine starts. */
+/* Records the next most kernels, copies, fills and host functions, including those of graphs, and
+ * forgets earlier ones. 0, the initial state, records none. */
 void gcx_sim_note_runs(size_t most);
 
-/* Writes the first of what was noted, in the order of submission, a graph's in an order in which
- * they may run. Returns how many there are; out NULL: writes none. */
+/* Writes at most most recorded runs in order of submission; those of a graph in an order in
+ * which they may run. Returns how many there are. out NULL: writes none. */
 size_t gcx_sim_get_runs(gcx_sim_run* out, size_t most);
 
 #ifdef __cplusplus

@@ -482,7 +482,7 @@ def main() -> int:
     if OUTPUT.exists() and OUTPUT.read_text() == text:
         return 0
     name = OUTPUT.relative_to(ROOT)
-    print(f"{name} isn't what include/gcx.h gives; make it anew: python tools/describe_api.py")
+    print(f"{name} does not match include/gcx.h; run: python tools/describe_api.py")
     return 1
 
 
