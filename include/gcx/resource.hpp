@@ -21,7 +21,7 @@ using if_count = std::enable_if_t<std::is_integral_v<Count> && !std::is_same_v<C
 // Converts an SM count of any integer type.
 template <class Count>
 constexpr uint32_t sm_count(const char* where, Count sms) {
-    bool fits = true;
+    bool fits = true; // NOLINT(misc-const-correctness): assigned for signed types
     if constexpr (std::is_signed_v<Count>)
         fits = sms >= 0;
     if (!fits || static_cast<std::make_unsigned_t<Count>>(sms) > UINT32_MAX)

@@ -498,7 +498,8 @@ class SpinKernel {
         try {
             const current_guard current(whole_);
             unload_(library_);
-        } catch (const std::exception&) { // the process ends soon
+        } catch (const std::exception& problem) {
+            std::fprintf(stderr, "gcx bench: the kernel was not unloaded: %s\n", problem.what());
         }
     }
     SpinKernel(const SpinKernel&) = delete;

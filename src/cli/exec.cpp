@@ -559,6 +559,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     const EndAtSignals end_at_signals;
     const Clock::time_point wait_end = Clock::now() + options.timeout;
     std::vector<ExecPart> parts;
+    parts.reserve(by_uuid.size());
     for (const auto& [uuid, given] : by_uuid)
         parts.push_back(
             find_part(given.first, given.second, family, exact, outer, options, wait_end));

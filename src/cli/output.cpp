@@ -1,5 +1,6 @@
 #include "cli/output.hpp"
 
+#include <charconv>
 #include <unistd.h>
 
 #include <algorithm>
@@ -328,15 +329,20 @@ std::string plain_message(std::string_view message) {
     }
     while (cut && (text.ends_with(' ') || text.ends_with(';') || text.ends_with('.')))
         text.pop_back();
-    unsigned group = 0;
-    int length = 0;
-    if (std::sscanf(text.c_str(), "group %u%n", &group, &length) == 1)
-        text.replace(0, static_cast<std::size_t>(length), "partition " + partition_name(group));
+    constexpr std::string_view kGroup = "group ";
+    if (text.starts_with(kGroup)) {
+        unsigned group = 0;
+        const char* const digits = text.data() + kGroup.size();
+        const auto parsed = std::from_chars(digits, text.data() + text.size(), group);
+        if (parsed.ec == std::errc())
+            text.replace(0, static_cast<std::size_t>(parsed.ptr - text.data()),
+                         "partition " + partition_name(group));
+    }
     return text;
 }
 
 std::string message_of(const error& error) {
-    std::string_view message = error.what();
+    const std::string_view message = error.what();
     const std::string mark = std::string(" [") + error.name() + ", ";
     return plain_message(message.substr(0, message.rfind(mark)));
 }

@@ -136,6 +136,7 @@ Partitions split_device(const Layout& layout) {
 
 Verification verify_partitions(const Layout& layout, Partitions& partitions) {
     std::vector<stream_ref> streams;
+    streams.reserve(partitions.list.size());
     for (const Partition& partition : partitions.list)
         streams.emplace_back(partition.stream);
     const gcx::verification verified = verify(streams);
