@@ -1,11 +1,11 @@
 #include "cli/output.hpp"
 
-#include <charconv>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
