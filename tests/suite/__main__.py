@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.suite import dlopen, java, languages, parts, rust
 from tests.suite.runner import BUILD, ROOT, Suite
 
-PARTS_DEFERRED = 3  # some wait for a while: of Ray, of time, of a compiler
+CONCURRENT_PARTS = 3  # some wait for Ray, for time to pass or for a compiler
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def run_part(name: str) -> tuple[str, Suite, float]:
 def run_parts(names: Sequence[str]) -> dict[str, tuple[Suite, float]]:
     """Runs parts, some at a time, and prints what each said once it is done."""
     results: dict[str, tuple[Suite, float]] = {}
-    with ThreadPoolExecutor(PARTS_DEFERRED) as pool:
+    with ThreadPoolExecutor(CONCURRENT_PARTS) as pool:
         for running in as_completed([pool.submit(run_part, name) for name in names]):
             name, suite, seconds = running.result()
             results[name] = (suite, seconds)

@@ -92,10 +92,10 @@ def test_python_page_long_way_runs(script: Any) -> None:
     """The section of docs/python.md on CUDA's own steps; later blocks use its names."""
     blocks = fences(DOCS / "python.md")
     start = next(i for i, block in enumerate(blocks) if block.startswith("device = "))
-    deferred, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
+    first, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
     older = gcx.driver_info().version < (13, 1)
     parts = "decode, prefill = gcx.split([24, None])\n"
-    code = f"import gcx\n{deferred}{long_way}{'' if older else workqueues}{parts}{order}"
+    code = f"import gcx\n{first}{long_way}{'' if older else workqueues}{parts}{order}"
     assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
 
 
