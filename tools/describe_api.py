@@ -1,4 +1,4 @@
-"""Describes the C API for programs: docs/gcx-api.json, made from include/gcx.h by libclang.
+"""Describes the C API for programs: docs/gcx-api.json, made by libclang from include/gcx.h and the headers that it includes.
 
     tools/describe_api.py            # writes it
     tools/describe_api.py --check    # fails if it isn't what the header gives
@@ -7,7 +7,7 @@ The schema, which docs/gcx-api.md explains; `format` grows when a reader has to 
 
     format     1
     library    name, soname, version, header
-    groups     the header's sections, in its order; everything below names its own
+    groups     the headers' sections, in their order; everything below names its own
     functions  name, group, brief, doc, parameters, result;
                answers: results that are no failure, beside GCX_SUCCESS
     structs    name, group, brief, doc, size, align, fields, each with an offset and a size;
@@ -50,7 +50,7 @@ from clang.cindex import CursorKind, TypeKind
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
-HEADERS = ("gcx_result.h", "gcx.h")
+HEADERS = ("common", "partition", "lease", "reservation", "graph", "diagnostics")
 OUTPUT = ROOT / "docs" / "gcx-api.json"
 FORMAT = 1
 Json = dict[str, Any]
@@ -97,8 +97,12 @@ LIFETIMES = {
 class Comments:
     """The comments of a header, by where they are."""
 
-    def __init__(self, tokens: list[Any], lines: list[str]) -> None:
-        self.lines = lines
+    def __init__(self, unit: Any, path: Path) -> None:
+        text = path.read_text()
+        self.lines = lines = text.splitlines()
+        file = cindex.File.from_name(unit, str(path))
+        ends = [cindex.SourceLocation.from_offset(unit, file, at) for at in (0, len(text.encode()))]
+        tokens = unit.get_tokens(extent=cindex.SourceRange.from_locations(*ends))
         comments = [token for token in tokens if token.kind == cindex.TokenKind.COMMENT]
         self.before = {
             token.extent.end.line: token
@@ -151,43 +155,49 @@ def brief(doc: str) -> str:
 
 
 class Description:
-    def __init__(self, header: str, text: str | None = None) -> None:
-        """Reads one header; text stands for what is in the file."""
-        self.path = INCLUDE / header
-        self.source = self.path.read_text() if text is None else text
+    def __init__(self, more: str = "") -> None:
+        """Reads the headers; more stands behind them."""
+        main = str(INCLUDE / "gcx.h")
         files = [(str(INCLUDE / name), content) for name, content in STANDARD.items()]
-        files.append((str(self.path), self.source))
+        files.append((main, (INCLUDE / "gcx.h").read_text() + more))
         self.unit = cindex.Index.create().parse(
-            str(self.path),
+            main,
             args=["-x", "c", "-std=c99", "--target=x86_64-linux-gnu", "-nostdinc", f"-I{INCLUDE}"],
             unsaved_files=files,
             options=cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD,
         )
         for problem in self.unit.diagnostics:
             if problem.severity >= cindex.Diagnostic.Error:
-                sys.exit(f"{self.path}: {problem}")
-        self.cursors = [
-            cursor
+                sys.exit(str(problem))
+        paths = [INCLUDE / "gcx" / f"{name}.h" for name in HEADERS]
+        self.comments = {str(path): Comments(self.unit, path) for path in paths}
+        self.source = "".join(path.read_text() for path in paths)
+        wanted = {main, *self.comments}
+        cursors = [
+            (cursor.location.file.name, cursor)
             for cursor in self.unit.cursor.get_children()
-            if cursor.location.file is not None and cursor.location.file.name == str(self.path)
+            if cursor.location.file is not None and cursor.location.file.name in wanted
         ]
-        tokens = list(self.unit.get_tokens(extent=self.unit.cursor.extent))
-        self.comments = Comments(tokens, self.source.splitlines())
-        self.sections = self.comments.groups()
+        # libclang lists all macros first. The order of the headers is that of the declarations.
+        order = [*self.comments, main]
+        self.cursors = [c for _, c in sorted(cursors, key=lambda of: order.index(of[0]))]
 
     def of_kind(self, kind: Any) -> list[Any]:
         return [cursor for cursor in self.cursors if cursor.kind == kind]
 
+    def comments_of(self, cursor: Any) -> Comments:
+        return self.comments[cursor.location.file.name]
+
     def group(self, cursor: Any) -> str:
-        found = "Results" if self.path.name == "gcx_result.h" else ""
-        for line, name in self.sections:
+        found = ""
+        for line, name in self.comments_of(cursor).groups():
             if line < cursor.location.line:
                 found = name
         return found
 
     def head(self, cursor: Any) -> Json:
         """What everything that has a name and a comment begins with."""
-        doc = self.comments.of(cursor)
+        doc = self.comments_of(cursor).of(cursor)
         return {
             "name": cursor.spelling,
             "group": self.group(cursor),
@@ -338,7 +348,7 @@ class Description:
         for field in cursor.get_children():
             if field.kind != CursorKind.FIELD_DECL:
                 continue
-            doc = self.comments.of_line(field)
+            doc = self.comments_of(field).of_line(field)
             entry = {"name": field.spelling, "offset": field.get_field_offsetof() // 8}
             entry |= {"size": field.type.get_size(), **self.type(field.type)}
             for words, lifetime in LIFETIMES.items():
@@ -354,7 +364,7 @@ class Description:
             {
                 "name": value.spelling,
                 "value": value.enum_value,
-                "brief": self.comments.of_line(value),
+                "brief": self.comments_of(value).of_line(value),
             }
             for value in cursor.get_children()
         ]
@@ -398,7 +408,7 @@ class Description:
             f"typedef __typeof__({m.spelling}) type_{m.spelling};\n"
             for m in macros
         )
-        asked = Description(self.path.name, self.source + "".join(lines))
+        asked = Description("".join(lines))
         values = {
             value.spelling: value.enum_value
             for cursor in asked.of_kind(CursorKind.ENUM_DECL)
@@ -412,10 +422,10 @@ class Description:
         return [
             {
                 "name": macro.spelling,
-                "group": self.group(macro) or "Version",
+                "group": self.group(macro),
                 "value": values[f"value_{macro.spelling}"] & 0xFFFFFFFF,
                 "type": names[types[f"type_{macro.spelling}"]],
-                "brief": self.comments.of_line(macro),
+                "brief": self.comments_of(macro).of_line(macro),
             }
             for macro in macros
         ]
@@ -432,7 +442,7 @@ class Description:
         structs = [c for c in self.of_kind(CursorKind.STRUCT_DECL) if c.is_definition()]
         enums = [c for c in self.of_kind(CursorKind.ENUM_DECL) if c.is_definition()]
         return {
-            "groups": [name for _, name in self.sections],
+            "groups": [name for of in self.comments.values() for _, name in of.groups()],
             "functions": [self.function(cursor) for cursor in functions],
             "structs": [self.struct(cursor) for cursor in structs],
             "enums": [self.enum(cursor) for cursor in enums],
@@ -443,7 +453,6 @@ class Description:
 
 
 def describe() -> Json:
-    results, api = [Description(header).whole() for header in HEADERS]
     build = (ROOT / "meson.build").read_text()
     abi = re.search(r"^gcx_abi = '(\d+)'", build, re.MULTILINE)
     version = re.search(r"^  version: '(.+)'", build, re.MULTILINE)
@@ -452,8 +461,7 @@ def describe() -> Json:
     library = {"name": "gcx", "soname": f"libgcx.so.{abi.group(1)}"}
     library |= {"version": version.group(1), "header": "gcx.h"}
     whole: Json = {"format": FORMAT, "library": library}
-    whole |= {key: results[key] + api[key] for key in api}
-    whole["groups"] = ["Version", "Results", *api["groups"]]
+    whole |= Description().whole()
     whole["natives"] = [{"name": name, "cuda": cuda} for name, cuda in NATIVES.items()]
     return whole
 

@@ -1,6 +1,6 @@
 """Checks what libgcx exports and needs: exactly the functions that gcx.h declares, and libc alone.
 
-Usage: exports.py LIBRARY HEADER NM READELF [--any-needed]
+Usage: exports.py LIBRARY NM READELF [--any-needed]
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pathlib import Path
 LIBC = re.compile(r"^(libc|libm|libdl|libpthread|ld-linux[\w-]*)\.so\.\d+$")
 
 
-def declared(header: str) -> set[str]:
-    """The names of the functions that are declared with GCX_API."""
-    text = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+def declared() -> set[str]:
+    """The names of the functions that the public headers declare with GCX_API."""
+    headers = (Path(__file__).parents[2] / "include" / "gcx").glob("*.h")
+    text = "".join(header.read_text() for header in headers)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     names = set()
     for match in re.finditer(r"^GCX_API\b([^;]*);", text, flags=re.MULTILINE):
         name = re.search(r"(\w+)\s*\(", match.group(1))
@@ -30,11 +32,11 @@ def output(*command: str) -> str:
 
 
 def main() -> int:
-    library, header, nm, readelf = sys.argv[1:5]
+    library, nm, readelf = sys.argv[1:4]
     problems = []
-    functions = declared(Path(header).read_text())
+    functions = declared()
     if len(functions) < 40:
-        problems.append(f"only {len(functions)} functions were found in {header}")
+        problems.append(f"only {len(functions)} functions were found")
     lines = output(nm, "--dynamic", "--defined-only", library).splitlines()
     exported = {line.split()[-1] for line in lines if line.strip()}
     problems += [f"{name} is declared and not exported" for name in sorted(functions - exported)]

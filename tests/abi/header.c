@@ -1,7 +1,5 @@
-/* gcx_result.h, gcx.h and gcx_sim.h compile alone, in the strictest way, as C99 and as C++17 and
+/* gcx.h and gcx_sim.h compile alone, in the strictest way, as C99 and as C++17 and
  * C++20; and what they say of initialisers holds. */
-#include <gcx_result.h>
-
 #include <gcx.h>
 /* twice: the guard */
 #include <gcx.h>

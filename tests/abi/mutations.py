@@ -2,7 +2,7 @@
 
     python -m tests.abi.mutations INCLUDE COMPILER...
 
-Each mutation changes the first place in gcx.h or gcx_result.h that its pattern finds.
+Each mutation changes the first place of the headers that its pattern finds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.abi.record import compile_problems, library_problems, records
 
-HEADERS = ("gcx.h", "gcx_result.h")
+HEADERS = ("partition", "lease", "reservation", "graph", "diagnostics", "common")
 UINT = r"^( +)uint32_t (?!struct_size|reserved)(\w+);(.*)\n"
 BREAKING = {
     "a field's type, of the same size": (UINT, r"\1float \2;\3\n"),
@@ -63,12 +63,12 @@ ADDITIONS = {
 
 def mutate(include: Path, pattern: str, new: str) -> bool:
     """Changes one place; whether there was one."""
-    for header in HEADERS:
+    for header in (include / "gcx" / f"{name}.h" for name in HEADERS):
         text, changed = re.subn(
-            pattern, new, (include / header).read_text(), count=1, flags=re.MULTILINE
+            pattern, new, header.read_text(), count=1, flags=re.MULTILINE
         )
         if changed:
-            (include / header).write_text(text)
+            header.write_text(text)
             return True
     return False
 
@@ -81,9 +81,8 @@ def main() -> int:
     cases += [(name, *case, False) for name, case in ADDITIONS.items()]
     for name, pattern, new, breaks in cases:
         with tempfile.TemporaryDirectory() as folder:
-            include = Path(folder)
-            for header in HEADERS:
-                shutil.copy(Path(original) / header, include)
+            include = Path(folder) / "include"
+            shutil.copytree(original, include)
             if not mutate(include, pattern, new):
                 wrong.append(f"{name}: the headers have no such place")
                 continue

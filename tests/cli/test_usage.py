@@ -249,7 +249,7 @@ def test_version_is_the_same_everywhere() -> None:
         return match[1]
 
     version = found(r"^  version: '(.+)'", "meson.build")
-    header = [found(rf"^#define GCX_VERSION_{part} (\d+)$", "include/gcx.h")
+    header = [found(rf"^#define GCX_VERSION_{part} (\d+)$", "include/gcx/common.h")
               for part in ("MAJOR", "MINOR", "PATCH")]  # fmt: skip
     assert ".".join(header) == version.removesuffix("-dev")
     assert found(r"^  <version>(.+)</version>", "bindings/java/pom.xml") == version

@@ -1,4 +1,7 @@
-"""Fails if no harness calls some function of gcx.h: calls.py HEADER HARNESS..."""
+"""Fails if no harness calls some function of gcx.h: calls.py FOLDER HARNESS...
+
+FOLDER has the headers that gcx.h includes.
+"""
 
 import re
 import sys
@@ -9,7 +12,7 @@ def without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
-header = without_comments(Path(sys.argv[1]).read_text())
+header = "".join(without_comments(path.read_text()) for path in Path(sys.argv[1]).glob("*.h"))
 harness = "".join(without_comments(Path(path).read_text()) for path in sys.argv[2:])
 functions = re.findall(r"^GCX_API\b[^;(]*?\b(gcx_\w+)\(", header, re.MULTILINE)
 if len(functions) < 40:

@@ -204,13 +204,6 @@ GCX_MPS_UNKNOWN = 0
 GCX_MPS_OFF = 1
 GCX_MPS_ON = 2
 
-# gcx_queue_source. Where the number of connections comes from.
-gcx_queue_source = c_int32
-# CUDA's default, 8: the variable is not set
-GCX_QUEUE_SOURCE_DEFAULT = 0
-# CUDA_DEVICE_MAX_CONNECTIONS
-GCX_QUEUE_SOURCE_ENVIRONMENT = 1
-
 # gcx_graph_node_kind. Kinds of nodes, CUgraphNodeType.
 gcx_graph_node_kind = c_int32
 GCX_GRAPH_NODE_KERNEL = 0
@@ -247,6 +240,13 @@ GCX_CAPABILITY_STREAM_RESOURCE = 6
 # 13.4: locality domains in gcx_sm_request
 GCX_CAPABILITY_LOCALITY_DOMAINS = 7
 GCX_CAPABILITY_COUNT = 8
+
+# gcx_queue_source. Where the number of connections comes from.
+gcx_queue_source = c_int32
+# CUDA's default, 8: the variable is not set
+GCX_QUEUE_SOURCE_DEFAULT = 0
+# CUDA_DEVICE_MAX_CONNECTIONS
+GCX_QUEUE_SOURCE_ENVIRONMENT = 1
 
 # gcx_log_level.
 gcx_log_level = c_int32
@@ -310,15 +310,11 @@ GCX_RESIZE_DEFAULT = 0
 # moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
 # gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 GCX_RESIZE_DEFERRED = 1
-# bytes of a process's name, including the final 0
-GCX_MAX_PROCESS_NAME = 64
 # bytes of a token, including the final 0
 GCX_MAX_RESERVATION_TOKEN = 4096
 # Forked children and programs that they or this process start by exec keep the reservation too,
 # until they end or close its descriptor: for launchers.
 GCX_RESERVATION_INHERIT = 1
-# the maximum that CUDA accepts
-GCX_MAX_CONNECTIONS = 32
 GCX_MAX_GRAPH_PARTS = 16
 # bytes of a kernel's name, including the final 0; cut to fit
 GCX_MAX_KERNEL_NAME = 256
@@ -326,7 +322,11 @@ GCX_NO_NODE = 0xFFFFFFFF
 # Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
 # they run with the priority of the stream that the graph is launched in.
 GCX_GRAPH_NODE_PRIORITIES = 1
+# the maximum that CUDA accepts
+GCX_MAX_CONNECTIONS = 32
 GCX_MAX_SMS = 1024
+# bytes of a process's name, including the final 0
+GCX_MAX_PROCESS_NAME = 64
 
 
 class gcx_context(c_void_p):
@@ -662,74 +662,6 @@ class gcx_live_lease(_Struct):
     )
 
 
-class gcx_published_process(_Struct):
-    # Describes a process that publishes.
-    _fields_ = (
-        # a random number that identifies the process
-        ("process", c_uint64),
-        # milliseconds since 1970 when it began to publish
-        ("since_ms", c_uint64),
-        # as the process itself sees it; differs in other containers
-        ("pid", c_int32),
-        # 1: it uses the simulated driver
-        ("simulated", c_int32),
-        ("driver_version", c_int32),
-        ("device_count", c_uint32),
-        ("lease_count", c_uint32),
-        # leases beyond 512, missing in gcx_published_lease_list
-        ("unlisted_count", c_uint32),
-        # 0
-        ("reserved", c_uint32 * 8),
-        # any bytes: escape them for display
-        ("name", c_char * 64),
-    )
-
-
-class gcx_published_lease(_Struct):
-    # Describes a lease of a process that publishes.
-    _fields_ = (
-        # as in gcx_published_process
-        ("process", c_uint64),
-        # of the lease, in that process
-        ("id", c_uint64),
-        # how often its SMs have changed
-        ("changes", c_uint64),
-        ("pid", c_int32),
-        ("simulated", c_int32),
-        # the ordinal in that process; device_uuid identifies the device
-        ("device", c_int32),
-        ("family", gcx_sm_family),
-        # GCX_LEASE_
-        ("flags", c_uint32),
-        # 1: a request that waits in gcx_lease_acquire
-        ("waits", c_uint32),
-        # of a waiting request: the requested count, or GCX_REST
-        ("sm_count", c_uint32),
-        ("exclusive_sm_count", c_uint32),
-        ("stream_count", c_uint32),
-        ("device_sm_count", c_uint32),
-        # of the family on that device
-        ("atom_count", c_uint32),
-        # SMs of each atom but the last
-        ("atom_sm_count", c_uint32),
-        # SMs of the last atom
-        ("last_atom_sm_count", c_uint32),
-        # 0
-        ("reserved", c_uint32 * 11),
-        # it has atom n exclusively: bit n % 64 of word n / 64
-        ("exclusive_atoms", c_uint64 * 8),
-        # the same for atoms that other leases may have too
-        ("shared_atoms", c_uint64 * 8),
-        ("device_uuid", c_uint8 * 16),
-        # any bytes: escape them for display
-        ("name", c_char * 64),
-        # as above
-        ("process_name", c_char * 64),
-        # as above
-        ("device_name", c_char * 128),
-    )
-
-
 class gcx_reservation_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
@@ -845,24 +777,6 @@ class gcx_mps_info(_Struct):
     )
 
 
-class gcx_queue_info(_Struct):
-    _fields_ = (
-        ("struct_size", c_uint32),
-        # that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
-        # number from 1 to GCX_MAX_CONNECTIONS
-        ("connections", c_uint32),
-        ("source", gcx_queue_source),
-        # 1: CUDA has started in the process, and the number is final
-        ("started", c_int32),
-        # 0: CUDA started before gcx looked, and the process changed the variable at some time:
-        # connections is its present value
-        ("certain", c_int32),
-        # 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
-        # context then logs a GCX_LOG_WARNING, once
-        ("too_few", c_int32),
-    )
-
-
 class gcx_graph_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
@@ -941,6 +855,50 @@ class gcx_graph_node(_Struct):
     )
 
 
+class gcx_driver_info(_Struct):
+    _fields_ = (
+        ("struct_size", c_uint32),
+        # of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+        ("version", c_int32),
+        # CUDA_VERSION of the cuda.h that gcx was built with
+        ("header_version", c_int32),
+        # 1: the simulated driver
+        ("simulated", c_int32),
+        # what was opened
+        ("library", c_char * 256),
+    )
+
+
+class gcx_capability_info(_Struct):
+    _fields_ = (
+        ("struct_size", c_uint32),
+        # 1: the open driver has it
+        ("available", c_int32),
+        # of the driver: 13010 is CUDA 13.1
+        ("required_version", c_int32),
+        # such as "structured split"; lives as long as the library
+        ("name", c_char_p),
+    )
+
+
+class gcx_queue_info(_Struct):
+    _fields_ = (
+        ("struct_size", c_uint32),
+        # that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+        # number from 1 to GCX_MAX_CONNECTIONS
+        ("connections", c_uint32),
+        ("source", gcx_queue_source),
+        # 1: CUDA has started in the process, and the number is final
+        ("started", c_int32),
+        # 0: CUDA started before gcx looked, and the process changed the variable at some time:
+        # connections is its present value
+        ("certain", c_int32),
+        # 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
+        # context then logs a GCX_LOG_WARNING, once
+        ("too_few", c_int32),
+    )
+
+
 class gcx_verified_stream(_Struct):
     # What gcx_verify saw of one stream.
     _fields_ = (
@@ -980,34 +938,87 @@ class gcx_verification(_Struct):
     )
 
 
-class gcx_driver_info(_Struct):
+class gcx_published_process(_Struct):
+    # Describes a process that publishes.
     _fields_ = (
-        ("struct_size", c_uint32),
-        # of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-        ("version", c_int32),
-        # CUDA_VERSION of the cuda.h that gcx was built with
-        ("header_version", c_int32),
-        # 1: the simulated driver
+        # a random number that identifies the process
+        ("process", c_uint64),
+        # milliseconds since 1970 when it began to publish
+        ("since_ms", c_uint64),
+        # as the process itself sees it; differs in other containers
+        ("pid", c_int32),
+        # 1: it uses the simulated driver
         ("simulated", c_int32),
-        # what was opened
-        ("library", c_char * 256),
+        ("driver_version", c_int32),
+        ("device_count", c_uint32),
+        ("lease_count", c_uint32),
+        # leases beyond 512, missing in gcx_published_lease_list
+        ("unlisted_count", c_uint32),
+        # 0
+        ("reserved", c_uint32 * 8),
+        # any bytes: escape them for display
+        ("name", c_char * 64),
     )
 
 
-class gcx_capability_info(_Struct):
+class gcx_published_lease(_Struct):
+    # Describes a lease of a process that publishes.
     _fields_ = (
-        ("struct_size", c_uint32),
-        # 1: the open driver has it
-        ("available", c_int32),
-        # of the driver: 13010 is CUDA 13.1
-        ("required_version", c_int32),
-        # such as "structured split"; lives as long as the library
-        ("name", c_char_p),
+        # as in gcx_published_process
+        ("process", c_uint64),
+        # of the lease, in that process
+        ("id", c_uint64),
+        # how often its SMs have changed
+        ("changes", c_uint64),
+        ("pid", c_int32),
+        ("simulated", c_int32),
+        # the ordinal in that process; device_uuid identifies the device
+        ("device", c_int32),
+        ("family", gcx_sm_family),
+        # GCX_LEASE_
+        ("flags", c_uint32),
+        # 1: a request that waits in gcx_lease_acquire
+        ("waits", c_uint32),
+        # of a waiting request: the requested count, or GCX_REST
+        ("sm_count", c_uint32),
+        ("exclusive_sm_count", c_uint32),
+        ("stream_count", c_uint32),
+        ("device_sm_count", c_uint32),
+        # of the family on that device
+        ("atom_count", c_uint32),
+        # SMs of each atom but the last
+        ("atom_sm_count", c_uint32),
+        # SMs of the last atom
+        ("last_atom_sm_count", c_uint32),
+        # 0
+        ("reserved", c_uint32 * 11),
+        # it has atom n exclusively: bit n % 64 of word n / 64
+        ("exclusive_atoms", c_uint64 * 8),
+        # the same for atoms that other leases may have too
+        ("shared_atoms", c_uint64 * 8),
+        ("device_uuid", c_uint8 * 16),
+        # any bytes: escape them for display
+        ("name", c_char * 64),
+        # as above
+        ("process_name", c_char * 64),
+        # as above
+        ("device_name", c_char * 128),
     )
 
 
 # The result and parameters of each.
 FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
+    # Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+    # minor + patch.
+    "gcx_version": (c_uint32, {}),
+    # Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
+    # for a number that this version does not know.
+    "gcx_result_name": (c_char_p, {"result": gcx_result}),
+    # Returns the general meaning of a result in one sentence.
+    "gcx_result_string": (c_char_p, {"result": gcx_result}),
+    # Returns the message of the last gcx function that failed in the calling thread: what was
+    # wrong, the values, and what to do.
+    "gcx_last_error_message": (c_char_p, {}),
     # Returns the number of devices.
     "gcx_device_get_count": (gcx_result, {"count": POINTER(c_int32)}),
     # Returns the properties of a device.
@@ -1305,25 +1316,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
     # GCX_ERROR_NOT_READY if not; the latter sets no message.
     "gcx_lease_query": (gcx_result, {"lease": gcx_lease}),
-    # Publishes this process's leases, present and future, up to 512 at a time.
-    "gcx_publish_start": (gcx_result, {"name": c_char_p}),
-    # Stops publishing.
-    "gcx_publish_stop": (gcx_result, {}),
-    # Lists the processes that publish, including this one.
-    "gcx_published_process_list": (
-        gcx_result,
-        {
-            "processes": POINTER(gcx_published_process),
-            "capacity": c_uint32,
-            "count": POINTER(c_uint32),
-        },
-    ),
-    # Lists the leases of the processes that publish: of each process first those that have SMs, in
-    # order of acquisition, then the waiting requests in the order of their queue.
-    "gcx_published_lease_list": (
-        gcx_result,
-        {"leases": POINTER(gcx_published_lease), "capacity": c_uint32, "count": POINTER(c_uint32)},
-    ),
     # Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
     "gcx_reservation_acquire": (
         gcx_result,
@@ -1381,11 +1373,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
     # accuracy was not measured.
     "gcx_mps_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_mps_info)}),
-    # Returns the number of connections.
-    "gcx_queue_get_info": (gcx_result, {"info": POINTER(gcx_queue_info)}),
-    # Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-    # CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
-    "gcx_queue_request_connections": (gcx_result, {"connections": c_uint32}),
     # Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
     "gcx_graph_create": (
         gcx_result,
@@ -1437,6 +1424,29 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
+    # Opens a driver library, unless it is open already.
+    "gcx_driver_open": (gcx_result, {"driver": c_char_p}),
+    # Returns the properties of the driver.
+    "gcx_driver_get_info": (gcx_result, {"info": POINTER(gcx_driver_info)}),
+    # Reports whether the open driver has a capability.
+    "gcx_capability_get_info": (
+        gcx_result,
+        {"capability": gcx_capability, "info": POINTER(gcx_capability_info)},
+    ),
+    # Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+    # it; NULL if it is not installed, with the searched places in gcx_last_error_message().
+    "gcx_simulator_path": (c_char_p, {}),
+    # Returns the number of connections.
+    "gcx_queue_get_info": (gcx_result, {"info": POINTER(gcx_queue_info)}),
+    # Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+    # CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
+    "gcx_queue_request_connections": (gcx_result, {"connections": c_uint32}),
+    # Loads a library in front of libcuda that reports partition counts as described above, for
+    # every library that opens libcuda.so.1 later, until the process ends.
+    "gcx_driver_report_partition_counts": (gcx_result, {}),
+    # Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
+    # else to 0.
+    "gcx_driver_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
     # Returns the SMs that the stream's kernels run on, ascending.
     "gcx_stream_probe_sms": (
         gcx_result,
@@ -1487,35 +1497,25 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
         gcx_result,
         {"resource": POINTER(gcx_resource), "index": c_uint32, "atom": POINTER(gcx_resource)},
     ),
-    # Opens a driver library, unless it is open already.
-    "gcx_driver_open": (gcx_result, {"driver": c_char_p}),
-    # Returns the properties of the driver.
-    "gcx_driver_get_info": (gcx_result, {"info": POINTER(gcx_driver_info)}),
-    # Reports whether the open driver has a capability.
-    "gcx_capability_get_info": (
+    # Publishes this process's leases, present and future, up to 512 at a time.
+    "gcx_publish_start": (gcx_result, {"name": c_char_p}),
+    # Stops publishing.
+    "gcx_publish_stop": (gcx_result, {}),
+    # Lists the processes that publish, including this one.
+    "gcx_published_process_list": (
         gcx_result,
-        {"capability": gcx_capability, "info": POINTER(gcx_capability_info)},
+        {
+            "processes": POINTER(gcx_published_process),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
-    # Returns the path of the simulated driver that "sim:" opens, for programs that start others on
-    # it; NULL if it is not installed, with the searched places in gcx_last_error_message().
-    "gcx_simulator_path": (c_char_p, {}),
-    # Loads a library in front of libcuda that reports partition counts as described above, for
-    # every library that opens libcuda.so.1 later, until the process ends.
-    "gcx_driver_report_partition_counts": (gcx_result, {}),
-    # Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
-    # else to 0.
-    "gcx_driver_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
-    # Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
-    # minor + patch.
-    "gcx_version": (c_uint32, {}),
-    # Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
-    # for a number that this version does not know.
-    "gcx_result_name": (c_char_p, {"result": gcx_result}),
-    # Returns the general meaning of a result in one sentence.
-    "gcx_result_string": (c_char_p, {"result": gcx_result}),
-    # Returns the message of the last gcx function that failed in the calling thread: what was
-    # wrong, the values, and what to do.
-    "gcx_last_error_message": (c_char_p, {}),
+    # Lists the leases of the processes that publish: of each process first those that have SMs, in
+    # order of acquisition, then the waiting requests in the order of their queue.
+    "gcx_published_lease_list": (
+        gcx_result,
+        {"leases": POINTER(gcx_published_lease), "capacity": c_uint32, "count": POINTER(c_uint32)},
+    ),
     # Sends log messages up to level to callback.
     "gcx_log_set_callback": (
         gcx_result,

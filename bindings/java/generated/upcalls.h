@@ -14,18 +14,18 @@
     X(gcx_cache_stats, "cacheStats", "(JJJJJJJJJJJ)Lgcx/CacheStats;") \
     X(gcx_lease_info, "leaseInfo", "(JJJJJJJJ[B)Lgcx/LeaseInfo;") \
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;") \
-    X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;") \
-    X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
     X(gcx_reservation_info, "reservationInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/ReservationInfo;") \
     X(gcx_live_reservation, "liveReservation", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveReservation;") \
     X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;") \
-    X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;") \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;") \
+    X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;") \
+    X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;") \
+    X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_verified_stream, "verifiedStream", "(JJJJ[B)Lgcx/VerifiedStream;") \
     X(gcx_verification, "verification", "(JJJJJ[B[B[B)Lgcx/Verification;") \
-    X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;") \
-    X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")
+    X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;") \
+    X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;")
 
 #define CLASS_OF_gcx_graph_node "gcx/GraphNode"
 #define CLASS_OF_gcx_live_context "gcx/LiveContext"

@@ -6,6 +6,10 @@ local ffi = require("ffi")
 
 -- The checked parameters of each function: place, name, type.
 local functions = {
+    gcx_version = {},
+    gcx_result_name = { { 1, "result", "int32_t" } },
+    gcx_result_string = { { 1, "result", "int32_t" } },
+    gcx_last_error_message = {},
     gcx_device_get_count = {},
     gcx_device_get_info = { { 1, "device", "int32_t" } },
     gcx_device_get_stream_priority_range = { { 1, "device", "int32_t" } },
@@ -71,10 +75,6 @@ local functions = {
     gcx_lease_stream_create = {},
     gcx_lease_synchronize = {},
     gcx_lease_query = {},
-    gcx_publish_start = { { 1, "name", "string" } },
-    gcx_publish_stop = {},
-    gcx_published_process_list = { { 2, "capacity", "uint32_t" } },
-    gcx_published_lease_list = { { 2, "capacity", "uint32_t" } },
     gcx_reservation_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
     gcx_reservation_get_token = { { 3, "capacity", "uint32_t" } },
     gcx_reservation_join = { { 1, "token", "string" } },
@@ -84,8 +84,6 @@ local functions = {
     gcx_reservation_acquire_lease = { { 2, "sm_count", "uint32_t" } },
     gcx_reservation_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
     gcx_mps_get_info = { { 1, "device", "int32_t" } },
-    gcx_queue_get_info = {},
-    gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
     gcx_graph_create = {},
     gcx_graph_destroy = {},
     gcx_graph_launch = {},
@@ -96,22 +94,24 @@ local functions = {
     gcx_graph_update = {},
     gcx_graph_get_info = {},
     gcx_graph_get_nodes = { { 3, "capacity", "uint32_t" } },
+    gcx_driver_open = { { 1, "driver", "string" } },
+    gcx_driver_get_info = {},
+    gcx_capability_get_info = { { 1, "capability", "int32_t" } },
+    gcx_simulator_path = {},
+    gcx_queue_get_info = {},
+    gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
+    gcx_driver_report_partition_counts = {},
+    gcx_driver_reports_partition_counts = {},
     gcx_stream_probe_sms = { { 3, "capacity", "uint32_t" } },
     gcx_device_map_sms = { { 1, "device", "int32_t" }, { 2, "family", "int32_t" } },
     gcx_device_get_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
     gcx_verify = { { 2, "count", "uint32_t" } },
     gcx_resource_get_sm_ids = { { 3, "capacity", "uint32_t" } },
     gcx_resource_get_atom = { { 2, "index", "uint32_t" } },
-    gcx_driver_open = { { 1, "driver", "string" } },
-    gcx_driver_get_info = {},
-    gcx_capability_get_info = { { 1, "capability", "int32_t" } },
-    gcx_simulator_path = {},
-    gcx_driver_report_partition_counts = {},
-    gcx_driver_reports_partition_counts = {},
-    gcx_version = {},
-    gcx_result_name = { { 1, "result", "int32_t" } },
-    gcx_result_string = { { 1, "result", "int32_t" } },
-    gcx_last_error_message = {},
+    gcx_publish_start = { { 1, "name", "string" } },
+    gcx_publish_stop = {},
+    gcx_published_process_list = { { 2, "capacity", "uint32_t" } },
+    gcx_published_lease_list = { { 2, "capacity", "uint32_t" } },
     gcx_log_set_callback = { { 1, "level", "int32_t" } },
 }
 
@@ -339,15 +339,6 @@ enum {
     GCX_MPS_ON = 2,
 };
 
-// Where the number of connections comes from.
-typedef int32_t gcx_queue_source;
-enum {
-    // CUDA's default, 8: the variable is not set
-    GCX_QUEUE_SOURCE_DEFAULT = 0,
-    // CUDA_DEVICE_MAX_CONNECTIONS
-    GCX_QUEUE_SOURCE_ENVIRONMENT = 1,
-};
-
 // Kinds of nodes, CUgraphNodeType.
 typedef int32_t gcx_graph_node_kind;
 enum {
@@ -387,6 +378,15 @@ enum {
     // 13.4: locality domains in gcx_sm_request
     GCX_CAPABILITY_LOCALITY_DOMAINS = 7,
     GCX_CAPABILITY_COUNT = 8,
+};
+
+// Where the number of connections comes from.
+typedef int32_t gcx_queue_source;
+enum {
+    // CUDA's default, 8: the variable is not set
+    GCX_QUEUE_SOURCE_DEFAULT = 0,
+    // CUDA_DEVICE_MAX_CONNECTIONS
+    GCX_QUEUE_SOURCE_ENVIRONMENT = 1,
 };
 
 typedef int32_t gcx_log_level;
@@ -452,15 +452,11 @@ static const uint32_t GCX_RESIZE_DEFAULT = 0;
 // moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
 // gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 static const uint32_t GCX_RESIZE_DEFERRED = 1;
-// bytes of a process's name, including the final 0
-static const uint32_t GCX_MAX_PROCESS_NAME = 64;
 // bytes of a token, including the final 0
 static const uint32_t GCX_MAX_RESERVATION_TOKEN = 4096;
 // Forked children and programs that they or this process start by exec keep the reservation too,
 // until they end or close its descriptor: for launchers.
 static const uint32_t GCX_RESERVATION_INHERIT = 1;
-// the maximum that CUDA accepts
-static const uint32_t GCX_MAX_CONNECTIONS = 32;
 static const uint32_t GCX_MAX_GRAPH_PARTS = 16;
 // bytes of a kernel's name, including the final 0; cut to fit
 static const uint32_t GCX_MAX_KERNEL_NAME = 256;
@@ -468,7 +464,11 @@ static const uint32_t GCX_NO_NODE = 0xffffffff;
 // Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
 // they run with the priority of the stream that the graph is launched in.
 static const uint32_t GCX_GRAPH_NODE_PRIORITIES = 1;
+// the maximum that CUDA accepts
+static const uint32_t GCX_MAX_CONNECTIONS = 32;
 static const uint32_t GCX_MAX_SMS = 1024;
+// bytes of a process's name, including the final 0
+static const uint32_t GCX_MAX_PROCESS_NAME = 64;
 
 // Reports progress.
 typedef void (*gcx_progress_callback)(uint32_t done, uint32_t count, void* user_data);
@@ -741,70 +741,6 @@ typedef struct {
     gcx_resource resource;
 } gcx_live_lease;
 
-// Describes a process that publishes.
-typedef struct {
-    // a random number that identifies the process
-    uint64_t process;
-    // milliseconds since 1970 when it began to publish
-    uint64_t since_ms;
-    // as the process itself sees it; differs in other containers
-    int32_t pid;
-    // 1: it uses the simulated driver
-    int32_t simulated;
-    int32_t driver_version;
-    uint32_t device_count;
-    uint32_t lease_count;
-    // leases beyond 512, missing in gcx_published_lease_list
-    uint32_t unlisted_count;
-    // 0
-    uint32_t reserved[8];
-    // any bytes: escape them for display
-    char name[64];
-} gcx_published_process;
-
-// Describes a lease of a process that publishes.
-typedef struct {
-    // as in gcx_published_process
-    uint64_t process;
-    // of the lease, in that process
-    uint64_t id;
-    // how often its SMs have changed
-    uint64_t changes;
-    int32_t pid;
-    int32_t simulated;
-    // the ordinal in that process; device_uuid identifies the device
-    int32_t device;
-    gcx_sm_family family;
-    // GCX_LEASE_
-    uint32_t flags;
-    // 1: a request that waits in gcx_lease_acquire
-    uint32_t waits;
-    // of a waiting request: the requested count, or GCX_REST
-    uint32_t sm_count;
-    uint32_t exclusive_sm_count;
-    uint32_t stream_count;
-    uint32_t device_sm_count;
-    // of the family on that device
-    uint32_t atom_count;
-    // SMs of each atom but the last
-    uint32_t atom_sm_count;
-    // SMs of the last atom
-    uint32_t last_atom_sm_count;
-    // 0
-    uint32_t reserved[11];
-    // it has atom n exclusively: bit n % 64 of word n / 64
-    uint64_t exclusive_atoms[8];
-    // the same for atoms that other leases may have too
-    uint64_t shared_atoms[8];
-    uint8_t device_uuid[16];
-    // any bytes: escape them for display
-    char name[64];
-    // as above
-    char process_name[64];
-    // as above
-    char device_name[128];
-} gcx_published_lease;
-
 typedef struct {
     uint32_t struct_size;
     // GCX_RESERVATION_
@@ -913,22 +849,6 @@ typedef struct {
 
 typedef struct {
     uint32_t struct_size;
-    // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
-    // number from 1 to GCX_MAX_CONNECTIONS
-    uint32_t connections;
-    gcx_queue_source source;
-    // 1: CUDA has started in the process, and the number is final
-    int32_t started;
-    // 0: CUDA started before gcx looked, and the process changed the variable at some time:
-    // connections is its present value
-    int32_t certain;
-    // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
-    // context then logs a GCX_LOG_WARNING, once
-    int32_t too_few;
-} gcx_queue_info;
-
-typedef struct {
-    uint32_t struct_size;
     // GCX_GRAPH_
     uint32_t flags;
     // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and
@@ -997,6 +917,44 @@ typedef struct {
     char name[256];
 } gcx_graph_node;
 
+typedef struct {
+    uint32_t struct_size;
+    // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+    int32_t version;
+    // CUDA_VERSION of the cuda.h that gcx was built with
+    int32_t header_version;
+    // 1: the simulated driver
+    int32_t simulated;
+    // what was opened
+    char library[256];
+} gcx_driver_info;
+
+typedef struct {
+    uint32_t struct_size;
+    // 1: the open driver has it
+    int32_t available;
+    // of the driver: 13010 is CUDA 13.1
+    int32_t required_version;
+    // such as "structured split"; lives as long as the library
+    const char* name;
+} gcx_capability_info;
+
+typedef struct {
+    uint32_t struct_size;
+    // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+    // number from 1 to GCX_MAX_CONNECTIONS
+    uint32_t connections;
+    gcx_queue_source source;
+    // 1: CUDA has started in the process, and the number is final
+    int32_t started;
+    // 0: CUDA started before gcx looked, and the process changed the variable at some time:
+    // connections is its present value
+    int32_t certain;
+    // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
+    // context then logs a GCX_LOG_WARNING, once
+    int32_t too_few;
+} gcx_queue_info;
+
 // What gcx_verify saw of one stream.
 typedef struct {
     // SMs that it was promised: gcx_stream_info.sm_count
@@ -1032,28 +990,81 @@ typedef struct {
     char problems[4096];
 } gcx_verification;
 
+// Describes a process that publishes.
 typedef struct {
-    uint32_t struct_size;
-    // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-    int32_t version;
-    // CUDA_VERSION of the cuda.h that gcx was built with
-    int32_t header_version;
-    // 1: the simulated driver
+    // a random number that identifies the process
+    uint64_t process;
+    // milliseconds since 1970 when it began to publish
+    uint64_t since_ms;
+    // as the process itself sees it; differs in other containers
+    int32_t pid;
+    // 1: it uses the simulated driver
     int32_t simulated;
-    // what was opened
-    char library[256];
-} gcx_driver_info;
+    int32_t driver_version;
+    uint32_t device_count;
+    uint32_t lease_count;
+    // leases beyond 512, missing in gcx_published_lease_list
+    uint32_t unlisted_count;
+    // 0
+    uint32_t reserved[8];
+    // any bytes: escape them for display
+    char name[64];
+} gcx_published_process;
 
+// Describes a lease of a process that publishes.
 typedef struct {
-    uint32_t struct_size;
-    // 1: the open driver has it
-    int32_t available;
-    // of the driver: 13010 is CUDA 13.1
-    int32_t required_version;
-    // such as "structured split"; lives as long as the library
-    const char* name;
-} gcx_capability_info;
+    // as in gcx_published_process
+    uint64_t process;
+    // of the lease, in that process
+    uint64_t id;
+    // how often its SMs have changed
+    uint64_t changes;
+    int32_t pid;
+    int32_t simulated;
+    // the ordinal in that process; device_uuid identifies the device
+    int32_t device;
+    gcx_sm_family family;
+    // GCX_LEASE_
+    uint32_t flags;
+    // 1: a request that waits in gcx_lease_acquire
+    uint32_t waits;
+    // of a waiting request: the requested count, or GCX_REST
+    uint32_t sm_count;
+    uint32_t exclusive_sm_count;
+    uint32_t stream_count;
+    uint32_t device_sm_count;
+    // of the family on that device
+    uint32_t atom_count;
+    // SMs of each atom but the last
+    uint32_t atom_sm_count;
+    // SMs of the last atom
+    uint32_t last_atom_sm_count;
+    // 0
+    uint32_t reserved[11];
+    // it has atom n exclusively: bit n % 64 of word n / 64
+    uint64_t exclusive_atoms[8];
+    // the same for atoms that other leases may have too
+    uint64_t shared_atoms[8];
+    uint8_t device_uuid[16];
+    // any bytes: escape them for display
+    char name[64];
+    // as above
+    char process_name[64];
+    // as above
+    char device_name[128];
+} gcx_published_lease;
 
+// Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+// minor + patch.
+uint32_t gcx_version(void);
+// Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+// a number that this version does not know.
+const char* gcx_result_name(gcx_result result);
+// Returns the general meaning of a result in one sentence.
+const char* gcx_result_string(gcx_result result);
+// Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+// the values, and what to do.
+const char* gcx_last_error_message(void);
 // Returns the number of devices.
 gcx_result gcx_device_get_count(int32_t* count);
 // Returns the properties of a device.
@@ -1232,17 +1243,6 @@ gcx_result gcx_lease_synchronize(gcx_lease lease);
 // Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
 // GCX_ERROR_NOT_READY if not; the latter sets no message.
 gcx_result gcx_lease_query(gcx_lease lease);
-// Publishes this process's leases, present and future, up to 512 at a time.
-gcx_result gcx_publish_start(const char* name);
-// Stops publishing.
-gcx_result gcx_publish_stop(void);
-// Lists the processes that publish, including this one.
-gcx_result gcx_published_process_list(
-    gcx_published_process* processes, uint32_t capacity, uint32_t* count);
-// Lists the leases of the processes that publish: of each process first those that have SMs, in
-// order of acquisition, then the waiting requests in the order of their queue.
-gcx_result gcx_published_lease_list(
-    gcx_published_lease* leases, uint32_t capacity, uint32_t* count);
 // Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
 gcx_result gcx_reservation_acquire(
     int32_t device, uint32_t sm_count, const gcx_reservation_params* params, gcx_reservation*
@@ -1269,11 +1269,6 @@ gcx_result gcx_reservation_list(
 // Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
 // accuracy was not measured.
 gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
-// Returns the number of connections.
-gcx_result gcx_queue_get_info(gcx_queue_info* info);
-// Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
-gcx_result gcx_queue_request_connections(uint32_t connections);
 // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
 gcx_result gcx_graph_create(
     struct CUgraph_st* captured, const gcx_graph_params* params, gcx_graph* graph);
@@ -1300,6 +1295,26 @@ gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info);
 // Lists the nodes.
 gcx_result gcx_graph_get_nodes(
     gcx_graph graph, gcx_graph_node* nodes, uint32_t capacity, uint32_t* count);
+// Opens a driver library, unless it is open already.
+gcx_result gcx_driver_open(const char* driver);
+// Returns the properties of the driver.
+gcx_result gcx_driver_get_info(gcx_driver_info* info);
+// Reports whether the open driver has a capability.
+gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
+// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+// NULL if it is not installed, with the searched places in gcx_last_error_message().
+const char* gcx_simulator_path(void);
+// Returns the number of connections.
+gcx_result gcx_queue_get_info(gcx_queue_info* info);
+// Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
+gcx_result gcx_queue_request_connections(uint32_t connections);
+// Loads a library in front of libcuda that reports partition counts as described above, for every
+// library that opens libcuda.so.1 later, until the process ends.
+gcx_result gcx_driver_report_partition_counts(void);
+// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+// to 0.
+gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 // Returns the SMs that the stream's kernels run on, ascending.
 gcx_result gcx_stream_probe_sms(
     gcx_stream stream, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
@@ -1320,32 +1335,17 @@ gcx_result gcx_resource_get_sm_ids(
     const gcx_resource* resource, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
 // Returns one atom of the resource as a resource.
 gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index, gcx_resource* atom);
-// Opens a driver library, unless it is open already.
-gcx_result gcx_driver_open(const char* driver);
-// Returns the properties of the driver.
-gcx_result gcx_driver_get_info(gcx_driver_info* info);
-// Reports whether the open driver has a capability.
-gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
-// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
-// NULL if it is not installed, with the searched places in gcx_last_error_message().
-const char* gcx_simulator_path(void);
-// Loads a library in front of libcuda that reports partition counts as described above, for every
-// library that opens libcuda.so.1 later, until the process ends.
-gcx_result gcx_driver_report_partition_counts(void);
-// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-// to 0.
-gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
-// Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
-// minor + patch.
-uint32_t gcx_version(void);
-// Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
-// a number that this version does not know.
-const char* gcx_result_name(gcx_result result);
-// Returns the general meaning of a result in one sentence.
-const char* gcx_result_string(gcx_result result);
-// Returns the message of the last gcx function that failed in the calling thread: what was wrong,
-// the values, and what to do.
-const char* gcx_last_error_message(void);
+// Publishes this process's leases, present and future, up to 512 at a time.
+gcx_result gcx_publish_start(const char* name);
+// Stops publishing.
+gcx_result gcx_publish_stop(void);
+// Lists the processes that publish, including this one.
+gcx_result gcx_published_process_list(
+    gcx_published_process* processes, uint32_t capacity, uint32_t* count);
+// Lists the leases of the processes that publish: of each process first those that have SMs, in
+// order of acquisition, then the waiting requests in the order of their queue.
+gcx_result gcx_published_lease_list(
+    gcx_published_lease* leases, uint32_t capacity, uint32_t* count);
 // Sends log messages up to level to callback.
 gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data);
 ]=]) end

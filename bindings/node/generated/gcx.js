@@ -153,12 +153,6 @@ export const GCX_MPS_UNKNOWN = 0;
 export const GCX_MPS_OFF = 1;
 export const GCX_MPS_ON = 2;
 
-// gcx_queue_source. Where the number of connections comes from.
-// CUDA's default, 8: the variable is not set
-export const GCX_QUEUE_SOURCE_DEFAULT = 0;
-// CUDA_DEVICE_MAX_CONNECTIONS
-export const GCX_QUEUE_SOURCE_ENVIRONMENT = 1;
-
 // gcx_graph_node_kind. Kinds of nodes, CUgraphNodeType.
 export const GCX_GRAPH_NODE_KERNEL = 0;
 export const GCX_GRAPH_NODE_MEMCPY = 1;
@@ -193,6 +187,12 @@ export const GCX_CAPABILITY_STREAM_RESOURCE = 6;
 // 13.4: locality domains in gcx_sm_request
 export const GCX_CAPABILITY_LOCALITY_DOMAINS = 7;
 export const GCX_CAPABILITY_COUNT = 8;
+
+// gcx_queue_source. Where the number of connections comes from.
+// CUDA's default, 8: the variable is not set
+export const GCX_QUEUE_SOURCE_DEFAULT = 0;
+// CUDA_DEVICE_MAX_CONNECTIONS
+export const GCX_QUEUE_SOURCE_ENVIRONMENT = 1;
 
 // gcx_log_level.
 export const GCX_LOG_NONE = 0;
@@ -255,15 +255,11 @@ export const GCX_RESIZE_DEFAULT = 0;
 // moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
 // gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 export const GCX_RESIZE_DEFERRED = 1;
-// bytes of a process's name, including the final 0
-export const GCX_MAX_PROCESS_NAME = 64;
 // bytes of a token, including the final 0
 export const GCX_MAX_RESERVATION_TOKEN = 4096;
 // Forked children and programs that they or this process start by exec keep the reservation too,
 // until they end or close its descriptor: for launchers.
 export const GCX_RESERVATION_INHERIT = 1;
-// the maximum that CUDA accepts
-export const GCX_MAX_CONNECTIONS = 32;
 export const GCX_MAX_GRAPH_PARTS = 16;
 // bytes of a kernel's name, including the final 0; cut to fit
 export const GCX_MAX_KERNEL_NAME = 256;
@@ -271,7 +267,11 @@ export const GCX_NO_NODE = 4294967295;
 // Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
 // they run with the priority of the stream that the graph is launched in.
 export const GCX_GRAPH_NODE_PRIORITIES = 1;
+// the maximum that CUDA accepts
+export const GCX_MAX_CONNECTIONS = 32;
 export const GCX_MAX_SMS = 1024;
+// bytes of a process's name, including the final 0
+export const GCX_MAX_PROCESS_NAME = 64;
 
 export const gcx_context = koffi.pointer(koffi.opaque());
 export const gcx_stream = koffi.pointer(koffi.opaque());
@@ -556,70 +556,6 @@ export const gcx_live_lease = koffi.struct({
   resource: gcx_resource,
 });
 
-// Describes a process that publishes.
-export const gcx_published_process = koffi.struct({
-  // a random number that identifies the process
-  process: "uint64_t",
-  // milliseconds since 1970 when it began to publish
-  since_ms: "uint64_t",
-  // as the process itself sees it; differs in other containers
-  pid: "int32_t",
-  // 1: it uses the simulated driver
-  simulated: "int32_t",
-  driver_version: "int32_t",
-  device_count: "uint32_t",
-  lease_count: "uint32_t",
-  // leases beyond 512, missing in gcx_published_lease_list
-  unlisted_count: "uint32_t",
-  // 0
-  reserved: koffi.array("uint32_t", 8),
-  // any bytes: escape them for display
-  name: koffi.array("char", 64, "String"),
-});
-
-// Describes a lease of a process that publishes.
-export const gcx_published_lease = koffi.struct({
-  // as in gcx_published_process
-  process: "uint64_t",
-  // of the lease, in that process
-  id: "uint64_t",
-  // how often its SMs have changed
-  changes: "uint64_t",
-  pid: "int32_t",
-  simulated: "int32_t",
-  // the ordinal in that process; device_uuid identifies the device
-  device: "int32_t",
-  family: "int32_t",
-  // GCX_LEASE_
-  flags: "uint32_t",
-  // 1: a request that waits in gcx_lease_acquire
-  waits: "uint32_t",
-  // of a waiting request: the requested count, or GCX_REST
-  sm_count: "uint32_t",
-  exclusive_sm_count: "uint32_t",
-  stream_count: "uint32_t",
-  device_sm_count: "uint32_t",
-  // of the family on that device
-  atom_count: "uint32_t",
-  // SMs of each atom but the last
-  atom_sm_count: "uint32_t",
-  // SMs of the last atom
-  last_atom_sm_count: "uint32_t",
-  // 0
-  reserved: koffi.array("uint32_t", 11),
-  // it has atom n exclusively: bit n % 64 of word n / 64
-  exclusive_atoms: koffi.array("uint64_t", 8),
-  // the same for atoms that other leases may have too
-  shared_atoms: koffi.array("uint64_t", 8),
-  device_uuid: koffi.array("uint8_t", 16),
-  // any bytes: escape them for display
-  name: koffi.array("char", 64, "String"),
-  // as above
-  process_name: koffi.array("char", 64, "String"),
-  // as above
-  device_name: koffi.array("char", 128, "String"),
-});
-
 export const gcx_reservation_params = koffi.struct({
   struct_size: "uint32_t",
   // GCX_RESERVATION_
@@ -726,22 +662,6 @@ export const gcx_mps_info = koffi.struct({
   reserved: "uint32_t",
 });
 
-export const gcx_queue_info = koffi.struct({
-  struct_size: "uint32_t",
-  // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
-  // number from 1 to GCX_MAX_CONNECTIONS
-  connections: "uint32_t",
-  source: "int32_t",
-  // 1: CUDA has started in the process, and the number is final
-  started: "int32_t",
-  // 0: CUDA started before gcx looked, and the process changed the variable at some time:
-  // connections is its present value
-  certain: "int32_t",
-  // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
-  // then logs a GCX_LOG_WARNING, once
-  too_few: "int32_t",
-});
-
 export const gcx_graph_params = koffi.struct({
   struct_size: "uint32_t",
   // GCX_GRAPH_
@@ -812,6 +732,44 @@ export const gcx_graph_node = koffi.struct({
   name: koffi.array("char", 256, "String"),
 });
 
+export const gcx_driver_info = koffi.struct({
+  struct_size: "uint32_t",
+  // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+  version: "int32_t",
+  // CUDA_VERSION of the cuda.h that gcx was built with
+  header_version: "int32_t",
+  // 1: the simulated driver
+  simulated: "int32_t",
+  // what was opened
+  library: koffi.array("char", 256, "String"),
+});
+
+export const gcx_capability_info = koffi.struct({
+  struct_size: "uint32_t",
+  // 1: the open driver has it
+  available: "int32_t",
+  // of the driver: 13010 is CUDA 13.1
+  required_version: "int32_t",
+  // such as "structured split"; lives as long as the library
+  name: "const char*",
+});
+
+export const gcx_queue_info = koffi.struct({
+  struct_size: "uint32_t",
+  // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+  // number from 1 to GCX_MAX_CONNECTIONS
+  connections: "uint32_t",
+  source: "int32_t",
+  // 1: CUDA has started in the process, and the number is final
+  started: "int32_t",
+  // 0: CUDA started before gcx looked, and the process changed the variable at some time:
+  // connections is its present value
+  certain: "int32_t",
+  // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
+  // then logs a GCX_LOG_WARNING, once
+  too_few: "int32_t",
+});
+
 // What gcx_verify saw of one stream.
 export const gcx_verified_stream = koffi.struct({
   // SMs that it was promised: gcx_stream_info.sm_count
@@ -847,30 +805,83 @@ export const gcx_verification = koffi.struct({
   problems: koffi.array("char", 4096, "String"),
 });
 
-export const gcx_driver_info = koffi.struct({
-  struct_size: "uint32_t",
-  // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-  version: "int32_t",
-  // CUDA_VERSION of the cuda.h that gcx was built with
-  header_version: "int32_t",
-  // 1: the simulated driver
+// Describes a process that publishes.
+export const gcx_published_process = koffi.struct({
+  // a random number that identifies the process
+  process: "uint64_t",
+  // milliseconds since 1970 when it began to publish
+  since_ms: "uint64_t",
+  // as the process itself sees it; differs in other containers
+  pid: "int32_t",
+  // 1: it uses the simulated driver
   simulated: "int32_t",
-  // what was opened
-  library: koffi.array("char", 256, "String"),
+  driver_version: "int32_t",
+  device_count: "uint32_t",
+  lease_count: "uint32_t",
+  // leases beyond 512, missing in gcx_published_lease_list
+  unlisted_count: "uint32_t",
+  // 0
+  reserved: koffi.array("uint32_t", 8),
+  // any bytes: escape them for display
+  name: koffi.array("char", 64, "String"),
 });
 
-export const gcx_capability_info = koffi.struct({
-  struct_size: "uint32_t",
-  // 1: the open driver has it
-  available: "int32_t",
-  // of the driver: 13010 is CUDA 13.1
-  required_version: "int32_t",
-  // such as "structured split"; lives as long as the library
-  name: "const char*",
+// Describes a lease of a process that publishes.
+export const gcx_published_lease = koffi.struct({
+  // as in gcx_published_process
+  process: "uint64_t",
+  // of the lease, in that process
+  id: "uint64_t",
+  // how often its SMs have changed
+  changes: "uint64_t",
+  pid: "int32_t",
+  simulated: "int32_t",
+  // the ordinal in that process; device_uuid identifies the device
+  device: "int32_t",
+  family: "int32_t",
+  // GCX_LEASE_
+  flags: "uint32_t",
+  // 1: a request that waits in gcx_lease_acquire
+  waits: "uint32_t",
+  // of a waiting request: the requested count, or GCX_REST
+  sm_count: "uint32_t",
+  exclusive_sm_count: "uint32_t",
+  stream_count: "uint32_t",
+  device_sm_count: "uint32_t",
+  // of the family on that device
+  atom_count: "uint32_t",
+  // SMs of each atom but the last
+  atom_sm_count: "uint32_t",
+  // SMs of the last atom
+  last_atom_sm_count: "uint32_t",
+  // 0
+  reserved: koffi.array("uint32_t", 11),
+  // it has atom n exclusively: bit n % 64 of word n / 64
+  exclusive_atoms: koffi.array("uint64_t", 8),
+  // the same for atoms that other leases may have too
+  shared_atoms: koffi.array("uint64_t", 8),
+  device_uuid: koffi.array("uint8_t", 16),
+  // any bytes: escape them for display
+  name: koffi.array("char", 64, "String"),
+  // as above
+  process_name: koffi.array("char", 64, "String"),
+  // as above
+  device_name: koffi.array("char", 128, "String"),
 });
 
 // The result and parameters of each.
 export const FUNCTIONS = {
+  // Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+  // minor + patch.
+  gcx_version: ["uint32_t", {}],
+  // Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
+  // for a number that this version does not know.
+  gcx_result_name: ["const char*", { result: "int32_t" }],
+  // Returns the general meaning of a result in one sentence.
+  gcx_result_string: ["const char*", { result: "int32_t" }],
+  // Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+  // the values, and what to do.
+  gcx_last_error_message: ["const char*", {}],
   // Returns the number of devices.
   gcx_device_get_count: ["int32_t", { count: out("int32_t") }],
   // Returns the properties of a device.
@@ -1137,23 +1148,6 @@ export const FUNCTIONS = {
   // Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
   // GCX_ERROR_NOT_READY if not; the latter sets no message.
   gcx_lease_query: ["int32_t", { lease: gcx_lease }],
-  // Publishes this process's leases, present and future, up to 512 at a time.
-  gcx_publish_start: ["int32_t", { name: "const char*" }],
-  // Stops publishing.
-  gcx_publish_stop: ["int32_t", {}],
-  // Lists the processes that publish, including this one.
-  gcx_published_process_list: ["int32_t", {
-    processes: out(gcx_published_process),
-    capacity: "uint32_t",
-    count: out("uint32_t"),
-  }],
-  // Lists the leases of the processes that publish: of each process first those that have SMs, in
-  // order of acquisition, then the waiting requests in the order of their queue.
-  gcx_published_lease_list: ["int32_t", {
-    leases: out(gcx_published_lease),
-    capacity: "uint32_t",
-    count: out("uint32_t"),
-  }],
   // Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
   gcx_reservation_acquire: ["int32_t", {
     device: "int32_t",
@@ -1200,11 +1194,6 @@ export const FUNCTIONS = {
   // Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
   // accuracy was not measured.
   gcx_mps_get_info: ["int32_t", { device: "int32_t", info: inout(gcx_mps_info) }],
-  // Returns the number of connections.
-  gcx_queue_get_info: ["int32_t", { info: inout(gcx_queue_info) }],
-  // Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-  // CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
-  gcx_queue_request_connections: ["int32_t", { connections: "uint32_t" }],
   // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
   gcx_graph_create: ["int32_t", {
     captured: "void*",
@@ -1255,6 +1244,26 @@ export const FUNCTIONS = {
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
+  // Opens a driver library, unless it is open already.
+  gcx_driver_open: ["int32_t", { driver: "const char*" }],
+  // Returns the properties of the driver.
+  gcx_driver_get_info: ["int32_t", { info: inout(gcx_driver_info) }],
+  // Reports whether the open driver has a capability.
+  gcx_capability_get_info: ["int32_t", { capability: "int32_t", info: inout(gcx_capability_info) }],
+  // Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+  // it; NULL if it is not installed, with the searched places in gcx_last_error_message().
+  gcx_simulator_path: ["const char*", {}],
+  // Returns the number of connections.
+  gcx_queue_get_info: ["int32_t", { info: inout(gcx_queue_info) }],
+  // Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+  // CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
+  gcx_queue_request_connections: ["int32_t", { connections: "uint32_t" }],
+  // Loads a library in front of libcuda that reports partition counts as described above, for every
+  // library that opens libcuda.so.1 later, until the process ends.
+  gcx_driver_report_partition_counts: ["int32_t", {}],
+  // Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
+  // else to 0.
+  gcx_driver_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
   // Returns the SMs that the stream's kernels run on, ascending.
   gcx_stream_probe_sms: ["int32_t", {
     stream: gcx_stream,
@@ -1294,32 +1303,23 @@ export const FUNCTIONS = {
     index: "uint32_t",
     atom: out(gcx_resource),
   }],
-  // Opens a driver library, unless it is open already.
-  gcx_driver_open: ["int32_t", { driver: "const char*" }],
-  // Returns the properties of the driver.
-  gcx_driver_get_info: ["int32_t", { info: inout(gcx_driver_info) }],
-  // Reports whether the open driver has a capability.
-  gcx_capability_get_info: ["int32_t", { capability: "int32_t", info: inout(gcx_capability_info) }],
-  // Returns the path of the simulated driver that "sim:" opens, for programs that start others on
-  // it; NULL if it is not installed, with the searched places in gcx_last_error_message().
-  gcx_simulator_path: ["const char*", {}],
-  // Loads a library in front of libcuda that reports partition counts as described above, for every
-  // library that opens libcuda.so.1 later, until the process ends.
-  gcx_driver_report_partition_counts: ["int32_t", {}],
-  // Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
-  // else to 0.
-  gcx_driver_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
-  // Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
-  // minor + patch.
-  gcx_version: ["uint32_t", {}],
-  // Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
-  // for a number that this version does not know.
-  gcx_result_name: ["const char*", { result: "int32_t" }],
-  // Returns the general meaning of a result in one sentence.
-  gcx_result_string: ["const char*", { result: "int32_t" }],
-  // Returns the message of the last gcx function that failed in the calling thread: what was wrong,
-  // the values, and what to do.
-  gcx_last_error_message: ["const char*", {}],
+  // Publishes this process's leases, present and future, up to 512 at a time.
+  gcx_publish_start: ["int32_t", { name: "const char*" }],
+  // Stops publishing.
+  gcx_publish_stop: ["int32_t", {}],
+  // Lists the processes that publish, including this one.
+  gcx_published_process_list: ["int32_t", {
+    processes: out(gcx_published_process),
+    capacity: "uint32_t",
+    count: out("uint32_t"),
+  }],
+  // Lists the leases of the processes that publish: of each process first those that have SMs, in
+  // order of acquisition, then the waiting requests in the order of their queue.
+  gcx_published_lease_list: ["int32_t", {
+    leases: out(gcx_published_lease),
+    capacity: "uint32_t",
+    count: out("uint32_t"),
+  }],
   // Sends log messages up to level to callback.
   gcx_log_set_callback: ["int32_t", {
     level: "int32_t",

@@ -122,8 +122,6 @@
 %constant int GCX_MPS_UNKNOWN = GCX_MPS_UNKNOWN;
 %constant int GCX_MPS_OFF = GCX_MPS_OFF;
 %constant int GCX_MPS_ON = GCX_MPS_ON;
-%constant int GCX_QUEUE_SOURCE_DEFAULT = GCX_QUEUE_SOURCE_DEFAULT;
-%constant int GCX_QUEUE_SOURCE_ENVIRONMENT = GCX_QUEUE_SOURCE_ENVIRONMENT;
 %constant int GCX_GRAPH_NODE_KERNEL = GCX_GRAPH_NODE_KERNEL;
 %constant int GCX_GRAPH_NODE_MEMCPY = GCX_GRAPH_NODE_MEMCPY;
 %constant int GCX_GRAPH_NODE_MEMSET = GCX_GRAPH_NODE_MEMSET;
@@ -143,6 +141,8 @@
 %constant int GCX_CAPABILITY_STREAM_RESOURCE = GCX_CAPABILITY_STREAM_RESOURCE;
 %constant int GCX_CAPABILITY_LOCALITY_DOMAINS = GCX_CAPABILITY_LOCALITY_DOMAINS;
 %constant int GCX_CAPABILITY_COUNT = GCX_CAPABILITY_COUNT;
+%constant int GCX_QUEUE_SOURCE_DEFAULT = GCX_QUEUE_SOURCE_DEFAULT;
+%constant int GCX_QUEUE_SOURCE_ENVIRONMENT = GCX_QUEUE_SOURCE_ENVIRONMENT;
 %constant int GCX_LOG_NONE = GCX_LOG_NONE;
 %constant int GCX_LOG_ERROR = GCX_LOG_ERROR;
 %constant int GCX_LOG_WARNING = GCX_LOG_WARNING;
@@ -173,15 +173,46 @@
 %constant int GCX_LEASE_REQUIRE_WORKQUEUES = GCX_LEASE_REQUIRE_WORKQUEUES;
 %constant int GCX_RESIZE_DEFAULT = GCX_RESIZE_DEFAULT;
 %constant int GCX_RESIZE_DEFERRED = GCX_RESIZE_DEFERRED;
-%constant int GCX_MAX_PROCESS_NAME = GCX_MAX_PROCESS_NAME;
 %constant int GCX_MAX_RESERVATION_TOKEN = GCX_MAX_RESERVATION_TOKEN;
 %constant int GCX_RESERVATION_INHERIT = GCX_RESERVATION_INHERIT;
-%constant int GCX_MAX_CONNECTIONS = GCX_MAX_CONNECTIONS;
 %constant int GCX_MAX_GRAPH_PARTS = GCX_MAX_GRAPH_PARTS;
 %constant int GCX_MAX_KERNEL_NAME = GCX_MAX_KERNEL_NAME;
 %constant unsigned int GCX_NO_NODE = GCX_NO_NODE;
 %constant int GCX_GRAPH_NODE_PRIORITIES = GCX_GRAPH_NODE_PRIORITIES;
+%constant int GCX_MAX_CONNECTIONS = GCX_MAX_CONNECTIONS;
 %constant int GCX_MAX_SMS = GCX_MAX_SMS;
+%constant int GCX_MAX_PROCESS_NAME = GCX_MAX_PROCESS_NAME;
+
+%feature("docstring") gcx_version %{
+gcx_version()
+
+Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+driver and cannot fail.
+%}
+
+%feature("docstring") gcx_result_name %{
+gcx_result_name(result)
+
+Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+a number that this version does not know. The string lives as long as the library. Opens no
+driver.
+%}
+
+%feature("docstring") gcx_result_string %{
+gcx_result_string(result)
+
+Returns the general meaning of a result in one sentence. The string lives as long as the library.
+Opens no driver.
+%}
+
+%feature("docstring") gcx_last_error_message %{
+gcx_last_error_message()
+
+Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+until its next gcx function fails; success does not change it. Opens no driver.
+%}
 
 %feature("docstring") gcx_device_get_count %{
 gcx_device_get_count()
@@ -966,54 +997,6 @@ GCX_ERROR_NOT_READY if not; the latter sets no message.
 Returns True if all has finished, False if not yet.
 %}
 
-%feature("docstring") gcx_publish_start %{
-gcx_publish_start(name)
-
-Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
-is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
-the driver.
-
-Errors:
-  GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
-  GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
-                              GCX_RESERVATION_DIR is missing, full or read-only
-  GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
-%}
-
-%feature("docstring") gcx_publish_stop %{
-gcx_publish_stop()
-
-Stops publishing. Succeeds if nothing is published. Opens no driver.
-%}
-
-%feature("docstring") call_gcx_published_process_list %{
-gcx_published_process_list()
-
-Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
-capacity is 0. If the user's own folder is missing, the list is empty.
-
-Errors:
-  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
-
-Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
-unlisted_count, name).
-%}
-
-%feature("docstring") call_gcx_published_lease_list %{
-gcx_published_lease_list()
-
-Lists the leases of the processes that publish: of each process first those that have SMs, in
-order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
-one process have no atom in common; leases of two processes can. Opens no driver. leases may be
-NULL if capacity is 0.
-
-Errors: those of gcx_published_process_list.
-
-Returns a list of (process, id, changes, pid, simulated, device, family, flags, waits, sm_count,
-exclusive_sm_count, stream_count, device_sm_count, atom_count, atom_sm_count, last_atom_sm_count,
-exclusive_atoms, shared_atoms, device_uuid, name, process_name, device_name).
-%}
-
 %feature("docstring") call_gcx_reservation_acquire %{
 gcx_reservation_acquire(device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner)
 
@@ -1146,29 +1129,6 @@ Errors:
 Returns (state, thread_percentage).
 %}
 
-%feature("docstring") gcx_queue_get_info %{
-gcx_queue_get_info()
-
-Returns the number of connections. Opens no driver: before one is open, looks at the libraries
-that are loaded. CUDA has started if cuInit was called there.
-
-Returns (connections, source, started, certain, too_few).
-%}
-
-%feature("docstring") gcx_queue_request_connections %{
-gcx_queue_request_connections(connections)
-
-Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
-reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
-before other threads can read the environment. Child processes inherit the number. Opens no
-driver. Succeeds after CUDA has started if there are enough connections.
-
-Errors:
-  GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
-  GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
-%}
-
 %feature("docstring") call_gcx_graph_create %{
 gcx_graph_create(captured, flags, max_executables, owner)
 
@@ -1296,6 +1256,100 @@ Returns a list of (kind, parent, part, cooperative, grid_x, grid_y, grid_z, bloc
 block_z, cluster_x, cluster_y, cluster_z, shared_bytes, blocks_per_sm, name).
 %}
 
+%feature("docstring") gcx_driver_open %{
+gcx_driver_open(driver)
+
+Opens a driver library, unless it is open already. driver is
+  NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
+                 below; else libcuda.so.1
+  "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+                 with a recording of `gcx info --record`
+  anything else  a path or name for dlopen
+Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+no silent fallback: without a driver each call fails, and the next one tries again.
+
+Errors:
+  GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
+%}
+
+%feature("docstring") gcx_driver_get_info %{
+gcx_driver_get_info()
+
+Returns the properties of the driver.
+
+Returns (version, header_version, simulated, library).
+%}
+
+%feature("docstring") gcx_capability_get_info %{
+gcx_capability_get_info(capability)
+
+Reports whether the open driver has a capability.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  there is no such capability
+
+Returns (available, required_version, name).
+%}
+
+%feature("docstring") gcx_simulator_path %{
+gcx_simulator_path()
+
+Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+belongs to the thread and is valid until its next call of this. Opens no driver.
+%}
+
+%feature("docstring") gcx_queue_get_info %{
+gcx_queue_get_info()
+
+Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+that are loaded. CUDA has started if cuInit was called there.
+
+Returns (connections, source, started, certain, too_few).
+%}
+
+%feature("docstring") gcx_queue_request_connections %{
+gcx_queue_request_connections(connections)
+
+Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+before other threads can read the environment. Child processes inherit the number. Opens no
+driver. Succeeds after CUDA has started if there are enough connections.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+  GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
+%}
+
+%feature("docstring") gcx_driver_report_partition_counts %{
+gcx_driver_report_partition_counts()
+
+Loads a library in front of libcuda that reports partition counts as described above, for every
+library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+copies do not pass through that library. A second call does nothing. To find libcuda's path it
+may start a short-lived child process.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+  GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+                                       names, is not installed
+  GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+  GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
+%}
+
+%feature("docstring") gcx_driver_reports_partition_counts %{
+gcx_driver_reports_partition_counts()
+
+Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+to
+0. Opens no driver.
+
+Returns reporting.
+%}
+
 %feature("docstring") call_gcx_stream_probe_sms %{
 gcx_stream_probe_sms(stream)
 
@@ -1389,104 +1443,50 @@ Errors:
 Returns atom.
 %}
 
-%feature("docstring") gcx_driver_open %{
-gcx_driver_open(driver)
+%feature("docstring") gcx_publish_start %{
+gcx_publish_start(name)
 
-Opens a driver library, unless it is open already. driver is
-  NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
-                 below; else libcuda.so.1
-  "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
-                 with a recording of `gcx info --record`
-  anything else  a path or name for dlopen
-Calling it is optional: the first function that needs the driver opens it as with NULL. There is
-no silent fallback: without a driver each call fails, and the next one tries again.
+Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+the driver.
 
 Errors:
-  GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
+  GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+  GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+                              GCX_RESERVATION_DIR is missing, full or read-only
+  GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
 %}
 
-%feature("docstring") gcx_driver_get_info %{
-gcx_driver_get_info()
+%feature("docstring") gcx_publish_stop %{
+gcx_publish_stop()
 
-Returns the properties of the driver.
-
-Returns (version, header_version, simulated, library).
+Stops publishing. Succeeds if nothing is published. Opens no driver.
 %}
 
-%feature("docstring") gcx_capability_get_info %{
-gcx_capability_get_info(capability)
+%feature("docstring") call_gcx_published_process_list %{
+gcx_published_process_list()
 
-Reports whether the open driver has a capability.
+Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+capacity is 0. If the user's own folder is missing, the list is empty.
 
 Errors:
-  GCX_ERROR_INVALID_VALUE  there is no such capability
+  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 
-Returns (available, required_version, name).
+Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
+unlisted_count, name).
 %}
 
-%feature("docstring") gcx_simulator_path %{
-gcx_simulator_path()
+%feature("docstring") call_gcx_published_lease_list %{
+gcx_published_lease_list()
 
-Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
-NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
-belongs to the thread and is valid until its next call of this. Opens no driver.
-%}
+Lists the leases of the processes that publish: of each process first those that have SMs, in
+order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+NULL if capacity is 0.
 
-%feature("docstring") gcx_driver_report_partition_counts %{
-gcx_driver_report_partition_counts()
+Errors: those of gcx_published_process_list.
 
-Loads a library in front of libcuda that reports partition counts as described above, for every
-library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
-libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
-cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
-copies do not pass through that library. A second call does nothing. To find libcuda's path it
-may start a short-lived child process.
-
-Errors:
-  GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
-  GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
-                                       names, is not installed
-  GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
-  GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
-%}
-
-%feature("docstring") gcx_driver_reports_partition_counts %{
-gcx_driver_reports_partition_counts()
-
-Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-to
-0. Opens no driver.
-
-Returns reporting.
-%}
-
-%feature("docstring") gcx_version %{
-gcx_version()
-
-Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
-minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
-driver and cannot fail.
-%}
-
-%feature("docstring") gcx_result_name %{
-gcx_result_name(result)
-
-Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
-a number that this version does not know. The string lives as long as the library. Opens no
-driver.
-%}
-
-%feature("docstring") gcx_result_string %{
-gcx_result_string(result)
-
-Returns the general meaning of a result in one sentence. The string lives as long as the library.
-Opens no driver.
-%}
-
-%feature("docstring") gcx_last_error_message %{
-gcx_last_error_message()
-
-Returns the message of the last gcx function that failed in the calling thread: what was wrong,
-the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
-until its next gcx function fails; success does not change it. Opens no driver.
+Returns a list of (process, id, changes, pid, simulated, device, family, flags, waits, sm_count,
+exclusive_sm_count, stream_count, device_sm_count, atom_count, atom_sm_count, last_atom_sm_count,
+exclusive_atoms, shared_atoms, device_uuid, name, process_name, device_name).
 %}

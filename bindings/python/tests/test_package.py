@@ -207,7 +207,7 @@ def test_command_is_installed(entry_point: bool) -> None:
 def test_package_is_self_contained() -> None:
     folder = Path(gcx.__file__).parent
     libraries = ("lib/libgcx.so.1", "lib/gcx/libgcx-sim.so")
-    for name in (*libraries, "bin/gcx", "include/gcx.h", "include/gcx_result.h", "py.typed"):
+    for name in (*libraries, "bin/gcx", "include/gcx.h", "include/gcx/lease.h", "py.typed"):
         assert (folder / name).is_file()
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = [line.split()[-1] for line in lines if "libgcx" in line]

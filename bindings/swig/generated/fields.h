@@ -97,41 +97,6 @@
     TEXT((from)->name); \
     SMS(&(from)->resource);
 
-#define FIELDS_gcx_published_process(from) \
-    UNSIGNED((from)->process); \
-    UNSIGNED((from)->since_ms); \
-    SIGNED((from)->pid); \
-    SIGNED((from)->simulated); \
-    SIGNED((from)->driver_version); \
-    UNSIGNED((from)->device_count); \
-    UNSIGNED((from)->lease_count); \
-    UNSIGNED((from)->unlisted_count); \
-    TEXT((from)->name);
-
-#define FIELDS_gcx_published_lease(from) \
-    UNSIGNED((from)->process); \
-    UNSIGNED((from)->id); \
-    UNSIGNED((from)->changes); \
-    SIGNED((from)->pid); \
-    SIGNED((from)->simulated); \
-    SIGNED((from)->device); \
-    SIGNED((from)->family); \
-    UNSIGNED((from)->flags); \
-    UNSIGNED((from)->waits); \
-    UNSIGNED((from)->sm_count); \
-    UNSIGNED((from)->exclusive_sm_count); \
-    UNSIGNED((from)->stream_count); \
-    UNSIGNED((from)->device_sm_count); \
-    UNSIGNED((from)->atom_count); \
-    UNSIGNED((from)->atom_sm_count); \
-    UNSIGNED((from)->last_atom_sm_count); \
-    BYTES((from)->exclusive_atoms, sizeof((from)->exclusive_atoms)); \
-    BYTES((from)->shared_atoms, sizeof((from)->shared_atoms)); \
-    BYTES((from)->device_uuid, sizeof((from)->device_uuid)); \
-    TEXT((from)->name); \
-    TEXT((from)->process_name); \
-    TEXT((from)->device_name);
-
 #define FIELDS_gcx_reservation_info(from) \
     SIGNED((from)->family); \
     UNSIGNED((from)->flags); \
@@ -175,13 +140,6 @@
     SIGNED((from)->state); \
     REAL((from)->thread_percentage);
 
-#define FIELDS_gcx_queue_info(from) \
-    UNSIGNED((from)->connections); \
-    SIGNED((from)->source); \
-    SIGNED((from)->started); \
-    SIGNED((from)->certain); \
-    SIGNED((from)->too_few);
-
 #define FIELDS_gcx_graph_info(from) \
     SIGNED((from)->device); \
     UNSIGNED((from)->flags); \
@@ -212,6 +170,24 @@
     UNSIGNED((from)->blocks_per_sm); \
     TEXT((from)->name);
 
+#define FIELDS_gcx_driver_info(from) \
+    SIGNED((from)->version); \
+    SIGNED((from)->header_version); \
+    SIGNED((from)->simulated); \
+    TEXT((from)->library);
+
+#define FIELDS_gcx_capability_info(from) \
+    SIGNED((from)->available); \
+    SIGNED((from)->required_version); \
+    TEXT((from)->name);
+
+#define FIELDS_gcx_queue_info(from) \
+    UNSIGNED((from)->connections); \
+    SIGNED((from)->source); \
+    SIGNED((from)->started); \
+    SIGNED((from)->certain); \
+    SIGNED((from)->too_few);
+
 #define FIELDS_gcx_verified_stream(from) \
     UNSIGNED((from)->sm_count); \
     UNSIGNED((from)->seen_count); \
@@ -229,15 +205,39 @@
     BYTES((from)->shared_by_all, sizeof((from)->shared_by_all)); \
     TEXT((from)->problems);
 
-#define FIELDS_gcx_driver_info(from) \
-    SIGNED((from)->version); \
-    SIGNED((from)->header_version); \
+#define FIELDS_gcx_published_process(from) \
+    UNSIGNED((from)->process); \
+    UNSIGNED((from)->since_ms); \
+    SIGNED((from)->pid); \
     SIGNED((from)->simulated); \
-    TEXT((from)->library);
-
-#define FIELDS_gcx_capability_info(from) \
-    SIGNED((from)->available); \
-    SIGNED((from)->required_version); \
+    SIGNED((from)->driver_version); \
+    UNSIGNED((from)->device_count); \
+    UNSIGNED((from)->lease_count); \
+    UNSIGNED((from)->unlisted_count); \
     TEXT((from)->name);
+
+#define FIELDS_gcx_published_lease(from) \
+    UNSIGNED((from)->process); \
+    UNSIGNED((from)->id); \
+    UNSIGNED((from)->changes); \
+    SIGNED((from)->pid); \
+    SIGNED((from)->simulated); \
+    SIGNED((from)->device); \
+    SIGNED((from)->family); \
+    UNSIGNED((from)->flags); \
+    UNSIGNED((from)->waits); \
+    UNSIGNED((from)->sm_count); \
+    UNSIGNED((from)->exclusive_sm_count); \
+    UNSIGNED((from)->stream_count); \
+    UNSIGNED((from)->device_sm_count); \
+    UNSIGNED((from)->atom_count); \
+    UNSIGNED((from)->atom_sm_count); \
+    UNSIGNED((from)->last_atom_sm_count); \
+    BYTES((from)->exclusive_atoms, sizeof((from)->exclusive_atoms)); \
+    BYTES((from)->shared_atoms, sizeof((from)->shared_atoms)); \
+    BYTES((from)->device_uuid, sizeof((from)->device_uuid)); \
+    TEXT((from)->name); \
+    TEXT((from)->process_name); \
+    TEXT((from)->device_name);
 
 #endif

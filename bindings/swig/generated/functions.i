@@ -5,9 +5,9 @@ typedef int32_t gcx_sm_family;
 typedef int32_t gcx_workqueue_scope;
 typedef int32_t gcx_stream_sync;
 typedef int32_t gcx_mps_state;
-typedef int32_t gcx_queue_source;
 typedef int32_t gcx_graph_node_kind;
 typedef int32_t gcx_capability;
+typedef int32_t gcx_queue_source;
 typedef int32_t gcx_log_level;
 
 ARRAY(gcx_lease_size, sizes, count)
@@ -64,6 +64,14 @@ TEXT_OUT(token, capacity, GCX_MAX_RESERVATION_TOKEN)
 TRUTH_OF(gcx_event_query)
 TRUTH_OF(gcx_lease_query)
 TRUTH_OF(gcx_stream_query)
+
+uint32_t gcx_version(void);
+
+const char* gcx_result_name(gcx_result result);
+
+const char* gcx_result_string(gcx_result result);
+
+const char* gcx_last_error_message(void);
 
 gcx_result gcx_device_get_count(int32_t* count);
 
@@ -248,24 +256,6 @@ gcx_result gcx_lease_synchronize(gcx_lease lease);
 
 gcx_result gcx_lease_query(gcx_lease lease);
 
-gcx_result gcx_publish_start(const char* name);
-
-gcx_result gcx_publish_stop(void);
-
-%rename(gcx_published_process_list) call_gcx_published_process_list;
-%inline %{
-static gcx_result call_gcx_published_process_list(gcx_published_process** list, uint32_t* list_count) {
-    LIST_ALL(16, gcx_published_process_list(*list, room, &needed));
-}
-%}
-
-%rename(gcx_published_lease_list) call_gcx_published_lease_list;
-%inline %{
-static gcx_result call_gcx_published_lease_list(gcx_published_lease** list, uint32_t* list_count) {
-    LIST_ALL(16, gcx_published_lease_list(*list, room, &needed));
-}
-%}
-
 %rename(gcx_reservation_acquire) call_gcx_reservation_acquire;
 %inline %{
 static gcx_result call_gcx_reservation_acquire(int32_t device, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, const char* folder, gcx_reservation* reservation) {
@@ -315,10 +305,6 @@ static gcx_result call_gcx_reservation_list(const char* folder, gcx_live_reserva
 
 gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
 
-gcx_result gcx_queue_get_info(gcx_queue_info* info);
-
-gcx_result gcx_queue_request_connections(uint32_t connections);
-
 %rename(gcx_graph_create) call_gcx_graph_create;
 %inline %{
 static gcx_result call_gcx_graph_create(struct CUgraph_st* captured, uint32_t flags, uint32_t max_executables, gcx_graph* graph) {
@@ -367,6 +353,22 @@ static gcx_result call_gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node** lis
 }
 %}
 
+gcx_result gcx_driver_open(const char* driver);
+
+gcx_result gcx_driver_get_info(gcx_driver_info* info);
+
+gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
+
+const char* gcx_simulator_path(void);
+
+gcx_result gcx_queue_get_info(gcx_queue_info* info);
+
+gcx_result gcx_queue_request_connections(uint32_t connections);
+
+gcx_result gcx_driver_report_partition_counts(void);
+
+gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
+
 %rename(gcx_stream_probe_sms) call_gcx_stream_probe_sms;
 %inline %{
 static gcx_result call_gcx_stream_probe_sms(gcx_stream stream, uint32_t** list, uint32_t* list_count) {
@@ -394,22 +396,20 @@ static gcx_result call_gcx_resource_get_sm_ids(const gcx_resource* resource, uin
 
 gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index, gcx_resource* atom);
 
-gcx_result gcx_driver_open(const char* driver);
+gcx_result gcx_publish_start(const char* name);
 
-gcx_result gcx_driver_get_info(gcx_driver_info* info);
+gcx_result gcx_publish_stop(void);
 
-gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
+%rename(gcx_published_process_list) call_gcx_published_process_list;
+%inline %{
+static gcx_result call_gcx_published_process_list(gcx_published_process** list, uint32_t* list_count) {
+    LIST_ALL(16, gcx_published_process_list(*list, room, &needed));
+}
+%}
 
-const char* gcx_simulator_path(void);
-
-gcx_result gcx_driver_report_partition_counts(void);
-
-gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
-
-uint32_t gcx_version(void);
-
-const char* gcx_result_name(gcx_result result);
-
-const char* gcx_result_string(gcx_result result);
-
-const char* gcx_last_error_message(void);
+%rename(gcx_published_lease_list) call_gcx_published_lease_list;
+%inline %{
+static gcx_result call_gcx_published_lease_list(gcx_published_lease** list, uint32_t* list_count) {
+    LIST_ALL(16, gcx_published_lease_list(*list, room, &needed));
+}
+%}

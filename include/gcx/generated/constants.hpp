@@ -35,11 +35,6 @@ inline constexpr gcx_mps_state off = GCX_MPS_OFF;
 inline constexpr gcx_mps_state on = GCX_MPS_ON;
 } // namespace mps_state
 
-namespace queue_source { // gcx_queue_source
-inline constexpr gcx_queue_source by_default = GCX_QUEUE_SOURCE_DEFAULT;
-inline constexpr gcx_queue_source environment = GCX_QUEUE_SOURCE_ENVIRONMENT;
-} // namespace queue_source
-
 namespace node_kind { // gcx_graph_node_kind
 inline constexpr gcx_graph_node_kind kernel = GCX_GRAPH_NODE_KERNEL;
 inline constexpr gcx_graph_node_kind memcpy = GCX_GRAPH_NODE_MEMCPY;
@@ -64,6 +59,11 @@ inline constexpr gcx_capability stream_resource = GCX_CAPABILITY_STREAM_RESOURCE
 inline constexpr gcx_capability locality_domains = GCX_CAPABILITY_LOCALITY_DOMAINS;
 inline constexpr gcx_capability count = GCX_CAPABILITY_COUNT;
 } // namespace capability
+
+namespace queue_source { // gcx_queue_source
+inline constexpr gcx_queue_source by_default = GCX_QUEUE_SOURCE_DEFAULT;
+inline constexpr gcx_queue_source environment = GCX_QUEUE_SOURCE_ENVIRONMENT;
+} // namespace queue_source
 
 namespace log_level { // gcx_log_level
 inline constexpr gcx_log_level none = GCX_LOG_NONE;
@@ -169,16 +169,16 @@ inline constexpr uint32_t rest = GCX_REST;
 inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
 // bytes of a lease's name, including the final 0
 inline constexpr uint32_t max_lease_name = GCX_MAX_LEASE_NAME;
-// bytes of a process's name, including the final 0
-inline constexpr uint32_t max_process_name = GCX_MAX_PROCESS_NAME;
 // bytes of a token, including the final 0
 inline constexpr uint32_t max_reservation_token = GCX_MAX_RESERVATION_TOKEN;
-// the maximum that CUDA accepts
-inline constexpr uint32_t max_connections = GCX_MAX_CONNECTIONS;
 inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;
 // bytes of a kernel's name, including the final 0; cut to fit
 inline constexpr uint32_t max_kernel_name = GCX_MAX_KERNEL_NAME;
 inline constexpr uint32_t no_node = GCX_NO_NODE;
+// the maximum that CUDA accepts
+inline constexpr uint32_t max_connections = GCX_MAX_CONNECTIONS;
 inline constexpr uint32_t max_sms = GCX_MAX_SMS;
+// bytes of a process's name, including the final 0
+inline constexpr uint32_t max_process_name = GCX_MAX_PROCESS_NAME;
 
 } // namespace gcx

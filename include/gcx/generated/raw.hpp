@@ -396,32 +396,6 @@ inline bool lease_query(gcx_lease lease) {
     return detail::finished(gcx_lease_query(lease));
 }
 
-// gcx_publish_start
-inline void publish_start(const char* name) {
-    check(gcx_publish_start(name));
-}
-
-// gcx_publish_stop
-inline void publish_stop() {
-    check(gcx_publish_stop());
-}
-
-// gcx_published_process_list
-inline std::vector<gcx_published_process> published_process_list() {
-    const auto list = [](gcx_published_process* processes, uint32_t capacity, uint32_t* count) {
-        return gcx_published_process_list(processes, capacity, count);
-    };
-    return detail::listed<gcx_published_process>(list);
-}
-
-// gcx_published_lease_list
-inline std::vector<gcx_published_lease> published_lease_list() {
-    const auto list = [](gcx_published_lease* leases, uint32_t capacity, uint32_t* count) {
-        return gcx_published_lease_list(leases, capacity, count);
-    };
-    return detail::listed<gcx_published_lease>(list);
-}
-
 // gcx_reservation_acquire
 inline gcx_reservation reservation_acquire(
         int32_t device, uint32_t sm_count, const gcx_reservation_params* params) {
@@ -484,18 +458,6 @@ inline gcx_mps_info mps_get_info(int32_t device) {
     return info;
 }
 
-// gcx_queue_get_info
-inline gcx_queue_info queue_get_info() {
-    gcx_queue_info info = GCX_QUEUE_INFO_INIT;
-    check(gcx_queue_get_info(&info));
-    return info;
-}
-
-// gcx_queue_request_connections
-inline void queue_request_connections(uint32_t connections) {
-    check(gcx_queue_request_connections(connections));
-}
-
 // gcx_graph_create
 inline gcx_graph graph_create(CUgraph_st* captured, const gcx_graph_params* params) {
     gcx_graph graph = nullptr;
@@ -554,6 +516,49 @@ inline std::vector<gcx_graph_node> graph_get_nodes(gcx_graph graph) {
     return detail::listed<gcx_graph_node>(list);
 }
 
+// gcx_driver_open
+inline void driver_open(const char* driver) {
+    check(gcx_driver_open(driver));
+}
+
+// gcx_driver_get_info
+inline gcx_driver_info driver_get_info() {
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    check(gcx_driver_get_info(&info));
+    return info;
+}
+
+// gcx_capability_get_info
+inline gcx_capability_info capability_get_info(gcx_capability capability) {
+    gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
+    check(gcx_capability_get_info(capability, &info));
+    return info;
+}
+
+// gcx_queue_get_info
+inline gcx_queue_info queue_get_info() {
+    gcx_queue_info info = GCX_QUEUE_INFO_INIT;
+    check(gcx_queue_get_info(&info));
+    return info;
+}
+
+// gcx_queue_request_connections
+inline void queue_request_connections(uint32_t connections) {
+    check(gcx_queue_request_connections(connections));
+}
+
+// gcx_driver_report_partition_counts
+inline void driver_report_partition_counts() {
+    check(gcx_driver_report_partition_counts());
+}
+
+// gcx_driver_reports_partition_counts
+inline int32_t driver_reports_partition_counts() {
+    int32_t reporting = 0;
+    check(gcx_driver_reports_partition_counts(&reporting));
+    return reporting;
+}
+
 // gcx_stream_probe_sms
 inline std::vector<uint32_t> stream_probe_sms(gcx_stream stream) {
     const auto list = [&](uint32_t* sm_ids, uint32_t capacity, uint32_t* count) {
@@ -597,35 +602,30 @@ inline gcx_resource resource_get_atom(const gcx_resource* resource, uint32_t ind
     return atom;
 }
 
-// gcx_driver_open
-inline void driver_open(const char* driver) {
-    check(gcx_driver_open(driver));
+// gcx_publish_start
+inline void publish_start(const char* name) {
+    check(gcx_publish_start(name));
 }
 
-// gcx_driver_get_info
-inline gcx_driver_info driver_get_info() {
-    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
-    check(gcx_driver_get_info(&info));
-    return info;
+// gcx_publish_stop
+inline void publish_stop() {
+    check(gcx_publish_stop());
 }
 
-// gcx_capability_get_info
-inline gcx_capability_info capability_get_info(gcx_capability capability) {
-    gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
-    check(gcx_capability_get_info(capability, &info));
-    return info;
+// gcx_published_process_list
+inline std::vector<gcx_published_process> published_process_list() {
+    const auto list = [](gcx_published_process* processes, uint32_t capacity, uint32_t* count) {
+        return gcx_published_process_list(processes, capacity, count);
+    };
+    return detail::listed<gcx_published_process>(list);
 }
 
-// gcx_driver_report_partition_counts
-inline void driver_report_partition_counts() {
-    check(gcx_driver_report_partition_counts());
-}
-
-// gcx_driver_reports_partition_counts
-inline int32_t driver_reports_partition_counts() {
-    int32_t reporting = 0;
-    check(gcx_driver_reports_partition_counts(&reporting));
-    return reporting;
+// gcx_published_lease_list
+inline std::vector<gcx_published_lease> published_lease_list() {
+    const auto list = [](gcx_published_lease* leases, uint32_t capacity, uint32_t* count) {
+        return gcx_published_lease_list(leases, capacity, count);
+    };
+    return detail::listed<gcx_published_lease>(list);
 }
 
 // gcx_log_set_callback

@@ -183,19 +183,6 @@ const (
 	MPSOn      MPSState = 2
 )
 
-// QueueSource is gcx_queue_source.
-//
-// Where the number of connections comes from.
-type QueueSource int32
-
-// Values of QueueSource.
-const (
-	// CUDA's default, 8: the variable is not set
-	QueueSourceDefault QueueSource = 0
-	// CUDA_DEVICE_MAX_CONNECTIONS
-	QueueSourceEnvironment QueueSource = 1
-)
-
 // GraphNodeKind is gcx_graph_node_kind.
 //
 // Kinds of nodes, CUgraphNodeType.
@@ -244,6 +231,19 @@ const (
 	// 13.4: locality domains in gcx_sm_request
 	CapabilityLocalityDomains Capability = 7
 	CapabilityCount           Capability = 8
+)
+
+// QueueSource is gcx_queue_source.
+//
+// Where the number of connections comes from.
+type QueueSource int32
+
+// Values of QueueSource.
+const (
+	// CUDA's default, 8: the variable is not set
+	QueueSourceDefault QueueSource = 0
+	// CUDA_DEVICE_MAX_CONNECTIONS
+	QueueSourceEnvironment QueueSource = 1
 )
 
 // LogLevel is gcx_log_level.
@@ -336,12 +336,6 @@ const (
 	ResizeDeferred uint32 = 0x1
 )
 
-// Published leases.
-const (
-	// bytes of a process's name, including the final 0
-	MaxProcessName uint32 = 0x40
-)
-
 // Reservations.
 const (
 	// bytes of a token, including the final 0
@@ -349,12 +343,6 @@ const (
 	// Forked children and programs that they or this process start by exec keep the reservation too,
 	// until they end or close its descriptor: for launchers.
 	ReservationInherit uint32 = 0x1
-)
-
-// Queues.
-const (
-	// the maximum that CUDA accepts
-	MaxConnections uint32 = 0x20
 )
 
 // Graphs.
@@ -368,9 +356,21 @@ const (
 	GraphNodePriorities uint32 = 0x1
 )
 
+// Queues.
+const (
+	// the maximum that CUDA accepts
+	MaxConnections uint32 = 0x20
+)
+
 // Probing.
 const (
 	MaxSMs uint32 = 0x400
+)
+
+// Published leases.
+const (
+	// bytes of a process's name, including the final 0
+	MaxProcessName uint32 = 0x40
 )
 
 var resultNames = map[Result]string{

@@ -5,6 +5,33 @@ package raw
 // Functions is the table of all functions. An array is passed by its first element,
 // a text as bytes that end in 0, callbacks and CUDA's objects by their C address.
 type Functions struct {
+	// Version is gcx_version.
+	//
+	// Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+	// minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+	// driver and cannot fail.
+	Version func() uint32 `c:"gcx_version"`
+
+	// ResultName is gcx_result_name.
+	//
+	// Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+	// a number that this version does not know. The string lives as long as the library. Opens no
+	// driver.
+	ResultName func(result Result) string `c:"gcx_result_name"`
+
+	// ResultString is gcx_result_string.
+	//
+	// Returns the general meaning of a result in one sentence. The string lives as long as the library.
+	// Opens no driver.
+	ResultString func(result Result) string `c:"gcx_result_string"`
+
+	// LastErrorMessage is gcx_last_error_message.
+	//
+	// Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+	// the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+	// until its next gcx function fails; success does not change it. Opens no driver.
+	LastErrorMessage func() string `c:"gcx_last_error_message"`
+
 	// DeviceGetCount is gcx_device_get_count.
 	//
 	// Returns the number of devices.
@@ -664,43 +691,6 @@ type Functions struct {
 	// Not a failure: ErrorNotReady.
 	LeaseQuery func(lease Lease) Result `c:"gcx_lease_query"`
 
-	// PublishStart is gcx_publish_start.
-	//
-	// Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
-	// is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
-	// the driver.
-	//
-	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
-	//   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
-	//                               GCX_RESERVATION_DIR is missing, full or read-only
-	//   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
-	PublishStart func(name *byte) Result `c:"gcx_publish_start"`
-
-	// PublishStop is gcx_publish_stop.
-	//
-	// Stops publishing. Succeeds if nothing is published. Opens no driver.
-	PublishStop func() Result `c:"gcx_publish_stop"`
-
-	// PublishedProcessList is gcx_published_process_list.
-	//
-	// Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
-	// capacity is 0. If the user's own folder is missing, the list is empty.
-	//
-	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
-	PublishedProcessList func(processes *PublishedProcess, capacity uint32, count *uint32) Result `c:"gcx_published_process_list"`
-
-	// PublishedLeaseList is gcx_published_lease_list.
-	//
-	// Lists the leases of the processes that publish: of each process first those that have SMs, in
-	// order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
-	// one process have no atom in common; leases of two processes can. Opens no driver. leases may be
-	// NULL if capacity is 0.
-	//
-	// Errors: those of gcx_published_process_list.
-	PublishedLeaseList func(leases *PublishedLease, capacity uint32, count *uint32) Result `c:"gcx_published_lease_list"`
-
 	// ReservationAcquire is gcx_reservation_acquire.
 	//
 	// Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
@@ -804,25 +794,6 @@ type Functions struct {
 	// Errors:
 	//   GCX_ERROR_INVALID_DEVICE  there is no such device
 	MPSGetInfo func(device int32, info *MPSInfo) Result `c:"gcx_mps_get_info"`
-
-	// QueueGetInfo is gcx_queue_get_info.
-	//
-	// Returns the number of connections. Opens no driver: before one is open, looks at the libraries
-	// that are loaded. CUDA has started if cuInit was called there.
-	QueueGetInfo func(info *QueueInfo) Result `c:"gcx_queue_get_info"`
-
-	// QueueRequestConnections is gcx_queue_request_connections.
-	//
-	// Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-	// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
-	// reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
-	// before other threads can read the environment. Child processes inherit the number. Opens no
-	// driver. Succeeds after CUDA has started if there are enough connections.
-	//
-	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
-	//   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
-	QueueRequestConnections func(connections uint32) Result `c:"gcx_queue_request_connections"`
 
 	// GraphCreate is gcx_graph_create.
 	//
@@ -933,6 +904,84 @@ type Functions struct {
 	// Lists the nodes. nodes may be NULL if capacity is 0.
 	GraphGetNodes func(graph Graph, nodes *GraphNode, capacity uint32, count *uint32) Result `c:"gcx_graph_get_nodes"`
 
+	// DriverOpen is gcx_driver_open.
+	//
+	// Opens a driver library, unless it is open already. driver is
+	//   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
+	//                  below; else libcuda.so.1
+	//   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+	//                  with a recording of `gcx info --record`
+	//   anything else  a path or name for dlopen
+	// Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+	// no silent fallback: without a driver each call fails, and the next one tries again.
+	//
+	// Errors:
+	//   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
+	DriverOpen func(driver *byte) Result `c:"gcx_driver_open"`
+
+	// DriverGetInfo is gcx_driver_get_info.
+	//
+	// Returns the properties of the driver.
+	DriverGetInfo func(info *DriverInfo) Result `c:"gcx_driver_get_info"`
+
+	// CapabilityGetInfo is gcx_capability_get_info.
+	//
+	// Reports whether the open driver has a capability.
+	//
+	// Errors:
+	//   GCX_ERROR_INVALID_VALUE  there is no such capability
+	CapabilityGetInfo func(capability Capability, info *CapabilityInfo) Result `c:"gcx_capability_get_info"`
+
+	// SimulatorPath is gcx_simulator_path.
+	//
+	// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+	// NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+	// belongs to the thread and is valid until its next call of this. Opens no driver.
+	SimulatorPath func() string `c:"gcx_simulator_path"`
+
+	// QueueGetInfo is gcx_queue_get_info.
+	//
+	// Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+	// that are loaded. CUDA has started if cuInit was called there.
+	QueueGetInfo func(info *QueueInfo) Result `c:"gcx_queue_get_info"`
+
+	// QueueRequestConnections is gcx_queue_request_connections.
+	//
+	// Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+	// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+	// reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+	// before other threads can read the environment. Child processes inherit the number. Opens no
+	// driver. Succeeds after CUDA has started if there are enough connections.
+	//
+	// Errors:
+	//   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+	//   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
+	QueueRequestConnections func(connections uint32) Result `c:"gcx_queue_request_connections"`
+
+	// DriverReportPartitionCounts is gcx_driver_report_partition_counts.
+	//
+	// Loads a library in front of libcuda that reports partition counts as described above, for every
+	// library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+	// libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+	// cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+	// copies do not pass through that library. A second call does nothing. To find libcuda's path it
+	// may start a short-lived child process.
+	//
+	// Errors:
+	//   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+	//   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+	//                                        names, is not installed
+	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+	//   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
+	DriverReportPartitionCounts func() Result `c:"gcx_driver_report_partition_counts"`
+
+	// DriverReportsPartitionCounts is gcx_driver_reports_partition_counts.
+	//
+	// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+	// to
+	// 0. Opens no driver.
+	DriverReportsPartitionCounts func(reporting *int32) Result `c:"gcx_driver_reports_partition_counts"`
+
 	// StreamProbeSMs is gcx_stream_probe_sms.
 	//
 	// Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
@@ -1009,91 +1058,42 @@ type Functions struct {
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource
 	ResourceGetAtom func(resource *Resource, index uint32, atom *Resource) Result `c:"gcx_resource_get_atom"`
 
-	// DriverOpen is gcx_driver_open.
+	// PublishStart is gcx_publish_start.
 	//
-	// Opens a driver library, unless it is open already. driver is
-	//   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
-	//                  below; else libcuda.so.1
-	//   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
-	//                  with a recording of `gcx info --record`
-	//   anything else  a path or name for dlopen
-	// Calling it is optional: the first function that needs the driver opens it as with NULL. There is
-	// no silent fallback: without a driver each call fails, and the next one tries again.
+	// Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+	// is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+	// the driver.
 	//
 	// Errors:
-	//   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
-	DriverOpen func(driver *byte) Result `c:"gcx_driver_open"`
+	//   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+	//   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+	//                               GCX_RESERVATION_DIR is missing, full or read-only
+	//   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
+	PublishStart func(name *byte) Result `c:"gcx_publish_start"`
 
-	// DriverGetInfo is gcx_driver_get_info.
+	// PublishStop is gcx_publish_stop.
 	//
-	// Returns the properties of the driver.
-	DriverGetInfo func(info *DriverInfo) Result `c:"gcx_driver_get_info"`
+	// Stops publishing. Succeeds if nothing is published. Opens no driver.
+	PublishStop func() Result `c:"gcx_publish_stop"`
 
-	// CapabilityGetInfo is gcx_capability_get_info.
+	// PublishedProcessList is gcx_published_process_list.
 	//
-	// Reports whether the open driver has a capability.
+	// Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+	// capacity is 0. If the user's own folder is missing, the list is empty.
 	//
 	// Errors:
-	//   GCX_ERROR_INVALID_VALUE  there is no such capability
-	CapabilityGetInfo func(capability Capability, info *CapabilityInfo) Result `c:"gcx_capability_get_info"`
+	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
+	PublishedProcessList func(processes *PublishedProcess, capacity uint32, count *uint32) Result `c:"gcx_published_process_list"`
 
-	// SimulatorPath is gcx_simulator_path.
+	// PublishedLeaseList is gcx_published_lease_list.
 	//
-	// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
-	// NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
-	// belongs to the thread and is valid until its next call of this. Opens no driver.
-	SimulatorPath func() string `c:"gcx_simulator_path"`
-
-	// DriverReportPartitionCounts is gcx_driver_report_partition_counts.
+	// Lists the leases of the processes that publish: of each process first those that have SMs, in
+	// order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+	// one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+	// NULL if capacity is 0.
 	//
-	// Loads a library in front of libcuda that reports partition counts as described above, for every
-	// library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
-	// libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
-	// cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
-	// copies do not pass through that library. A second call does nothing. To find libcuda's path it
-	// may start a short-lived child process.
-	//
-	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
-	//   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
-	//                                        names, is not installed
-	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
-	//   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
-	DriverReportPartitionCounts func() Result `c:"gcx_driver_report_partition_counts"`
-
-	// DriverReportsPartitionCounts is gcx_driver_reports_partition_counts.
-	//
-	// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-	// to
-	// 0. Opens no driver.
-	DriverReportsPartitionCounts func(reporting *int32) Result `c:"gcx_driver_reports_partition_counts"`
-
-	// Version is gcx_version.
-	//
-	// Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
-	// minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
-	// driver and cannot fail.
-	Version func() uint32 `c:"gcx_version"`
-
-	// ResultName is gcx_result_name.
-	//
-	// Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
-	// a number that this version does not know. The string lives as long as the library. Opens no
-	// driver.
-	ResultName func(result Result) string `c:"gcx_result_name"`
-
-	// ResultString is gcx_result_string.
-	//
-	// Returns the general meaning of a result in one sentence. The string lives as long as the library.
-	// Opens no driver.
-	ResultString func(result Result) string `c:"gcx_result_string"`
-
-	// LastErrorMessage is gcx_last_error_message.
-	//
-	// Returns the message of the last gcx function that failed in the calling thread: what was wrong,
-	// the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
-	// until its next gcx function fails; success does not change it. Opens no driver.
-	LastErrorMessage func() string `c:"gcx_last_error_message"`
+	// Errors: those of gcx_published_process_list.
+	PublishedLeaseList func(leases *PublishedLease, capacity uint32, count *uint32) Result `c:"gcx_published_lease_list"`
 
 	// LogSetCallback is gcx_log_set_callback.
 	//

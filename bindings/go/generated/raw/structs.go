@@ -352,74 +352,6 @@ type LiveLease struct {
 	Resource Resource
 }
 
-// PublishedProcess is gcx_published_process.
-//
-// Describes a process that publishes.
-type PublishedProcess struct {
-	// a random number that identifies the process
-	Process uint64
-	// milliseconds since 1970 when it began to publish
-	SinceMS uint64
-	// as the process itself sees it; differs in other containers
-	PID int32
-	// 1: it uses the simulated driver
-	Simulated     int32
-	DriverVersion int32
-	DeviceCount   uint32
-	LeaseCount    uint32
-	// leases beyond 512, missing in gcx_published_lease_list
-	UnlistedCount uint32
-	// 0
-	_ [8]uint32
-	// any bytes: escape them for display
-	Name Text64
-}
-
-// PublishedLease is gcx_published_lease.
-//
-// Describes a lease of a process that publishes.
-type PublishedLease struct {
-	// as in gcx_published_process
-	Process uint64
-	// of the lease, in that process
-	ID uint64
-	// how often its SMs have changed
-	Changes   uint64
-	PID       int32
-	Simulated int32
-	// the ordinal in that process; device_uuid identifies the device
-	Device int32
-	Family SMFamily
-	// GCX_LEASE_
-	Flags uint32
-	// 1: a request that waits in gcx_lease_acquire
-	Waits uint32
-	// of a waiting request: the requested count, or GCX_REST
-	SMCount          uint32
-	ExclusiveSMCount uint32
-	StreamCount      uint32
-	DeviceSMCount    uint32
-	// of the family on that device
-	AtomCount uint32
-	// SMs of each atom but the last
-	AtomSMCount uint32
-	// SMs of the last atom
-	LastAtomSMCount uint32
-	// 0
-	_ [11]uint32
-	// it has atom n exclusively: bit n % 64 of word n / 64
-	ExclusiveAtoms [8]uint64
-	// the same for atoms that other leases may have too
-	SharedAtoms [8]uint64
-	DeviceUUID  [16]uint8
-	// any bytes: escape them for display
-	Name Text64
-	// as above
-	ProcessName Text64
-	// as above
-	DeviceName Text128
-}
-
 // ReservationParams is gcx_reservation_params.
 type ReservationParams struct {
 	StructSize uint32
@@ -531,23 +463,6 @@ type MPSInfo struct {
 	_                uint32
 }
 
-// QueueInfo is gcx_queue_info.
-type QueueInfo struct {
-	StructSize uint32
-	// that CUDA has, or would have if it started now; 0: unknown, because the variable is not a number
-	// from 1 to GCX_MAX_CONNECTIONS
-	Connections uint32
-	Source      QueueSource
-	// 1: CUDA has started in the process, and the number is final
-	Started int32
-	// 0: CUDA started before gcx looked, and the process changed the variable at some time:
-	// connections is its present value
-	Certain int32
-	// 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
-	// then logs a GCX_LOG_WARNING, once
-	TooFew int32
-}
-
 // GraphParams is gcx_graph_params.
 type GraphParams struct {
 	StructSize uint32
@@ -624,6 +539,47 @@ type GraphNode struct {
 	Name Text256
 }
 
+// DriverInfo is gcx_driver_info.
+type DriverInfo struct {
+	StructSize uint32
+	// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+	Version int32
+	// CUDA_VERSION of the cuda.h that gcx was built with
+	HeaderVersion int32
+	// 1: the simulated driver
+	Simulated int32
+	// what was opened
+	Library Text256
+}
+
+// CapabilityInfo is gcx_capability_info.
+type CapabilityInfo struct {
+	StructSize uint32
+	// 1: the open driver has it
+	Available int32
+	// of the driver: 13010 is CUDA 13.1
+	RequiredVersion int32
+	// such as "structured split"; lives as long as the library
+	Name *byte
+}
+
+// QueueInfo is gcx_queue_info.
+type QueueInfo struct {
+	StructSize uint32
+	// that CUDA has, or would have if it started now; 0: unknown, because the variable is not a number
+	// from 1 to GCX_MAX_CONNECTIONS
+	Connections uint32
+	Source      QueueSource
+	// 1: CUDA has started in the process, and the number is final
+	Started int32
+	// 0: CUDA started before gcx looked, and the process changed the variable at some time:
+	// connections is its present value
+	Certain int32
+	// 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
+	// then logs a GCX_LOG_WARNING, once
+	TooFew int32
+}
+
 // VerifiedStream is gcx_verified_stream.
 //
 // What gcx_verify saw of one stream.
@@ -663,26 +619,70 @@ type Verification struct {
 	Problems Text4096
 }
 
-// DriverInfo is gcx_driver_info.
-type DriverInfo struct {
-	StructSize uint32
-	// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-	Version int32
-	// CUDA_VERSION of the cuda.h that gcx was built with
-	HeaderVersion int32
-	// 1: the simulated driver
-	Simulated int32
-	// what was opened
-	Library Text256
+// PublishedProcess is gcx_published_process.
+//
+// Describes a process that publishes.
+type PublishedProcess struct {
+	// a random number that identifies the process
+	Process uint64
+	// milliseconds since 1970 when it began to publish
+	SinceMS uint64
+	// as the process itself sees it; differs in other containers
+	PID int32
+	// 1: it uses the simulated driver
+	Simulated     int32
+	DriverVersion int32
+	DeviceCount   uint32
+	LeaseCount    uint32
+	// leases beyond 512, missing in gcx_published_lease_list
+	UnlistedCount uint32
+	// 0
+	_ [8]uint32
+	// any bytes: escape them for display
+	Name Text64
 }
 
-// CapabilityInfo is gcx_capability_info.
-type CapabilityInfo struct {
-	StructSize uint32
-	// 1: the open driver has it
-	Available int32
-	// of the driver: 13010 is CUDA 13.1
-	RequiredVersion int32
-	// such as "structured split"; lives as long as the library
-	Name *byte
+// PublishedLease is gcx_published_lease.
+//
+// Describes a lease of a process that publishes.
+type PublishedLease struct {
+	// as in gcx_published_process
+	Process uint64
+	// of the lease, in that process
+	ID uint64
+	// how often its SMs have changed
+	Changes   uint64
+	PID       int32
+	Simulated int32
+	// the ordinal in that process; device_uuid identifies the device
+	Device int32
+	Family SMFamily
+	// GCX_LEASE_
+	Flags uint32
+	// 1: a request that waits in gcx_lease_acquire
+	Waits uint32
+	// of a waiting request: the requested count, or GCX_REST
+	SMCount          uint32
+	ExclusiveSMCount uint32
+	StreamCount      uint32
+	DeviceSMCount    uint32
+	// of the family on that device
+	AtomCount uint32
+	// SMs of each atom but the last
+	AtomSMCount uint32
+	// SMs of the last atom
+	LastAtomSMCount uint32
+	// 0
+	_ [11]uint32
+	// it has atom n exclusively: bit n % 64 of word n / 64
+	ExclusiveAtoms [8]uint64
+	// the same for atoms that other leases may have too
+	SharedAtoms [8]uint64
+	DeviceUUID  [16]uint8
+	// any bytes: escape them for display
+	Name Text64
+	// as above
+	ProcessName Text64
+	// as above
+	DeviceName Text128
 }

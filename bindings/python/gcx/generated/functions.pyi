@@ -24,31 +24,6 @@ _CacheTrimmed: TypeAlias = tuple[int, int, int, int, int]
 _CacheStats: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 _LeaseInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, str]
 _LiveLease: TypeAlias = tuple[int, int, int, int, int, int, int, int, str, bytes]
-_PublishedProcess: TypeAlias = tuple[int, int, int, int, int, int, int, int, str]
-_PublishedLease: TypeAlias = tuple[
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    int,
-    bytes,
-    bytes,
-    bytes,
-    str,
-    str,
-    str,
-]
 _ReservationInfo: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, float, int, int, bytes, bytes, str
 ]
@@ -76,15 +51,40 @@ _LiveReservation: TypeAlias = tuple[
     str,
 ]
 _MpsInfo: TypeAlias = tuple[int, float]
-_QueueInfo: TypeAlias = tuple[int, int, int, int, int]
 _GraphInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int]
 _GraphNode: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, str
 ]
-_VerifiedStream: TypeAlias = tuple[int, int, int, int, bytes]
-_Verification: TypeAlias = tuple[int, int, int, int, int, bytes, bytes, str]
 _DriverInfo: TypeAlias = tuple[int, int, int, str]
 _CapabilityInfo: TypeAlias = tuple[int, int, str]
+_QueueInfo: TypeAlias = tuple[int, int, int, int, int]
+_VerifiedStream: TypeAlias = tuple[int, int, int, int, bytes]
+_Verification: TypeAlias = tuple[int, int, int, int, int, bytes, bytes, str]
+_PublishedProcess: TypeAlias = tuple[int, int, int, int, int, int, int, int, str]
+_PublishedLease: TypeAlias = tuple[
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    bytes,
+    bytes,
+    bytes,
+    str,
+    str,
+    str,
+]
 
 GCX_SUCCESS: int
 GCX_ERROR_INVALID_VALUE: int
@@ -208,8 +208,6 @@ GCX_STREAM_BLOCKING: int
 GCX_MPS_UNKNOWN: int
 GCX_MPS_OFF: int
 GCX_MPS_ON: int
-GCX_QUEUE_SOURCE_DEFAULT: int
-GCX_QUEUE_SOURCE_ENVIRONMENT: int
 GCX_GRAPH_NODE_KERNEL: int
 GCX_GRAPH_NODE_MEMCPY: int
 GCX_GRAPH_NODE_MEMSET: int
@@ -229,6 +227,8 @@ GCX_CAPABILITY_WORKQUEUES: int
 GCX_CAPABILITY_STREAM_RESOURCE: int
 GCX_CAPABILITY_LOCALITY_DOMAINS: int
 GCX_CAPABILITY_COUNT: int
+GCX_QUEUE_SOURCE_DEFAULT: int
+GCX_QUEUE_SOURCE_ENVIRONMENT: int
 GCX_LOG_NONE: int
 GCX_LOG_ERROR: int
 GCX_LOG_WARNING: int
@@ -259,15 +259,33 @@ GCX_LEASE_SHARED: int
 GCX_LEASE_REQUIRE_WORKQUEUES: int
 GCX_RESIZE_DEFAULT: int
 GCX_RESIZE_DEFERRED: int
-GCX_MAX_PROCESS_NAME: int
 GCX_MAX_RESERVATION_TOKEN: int
 GCX_RESERVATION_INHERIT: int
-GCX_MAX_CONNECTIONS: int
 GCX_MAX_GRAPH_PARTS: int
 GCX_MAX_KERNEL_NAME: int
 GCX_NO_NODE: int
 GCX_GRAPH_NODE_PRIORITIES: int
+GCX_MAX_CONNECTIONS: int
 GCX_MAX_SMS: int
+GCX_MAX_PROCESS_NAME: int
+
+def gcx_version() -> int:
+    """Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100
+    * minor + patch.
+    """
+
+def gcx_result_name(result: int, /) -> str:
+    """Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or
+    "GCX_ERROR_UNRECOGNIZED" for a number that this version does not know.
+    """
+
+def gcx_result_string(result: int, /) -> str:
+    """Returns the general meaning of a result in one sentence."""
+
+def gcx_last_error_message() -> str:
+    """Returns the message of the last gcx function that failed in the calling thread: what was
+    wrong, the values, and what to do.
+    """
 
 def gcx_device_get_count() -> int:
     """Returns the number of devices."""
@@ -546,20 +564,6 @@ def gcx_lease_query(lease: int, /) -> bool:
     GCX_ERROR_NOT_READY if not; the latter sets no message.
     """
 
-def gcx_publish_start(name: str | None, /) -> None:
-    """Publishes this process's leases, present and future, up to 512 at a time."""
-
-def gcx_publish_stop() -> None:
-    """Stops publishing."""
-
-def gcx_published_process_list() -> list[_PublishedProcess]:
-    """Lists the processes that publish, including this one."""
-
-def gcx_published_lease_list() -> list[_PublishedLease]:
-    """Lists the leases of the processes that publish: of each process first those that have SMs,
-    in order of acquisition, then the waiting requests in the order of their queue.
-    """
-
 def gcx_reservation_acquire(
     device: int,
     sm_count: int,
@@ -619,14 +623,6 @@ def gcx_mps_get_info(device: int, /) -> _MpsInfo:
     whose accuracy was not measured.
     """
 
-def gcx_queue_get_info() -> _QueueInfo:
-    """Returns the number of connections."""
-
-def gcx_queue_request_connections(connections: int, /) -> None:
-    """Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-    CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
-    """
-
 def gcx_graph_create(captured: int, flags: int, max_executables: int, owner: _Owner, /) -> _Owner:
     """Creates a movable graph from a captured one, a CUgraph or cudaGraph_t."""
 
@@ -675,6 +671,38 @@ def gcx_graph_get_info(graph: int, /) -> _GraphInfo:
 def gcx_graph_get_nodes(graph: int, /) -> list[_GraphNode]:
     """Lists the nodes."""
 
+def gcx_driver_open(driver: _Path | None, /) -> None:
+    """Opens a driver library, unless it is open already."""
+
+def gcx_driver_get_info() -> _DriverInfo:
+    """Returns the properties of the driver."""
+
+def gcx_capability_get_info(capability: int, /) -> _CapabilityInfo:
+    """Reports whether the open driver has a capability."""
+
+def gcx_simulator_path() -> str | None:
+    """Returns the path of the simulated driver that "sim:" opens, for programs that start others
+    on it; NULL if it is not installed, with the searched places in gcx_last_error_message().
+    """
+
+def gcx_queue_get_info() -> _QueueInfo:
+    """Returns the number of connections."""
+
+def gcx_queue_request_connections(connections: int, /) -> None:
+    """Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+    CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
+    """
+
+def gcx_driver_report_partition_counts() -> None:
+    """Loads a library in front of libcuda that reports partition counts as described above, for
+    every library that opens libcuda.so.1 later, until the process ends.
+    """
+
+def gcx_driver_reports_partition_counts() -> int:
+    """Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this
+    process, else to 0.
+    """
+
 def gcx_stream_probe_sms(stream: int, /) -> tuple[int, ...]:
     """Returns the SMs that the stream's kernels run on, ascending."""
 
@@ -699,44 +727,16 @@ def gcx_resource_get_sm_ids(resource: bytes, /) -> tuple[int, ...]:
 def gcx_resource_get_atom(resource: bytes, index: int, /) -> bytes:
     """Returns one atom of the resource as a resource."""
 
-def gcx_driver_open(driver: _Path | None, /) -> None:
-    """Opens a driver library, unless it is open already."""
+def gcx_publish_start(name: str | None, /) -> None:
+    """Publishes this process's leases, present and future, up to 512 at a time."""
 
-def gcx_driver_get_info() -> _DriverInfo:
-    """Returns the properties of the driver."""
+def gcx_publish_stop() -> None:
+    """Stops publishing."""
 
-def gcx_capability_get_info(capability: int, /) -> _CapabilityInfo:
-    """Reports whether the open driver has a capability."""
+def gcx_published_process_list() -> list[_PublishedProcess]:
+    """Lists the processes that publish, including this one."""
 
-def gcx_simulator_path() -> str | None:
-    """Returns the path of the simulated driver that "sim:" opens, for programs that start others
-    on it; NULL if it is not installed, with the searched places in gcx_last_error_message().
-    """
-
-def gcx_driver_report_partition_counts() -> None:
-    """Loads a library in front of libcuda that reports partition counts as described above, for
-    every library that opens libcuda.so.1 later, until the process ends.
-    """
-
-def gcx_driver_reports_partition_counts() -> int:
-    """Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this
-    process, else to 0.
-    """
-
-def gcx_version() -> int:
-    """Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100
-    * minor + patch.
-    """
-
-def gcx_result_name(result: int, /) -> str:
-    """Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or
-    "GCX_ERROR_UNRECOGNIZED" for a number that this version does not know.
-    """
-
-def gcx_result_string(result: int, /) -> str:
-    """Returns the general meaning of a result in one sentence."""
-
-def gcx_last_error_message() -> str:
-    """Returns the message of the last gcx function that failed in the calling thread: what was
-    wrong, the values, and what to do.
+def gcx_published_lease_list() -> list[_PublishedLease]:
+    """Lists the leases of the processes that publish: of each process first those that have SMs,
+    in order of acquisition, then the waiting requests in the order of their queue.
     """

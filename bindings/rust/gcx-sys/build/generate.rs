@@ -17,7 +17,7 @@ pub fn bindings(include: &Path) -> String {
         .clang_arg("-fparse-all-comments")
         .allowlist_item("(gcx|GCX)_.*")
         // Macros that mean nothing in Rust.
-        .blocklist_item("GCX_API|GCX_ENUM_OF_INT|GCX_H|GCX_RESULT_H")
+        .blocklist_item("GCX_API|GCX_ENUM_OF_INT|GCX_([A-Z]+_)?H")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)
         .derive_default(true)
@@ -36,8 +36,14 @@ pub fn bindings(include: &Path) -> String {
         .parse_callbacks(Box::new(Constants))
         .generate()
         .unwrap_or_else(|error| panic!("bindgen could not read gcx.h: {error}"));
-    let text = fs::read_to_string(&header).expect("bindgen has read the header too");
-    made.to_string() + &initializers(&text)
+    made.to_string() + &initializers(&parts(include))
+}
+
+/// Returns the text of the headers that gcx.h includes.
+fn parts(include: &Path) -> String {
+    let names = ["partition", "lease", "reservation", "graph", "diagnostics"];
+    let read = |name| fs::read_to_string(include.join("gcx").join(name).with_extension("h"));
+    names.into_iter().map(|name| read(name).expect("bindgen has read the header too")).collect()
 }
 
 /// Returns the constants of `#define GCX_X_INIT GCX_STRUCT_INIT(gcx_x)`, which bindgen can't see.

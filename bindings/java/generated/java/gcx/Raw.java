@@ -380,12 +380,6 @@ public final class Raw {
   /** {@code GCX_MPS_ON}. */
   public static final int GCX_MPS_ON = 2;
 
-  /** CUDA's default, 8: the variable is not set. */
-  public static final int GCX_QUEUE_SOURCE_DEFAULT = 0;
-
-  /** CUDA_DEVICE_MAX_CONNECTIONS. */
-  public static final int GCX_QUEUE_SOURCE_ENVIRONMENT = 1;
-
   /** {@code GCX_GRAPH_NODE_KERNEL}. */
   public static final int GCX_GRAPH_NODE_KERNEL = 0;
 
@@ -451,6 +445,12 @@ public final class Raw {
 
   /** {@code GCX_CAPABILITY_COUNT}. */
   public static final int GCX_CAPABILITY_COUNT = 8;
+
+  /** CUDA's default, 8: the variable is not set. */
+  public static final int GCX_QUEUE_SOURCE_DEFAULT = 0;
+
+  /** CUDA_DEVICE_MAX_CONNECTIONS. */
+  public static final int GCX_QUEUE_SOURCE_ENVIRONMENT = 1;
 
   /** {@code GCX_LOG_NONE}. */
   public static final int GCX_LOG_NONE = 0;
@@ -553,9 +553,6 @@ public final class Raw {
    */
   public static final int GCX_RESIZE_DEFERRED = 1;
 
-  /** Bytes of a process's name, including the final 0. */
-  public static final int GCX_MAX_PROCESS_NAME = 64;
-
   /** Bytes of a token, including the final 0. */
   public static final int GCX_MAX_RESERVATION_TOKEN = 4096;
 
@@ -564,9 +561,6 @@ public final class Raw {
    * until they end or close its descriptor: for launchers.
    */
   public static final int GCX_RESERVATION_INHERIT = 1;
-
-  /** The maximum that CUDA accepts. */
-  public static final int GCX_MAX_CONNECTIONS = 32;
 
   /** {@code GCX_MAX_GRAPH_PARTS}. */
   public static final int GCX_MAX_GRAPH_PARTS = 16;
@@ -583,10 +577,61 @@ public final class Raw {
    */
   public static final int GCX_GRAPH_NODE_PRIORITIES = 1;
 
+  /** The maximum that CUDA accepts. */
+  public static final int GCX_MAX_CONNECTIONS = 32;
+
   /** {@code GCX_MAX_SMS}. */
   public static final int GCX_MAX_SMS = 1024;
 
+  /** Bytes of a process's name, including the final 0. */
+  public static final int GCX_MAX_PROCESS_NAME = 64;
+
   private Raw() {}
+
+  /**
+   * Returns the version of the running library as {@code GCX_VERSION} is composed: 10000 * major +
+   * 100 * minor + patch. Compare it with {@code GCX_VERSION} to detect a library older than the
+   * header. Opens no driver and cannot fail.
+   *
+   * @return the answer
+   */
+  public static int gcx_version() {
+    return Natives.gcx_version();
+  }
+
+  /**
+   * Returns the name of a result, such as "{@code GCX_ERROR_INVALID_VALUE}", or "{@code
+   * GCX_ERROR_UNRECOGNIZED}" for a number that this version does not know. The string lives as long
+   * as the library. Opens no driver.
+   *
+   * @param result result
+   * @return the answer
+   */
+  public static String gcx_result_name(int result) {
+    return Upcalls.text(Natives.gcx_result_name(result));
+  }
+
+  /**
+   * Returns the general meaning of a result in one sentence. The string lives as long as the
+   * library. Opens no driver.
+   *
+   * @param result result
+   * @return the answer
+   */
+  public static String gcx_result_string(int result) {
+    return Upcalls.text(Natives.gcx_result_string(result));
+  }
+
+  /**
+   * Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+   * the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+   * until its next gcx function fails; success does not change it. Opens no driver.
+   *
+   * @return the answer
+   */
+  public static String gcx_last_error_message() {
+    return Upcalls.text(Natives.gcx_last_error_message());
+  }
 
   /**
    * Returns the number of devices.
@@ -1705,69 +1750,6 @@ public final class Raw {
   }
 
   /**
-   * Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
-   * is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
-   * the driver.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link, belongs to another user or is open to
-   * others
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file cannot be created: /dev/shm or the folder of
-   * <li>{@code GCX_RESERVATION_DIR} is missing, full or read-only
-   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long, or {@code GCX_RESERVATION_DIR} is not an
-   * absolute path
-   * </ul>
-   *
-   * @param name name
-   * @throws GcxException the result is no success
-   */
-  public static void gcx_publish_start(String name) {
-    Natives.gcx_publish_start(Upcalls.bytes(name));
-  }
-
-  /**
-   * Stops publishing. Succeeds if nothing is published. Opens no driver.
-   *
-   * @throws GcxException the result is no success
-   */
-  public static void gcx_publish_stop() {
-    Natives.gcx_publish_stop();
-  }
-
-  /**
-   * Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
-   * capacity is 0. If the user's own folder is missing, the list is empty.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
-   * Published.start}
-   * </ul>
-   *
-   * @return processes
-   * @throws GcxException the result is no success
-   */
-  public static PublishedProcess[] gcx_published_process_list() {
-    return Natives.gcx_published_process_list();
-  }
-
-  /**
-   * Lists the leases of the processes that publish: of each process first those that have SMs, in
-   * order of acquisition, then the waiting requests in the order of their queue. Exclusive leases
-   * of one process have no atom in common; leases of two processes can. Opens no driver. leases may
-   * be NULL if capacity is 0.
-   *
-   * <p>Errors: those of {@code Published.processes}.
-   *
-   * @return leases
-   * @throws GcxException the result is no success
-   */
-  public static PublishedLease[] gcx_published_lease_list() {
-    return Natives.gcx_published_lease_list();
-  }
-
-  /**
    * Acquires sm_count SMs of the device, or {@code GCX_REST}, that no other process has. params may
    * be NULL. Creates no context. Waits by polling every 20 ms or less; starts no thread. If other
    * processes have the folder locked, which takes them less than a millisecond, waits up to 500 ms
@@ -1994,39 +1976,6 @@ public final class Raw {
   }
 
   /**
-   * Returns the number of connections. Opens no driver: before one is open, looks at the libraries
-   * that are loaded. CUDA has started if cuInit was called there.
-   *
-   * @return info
-   * @throws GcxException the result is no success
-   */
-  public static QueueInfo gcx_queue_get_info() {
-    return Natives.gcx_queue_get_info();
-  }
-
-  /**
-   * Requests connections, 1 to {@code GCX_MAX_CONNECTIONS}, before CUDA starts: sets
-   * CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
-   * reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
-   * before other threads can read the environment. Child processes inherit the number. Opens no
-   * driver. Succeeds after CUDA has started if there are enough connections.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is too
-   * late
-   * <li>{@code GCX_ERROR_INVALID_VALUE} connections is 0 or greater than {@code
-   * GCX_MAX_CONNECTIONS}
-   * </ul>
-   *
-   * @param connections connections
-   * @throws GcxException the result is no success
-   */
-  public static void gcx_queue_request_connections(int connections) {
-    Natives.gcx_queue_request_connections(connections);
-  }
-
-  /**
    * Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller
    * can destroy or change the captured graph at once. params may be NULL. The green contexts of gcx
    * that kernels were captured in must exist; the graph keeps them.
@@ -2241,6 +2190,131 @@ public final class Raw {
   }
 
   /**
+   * Opens a driver library, unless it is open already. driver is NULL or "" the open driver; else
+   * the one that {@code GCX_DRIVER} in the environment names, read as below; else libcuda.so.1
+   * "sim:SPEC" the simulated driver, such as "sim:h100{@literal @}13.0", "sim:2xh100{@literal
+   * @}12.4" or "sim:FILE" with a recording of `gcx info --record` anything else a path or name for
+   * dlopen Calling it is optional: the first function that needs the driver opens it as with NULL.
+   * There is no silent fallback: without a driver each call fails, and the next one tries again.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the process
+   * </ul>
+   *
+   * @param driver driver
+   * @throws GcxException the result is no success
+   */
+  public static void gcx_driver_open(String driver) {
+    Natives.gcx_driver_open(Upcalls.bytes(driver));
+  }
+
+  /**
+   * Returns the properties of the driver.
+   *
+   * @return info
+   * @throws GcxException the result is no success
+   */
+  public static DriverInfo gcx_driver_get_info() {
+    return Natives.gcx_driver_get_info();
+  }
+
+  /**
+   * Reports whether the open driver has a capability.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such capability
+   * </ul>
+   *
+   * @param capability capability
+   * @return info
+   * @throws GcxException the result is no success
+   */
+  public static CapabilityInfo gcx_capability_get_info(int capability) {
+    return Natives.gcx_capability_get_info(capability);
+  }
+
+  /**
+   * Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+   * it; NULL if it is not installed, with the searched places in {@code GcxException.detail}(). The
+   * string belongs to the thread and is valid until its next call of this. Opens no driver.
+   *
+   * @return the answer
+   */
+  public static String gcx_simulator_path() {
+    return Upcalls.text(Natives.gcx_simulator_path());
+  }
+
+  /**
+   * Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+   * that are loaded. CUDA has started if cuInit was called there.
+   *
+   * @return info
+   * @throws GcxException the result is no success
+   */
+  public static QueueInfo gcx_queue_get_info() {
+    return Natives.gcx_queue_get_info();
+  }
+
+  /**
+   * Requests connections, 1 to {@code GCX_MAX_CONNECTIONS}, before CUDA starts: sets
+   * CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+   * reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+   * before other threads can read the environment. Child processes inherit the number. Opens no
+   * driver. Succeeds after CUDA has started if there are enough connections.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is too
+   * late
+   * <li>{@code GCX_ERROR_INVALID_VALUE} connections is 0 or greater than {@code
+   * GCX_MAX_CONNECTIONS}
+   * </ul>
+   *
+   * @param connections connections
+   * @throws GcxException the result is no success
+   */
+  public static void gcx_queue_request_connections(int connections) {
+    Natives.gcx_queue_request_connections(connections);
+  }
+
+  /**
+   * Loads a library in front of libcuda that reports partition counts as described above, for every
+   * library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+   * libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+   * cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches
+   * and copies do not pass through that library. A second call does nothing. To find libcuda's path
+   * it may start a short-lived child process.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already
+   * <li>{@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
+   * GCX_DRIVER} names, is not installed
+   * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library, or it cannot be
+   * loaded
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} a file cannot be created
+   * </ul>
+   *
+   * @throws GcxException the result is no success
+   */
+  public static void gcx_driver_report_partition_counts() {
+    Natives.gcx_driver_report_partition_counts();
+  }
+
+  /**
+   * Sets *reporting to 1 if {@code Gcx.reportPartitionCounts}() has succeeded in this process, else
+   * to 0. Opens no driver.
+   *
+   * @return reporting
+   * @throws GcxException the result is no success
+   */
+  public static int gcx_driver_reports_partition_counts() {
+    return Natives.gcx_driver_reports_partition_counts();
+  }
+
+  /**
    * Returns the SMs that the stream's kernels run on, ascending. A capacity of {@code GCX_MAX_SMS}
    * is always enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a
    * few times: other work can occupy them. More SMs than promised are returned as seen, with a
@@ -2368,139 +2442,65 @@ public final class Raw {
   }
 
   /**
-   * Opens a driver library, unless it is open already. driver is NULL or "" the open driver; else
-   * the one that {@code GCX_DRIVER} in the environment names, read as below; else libcuda.so.1
-   * "sim:SPEC" the simulated driver, such as "sim:h100{@literal @}13.0", "sim:2xh100{@literal
-   * @}12.4" or "sim:FILE" with a recording of `gcx info --record` anything else a path or name for
-   * dlopen Calling it is optional: the first function that needs the driver opens it as with NULL.
-   * There is no silent fallback: without a driver each call fails, and the next one tries again.
+   * Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+   * is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+   * the driver.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the process
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link, belongs to another user or is open to
+   * others
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file cannot be created: /dev/shm or the folder of
+   * <li>{@code GCX_RESERVATION_DIR} is missing, full or read-only
+   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long, or {@code GCX_RESERVATION_DIR} is not an
+   * absolute path
    * </ul>
    *
-   * @param driver driver
+   * @param name name
    * @throws GcxException the result is no success
    */
-  public static void gcx_driver_open(String driver) {
-    Natives.gcx_driver_open(Upcalls.bytes(driver));
+  public static void gcx_publish_start(String name) {
+    Natives.gcx_publish_start(Upcalls.bytes(name));
   }
 
   /**
-   * Returns the properties of the driver.
+   * Stops publishing. Succeeds if nothing is published. Opens no driver.
    *
-   * @return info
    * @throws GcxException the result is no success
    */
-  public static DriverInfo gcx_driver_get_info() {
-    return Natives.gcx_driver_get_info();
+  public static void gcx_publish_stop() {
+    Natives.gcx_publish_stop();
   }
 
   /**
-   * Reports whether the open driver has a capability.
+   * Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+   * capacity is 0. If the user's own folder is missing, the list is empty.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such capability
+   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * Published.start}
    * </ul>
    *
-   * @param capability capability
-   * @return info
+   * @return processes
    * @throws GcxException the result is no success
    */
-  public static CapabilityInfo gcx_capability_get_info(int capability) {
-    return Natives.gcx_capability_get_info(capability);
+  public static PublishedProcess[] gcx_published_process_list() {
+    return Natives.gcx_published_process_list();
   }
 
   /**
-   * Returns the path of the simulated driver that "sim:" opens, for programs that start others on
-   * it; NULL if it is not installed, with the searched places in {@code GcxException.detail}(). The
-   * string belongs to the thread and is valid until its next call of this. Opens no driver.
+   * Lists the leases of the processes that publish: of each process first those that have SMs, in
+   * order of acquisition, then the waiting requests in the order of their queue. Exclusive leases
+   * of one process have no atom in common; leases of two processes can. Opens no driver. leases may
+   * be NULL if capacity is 0.
    *
-   * @return the answer
-   */
-  public static String gcx_simulator_path() {
-    return Upcalls.text(Natives.gcx_simulator_path());
-  }
-
-  /**
-   * Loads a library in front of libcuda that reports partition counts as described above, for every
-   * library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
-   * libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
-   * cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches
-   * and copies do not pass through that library. A second call does nothing. To find libcuda's path
-   * it may start a short-lived child process.
+   * <p>Errors: those of {@code Published.processes}.
    *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already
-   * <li>{@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
-   * GCX_DRIVER} names, is not installed
-   * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library, or it cannot be
-   * loaded
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} a file cannot be created
-   * </ul>
-   *
+   * @return leases
    * @throws GcxException the result is no success
    */
-  public static void gcx_driver_report_partition_counts() {
-    Natives.gcx_driver_report_partition_counts();
-  }
-
-  /**
-   * Sets *reporting to 1 if {@code Gcx.reportPartitionCounts}() has succeeded in this process, else
-   * to 0. Opens no driver.
-   *
-   * @return reporting
-   * @throws GcxException the result is no success
-   */
-  public static int gcx_driver_reports_partition_counts() {
-    return Natives.gcx_driver_reports_partition_counts();
-  }
-
-  /**
-   * Returns the version of the running library as {@code GCX_VERSION} is composed: 10000 * major +
-   * 100 * minor + patch. Compare it with {@code GCX_VERSION} to detect a library older than the
-   * header. Opens no driver and cannot fail.
-   *
-   * @return the answer
-   */
-  public static int gcx_version() {
-    return Natives.gcx_version();
-  }
-
-  /**
-   * Returns the name of a result, such as "{@code GCX_ERROR_INVALID_VALUE}", or "{@code
-   * GCX_ERROR_UNRECOGNIZED}" for a number that this version does not know. The string lives as long
-   * as the library. Opens no driver.
-   *
-   * @param result result
-   * @return the answer
-   */
-  public static String gcx_result_name(int result) {
-    return Upcalls.text(Natives.gcx_result_name(result));
-  }
-
-  /**
-   * Returns the general meaning of a result in one sentence. The string lives as long as the
-   * library. Opens no driver.
-   *
-   * @param result result
-   * @return the answer
-   */
-  public static String gcx_result_string(int result) {
-    return Upcalls.text(Natives.gcx_result_string(result));
-  }
-
-  /**
-   * Returns the message of the last gcx function that failed in the calling thread: what was wrong,
-   * the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
-   * until its next gcx function fails; success does not change it. Opens no driver.
-   *
-   * @return the answer
-   */
-  public static String gcx_last_error_message() {
-    return Upcalls.text(Natives.gcx_last_error_message());
+  public static PublishedLease[] gcx_published_lease_list() {
+    return Natives.gcx_published_lease_list();
   }
 }

@@ -197,77 +197,6 @@ abstract class Structs extends Conversions {
         new SmResource(resource));
   }
 
-  static PublishedProcess publishedProcess(
-      long process,
-      long sinceMs,
-      long pid,
-      long simulated,
-      long driverVersion,
-      long deviceCount,
-      long leaseCount,
-      long unlistedCount,
-      byte[] name) {
-    return new PublishedProcess(
-        process,
-        Instant.ofEpochMilli(sinceMs),
-        (int) pid,
-        simulated != 0,
-        (int) driverVersion,
-        (int) deviceCount,
-        (int) leaseCount,
-        (int) unlistedCount,
-        text(name));
-  }
-
-  static PublishedLease publishedLease(
-      long process,
-      long id,
-      long changes,
-      long pid,
-      long simulated,
-      long device,
-      long family,
-      long flags,
-      long waits,
-      long smCount,
-      long exclusiveSmCount,
-      long streamCount,
-      long deviceSmCount,
-      long atomCount,
-      long atomSmCount,
-      long lastAtomSmCount,
-      byte[] exclusiveAtoms,
-      byte[] sharedAtoms,
-      byte[] deviceUuid,
-      byte[] name,
-      byte[] processName,
-      byte[] deviceName) {
-    return new PublishedLease(
-        process,
-        id,
-        changes,
-        (int) pid,
-        simulated != 0,
-        (int) device,
-        SmFamily.of((int) family),
-        (flags & Raw.GCX_LEASE_SHARED) != 0,
-        (flags & Raw.GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
-        waits != 0,
-        wanted(smCount),
-        (int) exclusiveSmCount,
-        (int) streamCount,
-        (int) deviceSmCount,
-        (int) atomCount,
-        (int) atomSmCount,
-        (int) lastAtomSmCount,
-        atomsOf(exclusiveAtoms),
-        atomsOf(sharedAtoms),
-        uuid(deviceUuid),
-        text(name),
-        text(processName),
-        text(deviceName));
-  }
-
   static ReservationInfo reservationInfo(
       long family,
       long flags,
@@ -353,20 +282,6 @@ abstract class Structs extends Conversions {
         threadPercentage);
   }
 
-  static QueueInfo queueInfo(
-      long connections,
-      long source,
-      long started,
-      long certain,
-      long tooFew) {
-    return new QueueInfo(
-        (int) connections,
-        QueueSource.of((int) source),
-        started != 0,
-        certain != 0,
-        tooFew != 0);
-  }
-
   static GraphInfo graphInfo(
       long device,
       long flags,
@@ -421,6 +336,42 @@ abstract class Structs extends Conversions {
         text(name));
   }
 
+  static DriverInfo driverInfo(
+      long version,
+      long headerVersion,
+      long simulated,
+      byte[] library) {
+    return new DriverInfo(
+        (int) version,
+        (int) headerVersion,
+        simulated != 0,
+        text(library));
+  }
+
+  static CapabilityInfo capabilityInfo(
+      long available,
+      long requiredVersion,
+      byte[] name) {
+    return new CapabilityInfo(
+        available != 0,
+        (int) requiredVersion,
+        text(name));
+  }
+
+  static QueueInfo queueInfo(
+      long connections,
+      long source,
+      long started,
+      long certain,
+      long tooFew) {
+    return new QueueInfo(
+        (int) connections,
+        QueueSource.of((int) source),
+        started != 0,
+        certain != 0,
+        tooFew != 0);
+  }
+
   static VerifiedStream verifiedStream(
       long smCount,
       long seenCount,
@@ -455,25 +406,74 @@ abstract class Structs extends Conversions {
         text(problems));
   }
 
-  static DriverInfo driverInfo(
-      long version,
-      long headerVersion,
+  static PublishedProcess publishedProcess(
+      long process,
+      long sinceMs,
+      long pid,
       long simulated,
-      byte[] library) {
-    return new DriverInfo(
-        (int) version,
-        (int) headerVersion,
+      long driverVersion,
+      long deviceCount,
+      long leaseCount,
+      long unlistedCount,
+      byte[] name) {
+    return new PublishedProcess(
+        process,
+        Instant.ofEpochMilli(sinceMs),
+        (int) pid,
         simulated != 0,
-        text(library));
+        (int) driverVersion,
+        (int) deviceCount,
+        (int) leaseCount,
+        (int) unlistedCount,
+        text(name));
   }
 
-  static CapabilityInfo capabilityInfo(
-      long available,
-      long requiredVersion,
-      byte[] name) {
-    return new CapabilityInfo(
-        available != 0,
-        (int) requiredVersion,
-        text(name));
+  static PublishedLease publishedLease(
+      long process,
+      long id,
+      long changes,
+      long pid,
+      long simulated,
+      long device,
+      long family,
+      long flags,
+      long waits,
+      long smCount,
+      long exclusiveSmCount,
+      long streamCount,
+      long deviceSmCount,
+      long atomCount,
+      long atomSmCount,
+      long lastAtomSmCount,
+      byte[] exclusiveAtoms,
+      byte[] sharedAtoms,
+      byte[] deviceUuid,
+      byte[] name,
+      byte[] processName,
+      byte[] deviceName) {
+    return new PublishedLease(
+        process,
+        id,
+        changes,
+        (int) pid,
+        simulated != 0,
+        (int) device,
+        SmFamily.of((int) family),
+        (flags & Raw.GCX_LEASE_SHARED) != 0,
+        (flags & Raw.GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
+        waits != 0,
+        wanted(smCount),
+        (int) exclusiveSmCount,
+        (int) streamCount,
+        (int) deviceSmCount,
+        (int) atomCount,
+        (int) atomSmCount,
+        (int) lastAtomSmCount,
+        atomsOf(exclusiveAtoms),
+        atomsOf(sharedAtoms),
+        uuid(deviceUuid),
+        text(name),
+        text(processName),
+        text(deviceName));
   }
 }

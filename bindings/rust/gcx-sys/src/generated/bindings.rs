@@ -26,15 +26,42 @@ pub const GCX_LEASE_SHARED: u32 = 1;
 pub const GCX_LEASE_REQUIRE_WORKQUEUES: u32 = 2;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
 pub const GCX_RESIZE_DEFERRED: u32 = 1;
-pub const GCX_MAX_PROCESS_NAME: u32 = 64;
 pub const GCX_MAX_RESERVATION_TOKEN: u32 = 4096;
 pub const GCX_RESERVATION_INHERIT: u32 = 1;
-pub const GCX_MAX_CONNECTIONS: u32 = 32;
 pub const GCX_MAX_GRAPH_PARTS: u32 = 16;
 pub const GCX_MAX_KERNEL_NAME: u32 = 256;
 pub const GCX_NO_NODE: u32 = 4294967295;
 pub const GCX_GRAPH_NODE_PRIORITIES: u32 = 1;
+pub const GCX_MAX_CONNECTIONS: u32 = 32;
 pub const GCX_MAX_SMS: u32 = 1024;
+pub const GCX_MAX_PROCESS_NAME: u32 = 64;
+/** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
+ and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUctx_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUgreenCtx_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUstream_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUevent_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUfunc_st {
+    _unused: [u8; 0],
+}
 pub const GCX_SUCCESS: gcx_result = gcx_result(0);
 pub const GCX_ERROR_INVALID_VALUE: gcx_result = gcx_result(1);
 pub const GCX_ERROR_OUT_OF_MEMORY: gcx_result = gcx_result(2);
@@ -145,32 +172,28 @@ pub const GCX_ERROR_UNKNOWN: gcx_result = gcx_result(999);
 /// Numbers and names are CUresult's.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_result(pub ::std::os::raw::c_uint);
-/** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
- and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct CUctx_st {
-    _unused: [u8; 0],
+extern "C" {
+    /** Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+ minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+ driver and cannot fail.*/
+    pub fn gcx_version() -> u32;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct CUgreenCtx_st {
-    _unused: [u8; 0],
+extern "C" {
+    /** Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+ a number that this version does not know. The string lives as long as the library. Opens no
+ driver.*/
+    pub fn gcx_result_name(result: gcx_result) -> *const ::std::os::raw::c_char;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct CUstream_st {
-    _unused: [u8; 0],
+extern "C" {
+    /** Returns the general meaning of a result in one sentence. The string lives as long as the library.
+ Opens no driver.*/
+    pub fn gcx_result_string(result: gcx_result) -> *const ::std::os::raw::c_char;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct CUevent_st {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct CUfunc_st {
-    _unused: [u8; 0],
+extern "C" {
+    /** Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+ the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+ until its next gcx function fails; success does not change it. Opens no driver.*/
+    pub fn gcx_last_error_message() -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     /// Returns the number of devices.
@@ -2271,330 +2294,6 @@ extern "C" {
  GCX_ERROR_NOT_READY if not; the latter sets no message.*/
     pub fn gcx_lease_query(lease: gcx_lease) -> gcx_result;
 }
-extern "C" {
-    /** Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
- is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
- the driver.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
-   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
-                               GCX_RESERVATION_DIR is missing, full or read-only
-   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
-    pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
-}
-extern "C" {
-    /// Stops publishing. Succeeds if nothing is published. Opens no driver.
-    pub fn gcx_publish_stop() -> gcx_result;
-}
-/// Describes a process that publishes.
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_published_process {
-    /// a random number that identifies the process
-    pub process: u64,
-    /// milliseconds since 1970 when it began to publish
-    pub since_ms: u64,
-    /// as the process itself sees it; differs in other containers
-    pub pid: i32,
-    /// 1: it uses the simulated driver
-    pub simulated: i32,
-    pub driver_version: i32,
-    pub device_count: u32,
-    pub lease_count: u32,
-    /// leases beyond 512, missing in gcx_published_lease_list
-    pub unlisted_count: u32,
-    /// 0
-    pub reserved: [u32; 8usize],
-    /// any bytes: escape them for display
-    pub name: [::std::os::raw::c_char; 64usize],
-}
-#[test]
-fn bindgen_test_layout_gcx_published_process() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_published_process> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_published_process>(),
-        136usize,
-        "Size of gcx_published_process",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_published_process>(),
-        8usize,
-        "Alignment of gcx_published_process",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_published_process::process",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_published_process::since_ms",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_published_process::pid",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_published_process::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).driver_version) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_published_process::driver_version",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_count) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_published_process::device_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).lease_count) as usize - ptr as usize },
-        32usize,
-        "Offset of field: gcx_published_process::lease_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).unlisted_count) as usize - ptr as usize },
-        36usize,
-        "Offset of field: gcx_published_process::unlisted_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_published_process::reserved",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        72usize,
-        "Offset of field: gcx_published_process::name",
-    );
-}
-impl Default for gcx_published_process {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /** Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
- capacity is 0. If the user's own folder is missing, the list is empty.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start*/
-    pub fn gcx_published_process_list(
-        processes: *mut gcx_published_process,
-        capacity: u32,
-        count: *mut u32,
-    ) -> gcx_result;
-}
-/// Describes a lease of a process that publishes.
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_published_lease {
-    /// as in gcx_published_process
-    pub process: u64,
-    /// of the lease, in that process
-    pub id: u64,
-    /// how often its SMs have changed
-    pub changes: u64,
-    pub pid: i32,
-    pub simulated: i32,
-    /// the ordinal in that process; device_uuid identifies the device
-    pub device: i32,
-    pub family: gcx_sm_family,
-    /// GCX_LEASE_
-    pub flags: u32,
-    /// 1: a request that waits in gcx_lease_acquire
-    pub waits: u32,
-    /// of a waiting request: the requested count, or GCX_REST
-    pub sm_count: u32,
-    pub exclusive_sm_count: u32,
-    pub stream_count: u32,
-    pub device_sm_count: u32,
-    /// of the family on that device
-    pub atom_count: u32,
-    /// SMs of each atom but the last
-    pub atom_sm_count: u32,
-    /// SMs of the last atom
-    pub last_atom_sm_count: u32,
-    /// 0
-    pub reserved: [u32; 11usize],
-    /// it has atom n exclusively: bit n % 64 of word n / 64
-    pub exclusive_atoms: [u64; 8usize],
-    /// the same for atoms that other leases may have too
-    pub shared_atoms: [u64; 8usize],
-    pub device_uuid: [u8; 16usize],
-    /// any bytes: escape them for display
-    pub name: [::std::os::raw::c_char; 64usize],
-    /// as above
-    pub process_name: [::std::os::raw::c_char; 64usize],
-    /// as above
-    pub device_name: [::std::os::raw::c_char; 128usize],
-}
-#[test]
-fn bindgen_test_layout_gcx_published_lease() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_published_lease> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_published_lease>(),
-        520usize,
-        "Size of gcx_published_lease",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_published_lease>(),
-        8usize,
-        "Alignment of gcx_published_lease",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_published_lease::process",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_published_lease::id",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_published_lease::changes",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_published_lease::pid",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_published_lease::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
-        32usize,
-        "Offset of field: gcx_published_lease::device",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
-        36usize,
-        "Offset of field: gcx_published_lease::family",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_published_lease::flags",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
-        44usize,
-        "Offset of field: gcx_published_lease::waits",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
-        48usize,
-        "Offset of field: gcx_published_lease::sm_count",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
-        },
-        52usize,
-        "Offset of field: gcx_published_lease::exclusive_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
-        56usize,
-        "Offset of field: gcx_published_lease::stream_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
-        60usize,
-        "Offset of field: gcx_published_lease::device_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
-        64usize,
-        "Offset of field: gcx_published_lease::atom_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
-        68usize,
-        "Offset of field: gcx_published_lease::atom_sm_count",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
-        },
-        72usize,
-        "Offset of field: gcx_published_lease::last_atom_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        76usize,
-        "Offset of field: gcx_published_lease::reserved",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).exclusive_atoms) as usize - ptr as usize },
-        120usize,
-        "Offset of field: gcx_published_lease::exclusive_atoms",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).shared_atoms) as usize - ptr as usize },
-        184usize,
-        "Offset of field: gcx_published_lease::shared_atoms",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
-        248usize,
-        "Offset of field: gcx_published_lease::device_uuid",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        264usize,
-        "Offset of field: gcx_published_lease::name",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
-        328usize,
-        "Offset of field: gcx_published_lease::process_name",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
-        392usize,
-        "Offset of field: gcx_published_lease::device_name",
-    );
-}
-impl Default for gcx_published_lease {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /** Lists the leases of the processes that publish: of each process first those that have SMs, in
- order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
- one process have no atom in common; leases of two processes can. Opens no driver. leases may be
- NULL if capacity is 0.
-
- Errors: those of gcx_published_process_list.*/
-    pub fn gcx_published_lease_list(
-        leases: *mut gcx_published_lease,
-        capacity: u32,
-        count: *mut u32,
-    ) -> gcx_result;
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct gcx_reservation_s {
@@ -3243,102 +2942,6 @@ extern "C" {
    GCX_ERROR_INVALID_DEVICE  there is no such device*/
     pub fn gcx_mps_get_info(device: i32, info: *mut gcx_mps_info) -> gcx_result;
 }
-/// CUDA's default, 8: the variable is not set
-pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
-/// CUDA_DEVICE_MAX_CONNECTIONS
-pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
-#[repr(transparent)]
-/// Where the number of connections comes from.
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_queue_info {
-    pub struct_size: u32,
-    /** that CUDA has, or would have if it started now; 0: unknown, because the
-variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
-    pub connections: u32,
-    pub source: gcx_queue_source,
-    /// 1: CUDA has started in the process, and the number is final
-    pub started: i32,
-    /** 0: CUDA started before gcx looked, and the process changed the variable at
-some time: connections is its present value*/
-    pub certain: i32,
-    /** 1: there is one connection: all partitions wait as soon as one stream waits.
-Creating a context then logs a GCX_LOG_WARNING, once*/
-    pub too_few: i32,
-}
-#[test]
-fn bindgen_test_layout_gcx_queue_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_queue_info> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_queue_info>(),
-        24usize,
-        "Size of gcx_queue_info",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_queue_info>(),
-        4usize,
-        "Alignment of gcx_queue_info",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_queue_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).connections) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_queue_info::connections",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).source) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_queue_info::source",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_queue_info::started",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).certain) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_queue_info::certain",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).too_few) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_queue_info::too_few",
-    );
-}
-impl Default for gcx_queue_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /** Returns the number of connections. Opens no driver: before one is open, looks at the libraries
- that are loaded. CUDA has started if cuInit was called there.*/
-    pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
-}
-extern "C" {
-    /** Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
- CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
- reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
- before other threads can read the environment. Child processes inherit the number. Opens no
- driver. Succeeds after CUDA has started if there are enough connections.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
-   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS*/
-    pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
-}
 /** ------------------------------------------------------------------------------------------
  Graphs
 
@@ -3833,6 +3436,302 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
+    /** Opens a driver library, unless it is open already. driver is
+   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
+                  below; else libcuda.so.1
+   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+                  with a recording of `gcx info --record`
+   anything else  a path or name for dlopen
+ Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+ no silent fallback: without a driver each call fails, and the next one tries again.
+
+ Errors:
+   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process*/
+    pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_driver_info {
+    pub struct_size: u32,
+    /// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+    pub version: i32,
+    /// CUDA_VERSION of the cuda.h that gcx was built with
+    pub header_version: i32,
+    /// 1: the simulated driver
+    pub simulated: i32,
+    /// what was opened
+    pub library: [::std::os::raw::c_char; 256usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_driver_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_driver_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_driver_info>(),
+        272usize,
+        "Size of gcx_driver_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_driver_info>(),
+        4usize,
+        "Alignment of gcx_driver_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_driver_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).version) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_driver_info::version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).header_version) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_driver_info::header_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_driver_info::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_driver_info::library",
+    );
+}
+impl Default for gcx_driver_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /// Returns the properties of the driver.
+    pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
+}
+/// 12.4: everything that is not listed here
+pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
+/** 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
+ for the call.*/
+pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
+/// 13.0: cuGreenCtxGetId
+pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
+/** 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+ them.*/
+pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
+/// 13.1: coscheduled counts in gcx_sm_request, backfill
+pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
+/// 13.1: workqueue resources
+pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
+/** 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+ driver.*/
+pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
+/// 13.4: locality domains in gcx_sm_request
+pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
+pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
+#[repr(transparent)]
+/** What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
+ except where gcx has a substitute.*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_capability(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_capability_info {
+    pub struct_size: u32,
+    /// 1: the open driver has it
+    pub available: i32,
+    /// of the driver: 13010 is CUDA 13.1
+    pub required_version: i32,
+    /// such as "structured split"; lives as long as the library
+    pub name: *const ::std::os::raw::c_char,
+}
+#[test]
+fn bindgen_test_layout_gcx_capability_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_capability_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_capability_info>(),
+        24usize,
+        "Size of gcx_capability_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_capability_info>(),
+        8usize,
+        "Alignment of gcx_capability_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_capability_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).available) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_capability_info::available",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).required_version) as usize - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_capability_info::required_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_capability_info::name",
+    );
+}
+impl Default for gcx_capability_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Reports whether the open driver has a capability.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  there is no such capability*/
+    pub fn gcx_capability_get_info(
+        capability: gcx_capability,
+        info: *mut gcx_capability_info,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+ NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+ belongs to the thread and is valid until its next call of this. Opens no driver.*/
+    pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
+}
+/// CUDA's default, 8: the variable is not set
+pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
+/// CUDA_DEVICE_MAX_CONNECTIONS
+pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
+#[repr(transparent)]
+/// Where the number of connections comes from.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_queue_info {
+    pub struct_size: u32,
+    /** that CUDA has, or would have if it started now; 0: unknown, because the
+variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
+    pub connections: u32,
+    pub source: gcx_queue_source,
+    /// 1: CUDA has started in the process, and the number is final
+    pub started: i32,
+    /** 0: CUDA started before gcx looked, and the process changed the variable at
+some time: connections is its present value*/
+    pub certain: i32,
+    /** 1: there is one connection: all partitions wait as soon as one stream waits.
+Creating a context then logs a GCX_LOG_WARNING, once*/
+    pub too_few: i32,
+}
+#[test]
+fn bindgen_test_layout_gcx_queue_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_queue_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_queue_info>(),
+        24usize,
+        "Size of gcx_queue_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_queue_info>(),
+        4usize,
+        "Alignment of gcx_queue_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_queue_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).connections) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_queue_info::connections",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).source) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_queue_info::source",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_queue_info::started",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).certain) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_queue_info::certain",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).too_few) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_queue_info::too_few",
+    );
+}
+impl Default for gcx_queue_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+ that are loaded. CUDA has started if cuInit was called there.*/
+    pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
+}
+extern "C" {
+    /** Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+ CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+ reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+ before other threads can read the environment. Child processes inherit the number. Opens no
+ driver. Succeeds after CUDA has started if there are enough connections.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS*/
+    pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
+}
+extern "C" {
+    /** Loads a library in front of libcuda that reports partition counts as described above, for every
+ library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+ libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+ cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+ copies do not pass through that library. A second call does nothing. To find libcuda's path it
+ may start a short-lived child process.
+
+ Errors:
+   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+                                        names, is not installed
+   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created*/
+    pub fn gcx_driver_report_partition_counts() -> gcx_result;
+}
+extern "C" {
+    /** Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+ to
+ 0. Opens no driver.*/
+    pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
+}
+extern "C" {
     /** Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
  enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
  other work can occupy them. More SMs than promised are returned as seen, with a warning in the
@@ -4080,159 +3979,109 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Opens a driver library, unless it is open already. driver is
-   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
-                  below; else libcuda.so.1
-   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
-                  with a recording of `gcx info --record`
-   anything else  a path or name for dlopen
- Calling it is optional: the first function that needs the driver opens it as with NULL. There is
- no silent fallback: without a driver each call fails, and the next one tries again.
+    /** Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+ is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+ the driver.
 
  Errors:
-   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process*/
-    pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
+   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+                               GCX_RESERVATION_DIR is missing, full or read-only
+   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
+    pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
+extern "C" {
+    /// Stops publishing. Succeeds if nothing is published. Opens no driver.
+    pub fn gcx_publish_stop() -> gcx_result;
+}
+/// Describes a process that publishes.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_driver_info {
-    pub struct_size: u32,
-    /// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-    pub version: i32,
-    /// CUDA_VERSION of the cuda.h that gcx was built with
-    pub header_version: i32,
-    /// 1: the simulated driver
+pub struct gcx_published_process {
+    /// a random number that identifies the process
+    pub process: u64,
+    /// milliseconds since 1970 when it began to publish
+    pub since_ms: u64,
+    /// as the process itself sees it; differs in other containers
+    pub pid: i32,
+    /// 1: it uses the simulated driver
     pub simulated: i32,
-    /// what was opened
-    pub library: [::std::os::raw::c_char; 256usize],
+    pub driver_version: i32,
+    pub device_count: u32,
+    pub lease_count: u32,
+    /// leases beyond 512, missing in gcx_published_lease_list
+    pub unlisted_count: u32,
+    /// 0
+    pub reserved: [u32; 8usize],
+    /// any bytes: escape them for display
+    pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_driver_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_driver_info> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_published_process() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_process> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_driver_info>(),
-        272usize,
-        "Size of gcx_driver_info",
+        ::core::mem::size_of::<gcx_published_process>(),
+        136usize,
+        "Size of gcx_published_process",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_driver_info>(),
-        4usize,
-        "Alignment of gcx_driver_info",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_driver_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).version) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_driver_info::version",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).header_version) as usize - ptr as usize },
+        ::core::mem::align_of::<gcx_published_process>(),
         8usize,
-        "Offset of field: gcx_driver_info::header_version",
+        "Alignment of gcx_published_process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_published_process::process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_published_process::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_published_process::pid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_driver_info::simulated",
+        20usize,
+        "Offset of field: gcx_published_process::simulated",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_driver_info::library",
-    );
-}
-impl Default for gcx_driver_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /// Returns the properties of the driver.
-    pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
-}
-/// 12.4: everything that is not listed here
-pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
-/** 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
- for the call.*/
-pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
-/// 13.0: cuGreenCtxGetId
-pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
-/** 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
- them.*/
-pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
-/// 13.1: coscheduled counts in gcx_sm_request, backfill
-pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
-/// 13.1: workqueue resources
-pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
-/** 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
- driver.*/
-pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
-/// 13.4: locality domains in gcx_sm_request
-pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
-pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
-#[repr(transparent)]
-/** What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
- except where gcx has a substitute.*/
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_capability(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_capability_info {
-    pub struct_size: u32,
-    /// 1: the open driver has it
-    pub available: i32,
-    /// of the driver: 13010 is CUDA 13.1
-    pub required_version: i32,
-    /// such as "structured split"; lives as long as the library
-    pub name: *const ::std::os::raw::c_char,
-}
-#[test]
-fn bindgen_test_layout_gcx_capability_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_capability_info> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_capability_info>(),
+        unsafe { ::core::ptr::addr_of!((*ptr).driver_version) as usize - ptr as usize },
         24usize,
-        "Size of gcx_capability_info",
+        "Offset of field: gcx_published_process::driver_version",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_capability_info>(),
-        8usize,
-        "Alignment of gcx_capability_info",
+        unsafe { ::core::ptr::addr_of!((*ptr).device_count) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_published_process::device_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_capability_info::struct_size",
+        unsafe { ::core::ptr::addr_of!((*ptr).lease_count) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_process::lease_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).available) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_capability_info::available",
+        unsafe { ::core::ptr::addr_of!((*ptr).unlisted_count) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_process::unlisted_count",
     );
     assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).required_version) as usize - ptr as usize
-        },
-        8usize,
-        "Offset of field: gcx_capability_info::required_version",
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_published_process::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_capability_info::name",
+        72usize,
+        "Offset of field: gcx_published_process::name",
     );
 }
-impl Default for gcx_capability_info {
+impl Default for gcx_published_process {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -4242,65 +4091,216 @@ impl Default for gcx_capability_info {
     }
 }
 extern "C" {
-    /** Reports whether the open driver has a capability.
+    /** Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+ capacity is 0. If the user's own folder is missing, the list is empty.
 
  Errors:
-   GCX_ERROR_INVALID_VALUE  there is no such capability*/
-    pub fn gcx_capability_get_info(
-        capability: gcx_capability,
-        info: *mut gcx_capability_info,
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start*/
+    pub fn gcx_published_process_list(
+        processes: *mut gcx_published_process,
+        capacity: u32,
+        count: *mut u32,
     ) -> gcx_result;
 }
-extern "C" {
-    /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
- NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
- belongs to the thread and is valid until its next call of this. Opens no driver.*/
-    pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
+/// Describes a lease of a process that publishes.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_published_lease {
+    /// as in gcx_published_process
+    pub process: u64,
+    /// of the lease, in that process
+    pub id: u64,
+    /// how often its SMs have changed
+    pub changes: u64,
+    pub pid: i32,
+    pub simulated: i32,
+    /// the ordinal in that process; device_uuid identifies the device
+    pub device: i32,
+    pub family: gcx_sm_family,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// 1: a request that waits in gcx_lease_acquire
+    pub waits: u32,
+    /// of a waiting request: the requested count, or GCX_REST
+    pub sm_count: u32,
+    pub exclusive_sm_count: u32,
+    pub stream_count: u32,
+    pub device_sm_count: u32,
+    /// of the family on that device
+    pub atom_count: u32,
+    /// SMs of each atom but the last
+    pub atom_sm_count: u32,
+    /// SMs of the last atom
+    pub last_atom_sm_count: u32,
+    /// 0
+    pub reserved: [u32; 11usize],
+    /// it has atom n exclusively: bit n % 64 of word n / 64
+    pub exclusive_atoms: [u64; 8usize],
+    /// the same for atoms that other leases may have too
+    pub shared_atoms: [u64; 8usize],
+    pub device_uuid: [u8; 16usize],
+    /// any bytes: escape them for display
+    pub name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub process_name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub device_name: [::std::os::raw::c_char; 128usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_published_lease() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_lease> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_published_lease>(),
+        520usize,
+        "Size of gcx_published_lease",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_published_lease>(),
+        8usize,
+        "Alignment of gcx_published_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_published_lease::process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_published_lease::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_published_lease::changes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_published_lease::pid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_published_lease::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_lease::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_lease::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_published_lease::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
+        44usize,
+        "Offset of field: gcx_published_lease::waits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_published_lease::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        52usize,
+        "Offset of field: gcx_published_lease::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_published_lease::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
+        60usize,
+        "Offset of field: gcx_published_lease::device_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_published_lease::atom_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
+        68usize,
+        "Offset of field: gcx_published_lease::atom_sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
+        },
+        72usize,
+        "Offset of field: gcx_published_lease::last_atom_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        76usize,
+        "Offset of field: gcx_published_lease::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).exclusive_atoms) as usize - ptr as usize },
+        120usize,
+        "Offset of field: gcx_published_lease::exclusive_atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_atoms) as usize - ptr as usize },
+        184usize,
+        "Offset of field: gcx_published_lease::shared_atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
+        248usize,
+        "Offset of field: gcx_published_lease::device_uuid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        264usize,
+        "Offset of field: gcx_published_lease::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
+        328usize,
+        "Offset of field: gcx_published_lease::process_name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
+        392usize,
+        "Offset of field: gcx_published_lease::device_name",
+    );
+}
+impl Default for gcx_published_lease {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
 }
 extern "C" {
-    /** Loads a library in front of libcuda that reports partition counts as described above, for every
- library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
- libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
- cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
- copies do not pass through that library. A second call does nothing. To find libcuda's path it
- may start a short-lived child process.
+    /** Lists the leases of the processes that publish: of each process first those that have SMs, in
+ order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+ one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+ NULL if capacity is 0.
 
- Errors:
-   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
-   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
-                                        names, is not installed
-   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
-   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created*/
-    pub fn gcx_driver_report_partition_counts() -> gcx_result;
-}
-extern "C" {
-    /** Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
- to
- 0. Opens no driver.*/
-    pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
-}
-extern "C" {
-    /** Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
- minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
- driver and cannot fail.*/
-    pub fn gcx_version() -> u32;
-}
-extern "C" {
-    /** Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
- a number that this version does not know. The string lives as long as the library. Opens no
- driver.*/
-    pub fn gcx_result_name(result: gcx_result) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    /** Returns the general meaning of a result in one sentence. The string lives as long as the library.
- Opens no driver.*/
-    pub fn gcx_result_string(result: gcx_result) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
-    /** Returns the message of the last gcx function that failed in the calling thread: what was wrong,
- the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
- until its next gcx function fails; success does not change it. Opens no driver.*/
-    pub fn gcx_last_error_message() -> *const ::std::os::raw::c_char;
+ Errors: those of gcx_published_process_list.*/
+    pub fn gcx_published_lease_list(
+        leases: *mut gcx_published_lease,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
 }
 pub const GCX_LOG_NONE: gcx_log_level = gcx_log_level(0);
 /// something was lost or leaked
@@ -4470,14 +4470,6 @@ pub const GCX_MPS_INFO_INIT: gcx_mps_info = {
     value.struct_size = core::mem::size_of::<gcx_mps_info>() as u32;
     value
 };
-/// The start of a gcx_queue_info: all zero but its size.
-pub const GCX_QUEUE_INFO_INIT: gcx_queue_info = {
-    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_queue_info>()];
-    let mut value: gcx_queue_info = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_queue_info>() as u32;
-    value
-};
 /// The start of a gcx_graph_params: all zero but its size.
 pub const GCX_GRAPH_PARAMS_INIT: gcx_graph_params = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
@@ -4502,14 +4494,6 @@ pub const GCX_GRAPH_INFO_INIT: gcx_graph_info = {
     value.struct_size = core::mem::size_of::<gcx_graph_info>() as u32;
     value
 };
-/// The start of a gcx_verification: all zero but its size.
-pub const GCX_VERIFICATION_INIT: gcx_verification = {
-    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_verification>()];
-    let mut value: gcx_verification = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_verification>() as u32;
-    value
-};
 /// The start of a gcx_driver_info: all zero but its size.
 pub const GCX_DRIVER_INFO_INIT: gcx_driver_info = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
@@ -4524,5 +4508,21 @@ pub const GCX_CAPABILITY_INFO_INIT: gcx_capability_info = {
     let zero = [0u8; core::mem::size_of::<gcx_capability_info>()];
     let mut value: gcx_capability_info = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_capability_info>() as u32;
+    value
+};
+/// The start of a gcx_queue_info: all zero but its size.
+pub const GCX_QUEUE_INFO_INIT: gcx_queue_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_queue_info>()];
+    let mut value: gcx_queue_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_queue_info>() as u32;
+    value
+};
+/// The start of a gcx_verification: all zero but its size.
+pub const GCX_VERIFICATION_INIT: gcx_verification = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_verification>()];
+    let mut value: gcx_verification = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_verification>() as u32;
     value
 };

@@ -103,34 +103,6 @@ impl From<MpsState> for sys::gcx_mps_state {
     }
 }
 
-/// Where the number of connections comes from.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum QueueSource {
-    /// CUDA's default, 8: the variable is not set.
-    Default,
-    /// `CUDA_DEVICE_MAX_CONNECTIONS`.
-    Environment,
-}
-
-impl From<sys::gcx_queue_source> for QueueSource {
-    fn from(value: sys::gcx_queue_source) -> Self {
-        match value {
-            sys::GCX_QUEUE_SOURCE_DEFAULT => Self::Default,
-            _ => Self::Environment,
-        }
-    }
-}
-
-impl From<QueueSource> for sys::gcx_queue_source {
-    fn from(value: QueueSource) -> Self {
-        match value {
-            QueueSource::Default => sys::GCX_QUEUE_SOURCE_DEFAULT,
-            QueueSource::Environment => sys::GCX_QUEUE_SOURCE_ENVIRONMENT,
-        }
-    }
-}
-
 /// Kinds of nodes, `CUgraphNodeType`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
@@ -260,6 +232,34 @@ impl From<Capability> for sys::gcx_capability {
             Capability::Workqueues => sys::GCX_CAPABILITY_WORKQUEUES,
             Capability::StreamResource => sys::GCX_CAPABILITY_STREAM_RESOURCE,
             Capability::LocalityDomains => sys::GCX_CAPABILITY_LOCALITY_DOMAINS,
+        }
+    }
+}
+
+/// Where the number of connections comes from.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum QueueSource {
+    /// CUDA's default, 8: the variable is not set.
+    Default,
+    /// `CUDA_DEVICE_MAX_CONNECTIONS`.
+    Environment,
+}
+
+impl From<sys::gcx_queue_source> for QueueSource {
+    fn from(value: sys::gcx_queue_source) -> Self {
+        match value {
+            sys::GCX_QUEUE_SOURCE_DEFAULT => Self::Default,
+            _ => Self::Environment,
+        }
+    }
+}
+
+impl From<QueueSource> for sys::gcx_queue_source {
+    fn from(value: QueueSource) -> Self {
+        match value {
+            QueueSource::Default => sys::GCX_QUEUE_SOURCE_DEFAULT,
+            QueueSource::Environment => sys::GCX_QUEUE_SOURCE_ENVIRONMENT,
         }
     }
 }

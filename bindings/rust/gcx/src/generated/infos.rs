@@ -291,129 +291,6 @@ impl TryFrom<&sys::gcx_live_lease> for LiveLease {
     }
 }
 
-/// Describes a process that publishes.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub struct PublishedProcess {
-    /// A random number that identifies the process.
-    pub process: u64,
-    /// When it began to publish.
-    pub since: SystemTime,
-    /// As the process itself sees it; differs in other containers.
-    pub pid: u32,
-    /// Whether the simulated driver is used, without a GPU.
-    pub simulated: bool,
-    /// Major and minor: (13, 0) is CUDA 13.0.
-    pub driver_version: (u32, u32),
-    /// Its devices.
-    pub device_count: u32,
-    /// Its leases.
-    pub lease_count: u32,
-    /// Leases beyond the 512 that are listed.
-    pub unlisted_count: u32,
-    /// Any bytes: escape them for display.
-    pub name: OsString,
-}
-
-impl From<&sys::gcx_published_process> for PublishedProcess {
-    fn from(raw: &sys::gcx_published_process) -> Self {
-        Self {
-            process: raw.process,
-            since: time(raw.since_ms),
-            pid: raw.pid.unsigned_abs(),
-            simulated: raw.simulated != 0,
-            driver_version: version(raw.driver_version),
-            device_count: raw.device_count,
-            lease_count: raw.lease_count,
-            unlisted_count: raw.unlisted_count,
-            name: bytes(&raw.name),
-        }
-    }
-}
-
-/// Describes a lease of a process that publishes.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-#[allow(clippy::struct_excessive_bools)]
-pub struct PublishedLease {
-    /// [`PublishedProcess::process`].
-    pub process: u64,
-    /// [`LeaseInfo::id`] in that process.
-    pub id: u64,
-    /// How often its SMs have changed.
-    pub changes: u64,
-    /// The id of the process, as it sees itself; other containers may not.
-    pub pid: u32,
-    /// Whether it is on the simulated driver.
-    pub simulated: bool,
-    /// The device's ordinal in that process.
-    pub device: u32,
-    /// How its SMs are taken.
-    pub family: Family,
-    /// Whether others that are shared may have its SMs too.
-    pub shared: bool,
-    /// Whether it requires exclusive queues.
-    pub require_workqueues: bool,
-    /// Whether it is a request that waits.
-    pub waiting: bool,
-    /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
-    pub sm_count: Option<u32>,
-    /// Of these, its exclusive ones.
-    pub exclusive_sm_count: u32,
-    /// Its live streams.
-    pub stream_count: u32,
-    /// SMs of the device.
-    pub device_sm_count: u32,
-    /// Atoms of the family on the device.
-    pub atom_count: u32,
-    /// SMs of each atom but the last.
-    pub atom_sm_count: u32,
-    /// SMs of the last atom.
-    pub last_atom_sm_count: u32,
-    /// The numbers of its exclusive atoms, ascending.
-    pub exclusive_atoms: Vec<u32>,
-    /// The numbers of the atoms that it may share, ascending.
-    pub shared_atoms: Vec<u32>,
-    /// The 16 bytes of the device's UUID.
-    pub device_uuid: [u8; 16],
-    /// Any bytes: escape them for display.
-    pub name: OsString,
-    /// The process's name.
-    pub process_name: OsString,
-    /// The device's name.
-    pub device_name: OsString,
-}
-
-impl From<&sys::gcx_published_lease> for PublishedLease {
-    fn from(raw: &sys::gcx_published_lease) -> Self {
-        Self {
-            process: raw.process,
-            id: raw.id,
-            changes: raw.changes,
-            pid: raw.pid.unsigned_abs(),
-            simulated: raw.simulated != 0,
-            device: raw.device.unsigned_abs(),
-            family: raw.family.into(),
-            shared: raw.flags & sys::GCX_LEASE_SHARED != 0,
-            require_workqueues: raw.flags & sys::GCX_LEASE_REQUIRE_WORKQUEUES != 0,
-            waiting: raw.waits != 0,
-            sm_count: some(raw.sm_count, sys::GCX_REST),
-            exclusive_sm_count: raw.exclusive_sm_count,
-            stream_count: raw.stream_count,
-            device_sm_count: raw.device_sm_count,
-            atom_count: raw.atom_count,
-            atom_sm_count: raw.atom_sm_count,
-            last_atom_sm_count: raw.last_atom_sm_count,
-            exclusive_atoms: numbers(&raw.exclusive_atoms),
-            shared_atoms: numbers(&raw.shared_atoms),
-            device_uuid: raw.device_uuid,
-            name: bytes(&raw.name),
-            process_name: bytes(&raw.process_name),
-            device_name: bytes(&raw.device_name),
-        }
-    }
-}
-
 /// Information about a reservation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -567,35 +444,6 @@ impl From<&sys::gcx_mps_info> for MpsInfo {
     }
 }
 
-/// Information about the hardware's queues.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub struct QueueInfo {
-    /// The connections that CUDA has, or would have if it started now; `None` if the variable holds
-    /// anything else than 1 to 32.
-    pub connections: Option<u32>,
-    /// Where that number comes from.
-    pub source: QueueSource,
-    /// Whether CUDA has started in the process, so that the number stays.
-    pub started: bool,
-    /// False if CUDA started before gcx looked and the process changed the variable.
-    pub certain: bool,
-    /// Whether there is one connection: all partitions wait as soon as one stream does.
-    pub too_few: bool,
-}
-
-impl From<&sys::gcx_queue_info> for QueueInfo {
-    fn from(raw: &sys::gcx_queue_info) -> Self {
-        Self {
-            connections: some(raw.connections, 0),
-            source: raw.source.into(),
-            started: raw.started != 0,
-            certain: raw.certain != 0,
-            too_few: raw.too_few != 0,
-        }
-    }
-}
-
 /// Information about a graph.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -635,6 +483,60 @@ impl From<&sys::gcx_graph_info> for GraphInfo {
             launches: raw.launches,
             made: raw.made,
             evicted: raw.evicted,
+        }
+    }
+}
+
+/// Information about the open driver.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct DriverInfo {
+    /// Major and minor: (13, 0) is CUDA 13.0.
+    pub version: (u32, u32),
+    /// The version of the cuda.h that gcx was built with.
+    pub header_version: (u32, u32),
+    /// Whether it is the simulated driver, without a GPU.
+    pub simulated: bool,
+    /// The file that was opened.
+    pub library: String,
+}
+
+impl From<&sys::gcx_driver_info> for DriverInfo {
+    fn from(raw: &sys::gcx_driver_info) -> Self {
+        Self {
+            version: version(raw.version),
+            header_version: version(raw.header_version),
+            simulated: raw.simulated != 0,
+            library: string(&raw.library),
+        }
+    }
+}
+
+/// Information about the hardware's queues.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct QueueInfo {
+    /// The connections that CUDA has, or would have if it started now; `None` if the variable holds
+    /// anything else than 1 to 32.
+    pub connections: Option<u32>,
+    /// Where that number comes from.
+    pub source: QueueSource,
+    /// Whether CUDA has started in the process, so that the number stays.
+    pub started: bool,
+    /// False if CUDA started before gcx looked and the process changed the variable.
+    pub certain: bool,
+    /// Whether there is one connection: all partitions wait as soon as one stream does.
+    pub too_few: bool,
+}
+
+impl From<&sys::gcx_queue_info> for QueueInfo {
+    fn from(raw: &sys::gcx_queue_info) -> Self {
+        Self {
+            connections: some(raw.connections, 0),
+            source: raw.source.into(),
+            started: raw.started != 0,
+            certain: raw.certain != 0,
+            too_few: raw.too_few != 0,
         }
     }
 }
@@ -704,27 +606,125 @@ impl From<&sys::gcx_verification> for Verification {
     }
 }
 
-/// Information about the open driver.
+/// Describes a process that publishes.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub struct DriverInfo {
-    /// Major and minor: (13, 0) is CUDA 13.0.
-    pub version: (u32, u32),
-    /// The version of the cuda.h that gcx was built with.
-    pub header_version: (u32, u32),
-    /// Whether it is the simulated driver, without a GPU.
+pub struct PublishedProcess {
+    /// A random number that identifies the process.
+    pub process: u64,
+    /// When it began to publish.
+    pub since: SystemTime,
+    /// As the process itself sees it; differs in other containers.
+    pub pid: u32,
+    /// Whether the simulated driver is used, without a GPU.
     pub simulated: bool,
-    /// The file that was opened.
-    pub library: String,
+    /// Major and minor: (13, 0) is CUDA 13.0.
+    pub driver_version: (u32, u32),
+    /// Its devices.
+    pub device_count: u32,
+    /// Its leases.
+    pub lease_count: u32,
+    /// Leases beyond the 512 that are listed.
+    pub unlisted_count: u32,
+    /// Any bytes: escape them for display.
+    pub name: OsString,
 }
 
-impl From<&sys::gcx_driver_info> for DriverInfo {
-    fn from(raw: &sys::gcx_driver_info) -> Self {
+impl From<&sys::gcx_published_process> for PublishedProcess {
+    fn from(raw: &sys::gcx_published_process) -> Self {
         Self {
-            version: version(raw.version),
-            header_version: version(raw.header_version),
+            process: raw.process,
+            since: time(raw.since_ms),
+            pid: raw.pid.unsigned_abs(),
             simulated: raw.simulated != 0,
-            library: string(&raw.library),
+            driver_version: version(raw.driver_version),
+            device_count: raw.device_count,
+            lease_count: raw.lease_count,
+            unlisted_count: raw.unlisted_count,
+            name: bytes(&raw.name),
+        }
+    }
+}
+
+/// Describes a lease of a process that publishes.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+#[allow(clippy::struct_excessive_bools)]
+pub struct PublishedLease {
+    /// [`PublishedProcess::process`].
+    pub process: u64,
+    /// [`LeaseInfo::id`] in that process.
+    pub id: u64,
+    /// How often its SMs have changed.
+    pub changes: u64,
+    /// The id of the process, as it sees itself; other containers may not.
+    pub pid: u32,
+    /// Whether it is on the simulated driver.
+    pub simulated: bool,
+    /// The device's ordinal in that process.
+    pub device: u32,
+    /// How its SMs are taken.
+    pub family: Family,
+    /// Whether others that are shared may have its SMs too.
+    pub shared: bool,
+    /// Whether it requires exclusive queues.
+    pub require_workqueues: bool,
+    /// Whether it is a request that waits.
+    pub waiting: bool,
+    /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
+    pub sm_count: Option<u32>,
+    /// Of these, its exclusive ones.
+    pub exclusive_sm_count: u32,
+    /// Its live streams.
+    pub stream_count: u32,
+    /// SMs of the device.
+    pub device_sm_count: u32,
+    /// Atoms of the family on the device.
+    pub atom_count: u32,
+    /// SMs of each atom but the last.
+    pub atom_sm_count: u32,
+    /// SMs of the last atom.
+    pub last_atom_sm_count: u32,
+    /// The numbers of its exclusive atoms, ascending.
+    pub exclusive_atoms: Vec<u32>,
+    /// The numbers of the atoms that it may share, ascending.
+    pub shared_atoms: Vec<u32>,
+    /// The 16 bytes of the device's UUID.
+    pub device_uuid: [u8; 16],
+    /// Any bytes: escape them for display.
+    pub name: OsString,
+    /// The process's name.
+    pub process_name: OsString,
+    /// The device's name.
+    pub device_name: OsString,
+}
+
+impl From<&sys::gcx_published_lease> for PublishedLease {
+    fn from(raw: &sys::gcx_published_lease) -> Self {
+        Self {
+            process: raw.process,
+            id: raw.id,
+            changes: raw.changes,
+            pid: raw.pid.unsigned_abs(),
+            simulated: raw.simulated != 0,
+            device: raw.device.unsigned_abs(),
+            family: raw.family.into(),
+            shared: raw.flags & sys::GCX_LEASE_SHARED != 0,
+            require_workqueues: raw.flags & sys::GCX_LEASE_REQUIRE_WORKQUEUES != 0,
+            waiting: raw.waits != 0,
+            sm_count: some(raw.sm_count, sys::GCX_REST),
+            exclusive_sm_count: raw.exclusive_sm_count,
+            stream_count: raw.stream_count,
+            device_sm_count: raw.device_sm_count,
+            atom_count: raw.atom_count,
+            atom_sm_count: raw.atom_sm_count,
+            last_atom_sm_count: raw.last_atom_sm_count,
+            exclusive_atoms: numbers(&raw.exclusive_atoms),
+            shared_atoms: numbers(&raw.shared_atoms),
+            device_uuid: raw.device_uuid,
+            name: bytes(&raw.name),
+            process_name: bytes(&raw.process_name),
+            device_name: bytes(&raw.device_name),
         }
     }
 }

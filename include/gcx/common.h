@@ -1,8 +1,52 @@
-/*
- * gcx_result.h - the results of gcx's functions, included by gcx.h
- */
-#ifndef GCX_RESULT_H
-#define GCX_RESULT_H
+/* gcx/common.h - results, versions, messages, and what every other header of gcx uses. */
+#ifndef GCX_COMMON_H
+#define GCX_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ------------------------------------------------------------------------------------------
+ * Version
+ * ---------------------------------------------------------------------------------------- */
+
+#define GCX_VERSION_MAJOR 0
+#define GCX_VERSION_MINOR 2
+#define GCX_VERSION_PATCH 0
+#define GCX_VERSION (GCX_VERSION_MAJOR * 10000 + GCX_VERSION_MINOR * 100 + GCX_VERSION_PATCH)
+
+#if defined(_WIN32)
+#define GCX_API
+#else
+#define GCX_API __attribute__((visibility("default")))
+#endif
+
+/* The initial value of a struct that begins with struct_size: zero but for that field. */
+#ifdef __cplusplus
+#define GCX_STRUCT_INIT(type)                                                                      \
+    [] {                                                                                           \
+        type gcx_value = {};                                                                       \
+        gcx_value.struct_size = sizeof(type);                                                      \
+        return gcx_value;                                                                          \
+    }()
+#else
+#define GCX_STRUCT_INIT(type) {.struct_size = sizeof(type)}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
+ * and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers. */
+struct CUctx_st;
+struct CUgreenCtx_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUfunc_st;
+
+/* ------------------------------------------------------------------------------------------
+ * Results
+ * ---------------------------------------------------------------------------------------- */
 
 /* C lets a caller pass any int as an enum; so does C++ with this. */
 #ifdef __cplusplus
@@ -120,5 +164,32 @@ typedef enum gcx_result GCX_ENUM_OF_INT {
     GCX_ERROR_FABRIC_NOT_READY = 919,
     GCX_ERROR_UNKNOWN = 999
 } gcx_result;
+
+/* ------------------------------------------------------------------------------------------
+ * Version and messages
+ * ---------------------------------------------------------------------------------------- */
+
+/* Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+ * minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+ * driver and cannot fail. */
+GCX_API uint32_t gcx_version(void);
+
+/* Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+ * a number that this version does not know. The string lives as long as the library. Opens no
+ * driver. */
+GCX_API const char* gcx_result_name(gcx_result result);
+
+/* Returns the general meaning of a result in one sentence. The string lives as long as the library.
+ * Opens no driver. */
+GCX_API const char* gcx_result_string(gcx_result result);
+
+/* Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+ * the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+ * until its next gcx function fails; success does not change it. Opens no driver. */
+GCX_API const char* gcx_last_error_message(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

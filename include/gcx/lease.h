@@ -1,0 +1,218 @@
+/* gcx/lease.h - partitions that are resized while their streams work. Included by gcx.h. */
+#ifndef GCX_LEASE_H
+#define GCX_LEASE_H
+
+#include "partition.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------
+ * Leases
+ *
+ * A lease gives one part of a program exclusive use of some SMs. Two leases of a process have no SM
+ * in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work;
+ * work in flight is not interrupted. SMs that no lease has are free. Contexts of
+ * gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them apart.
+ *
+ * Placement. A lease consists of atoms of one family; its count is rounded as gcx_sm_split()
+ * rounds.
+ *   - Placement is deterministic.
+ *   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. The remainder
+ *     atom is exempt: it goes where a split puts it. [13.1+] Where the driver would refuse a set
+ *     with the remainder atom (gcx_context_create), the leases of the resize move, or leave that
+ *     atom out.
+ *   - A layout that was prepared (gcx_lease_prepare) returns to the same SMs, whose contexts are
+ *     cached. A lease can move then; its work waits on the device as after any resize.
+ *   - A shared lease prefers the SMs that most leases share, and keeps its exclusive SMs unless it
+ *     shrinks below their number.
+ *
+ * Order of requests. Waiting requests are served in order of arrival. While one waits, no later
+ *   request and no growing lease gets free SMs, so no request starves. Each reservation has a queue
+ *   of its own for its SMs. A request that was cancelled or timed out leaves the queue at once.
+ *
+ * Streams. gcx_stream_native() and every function that takes a stream of a lease use a CUstream on
+ *   the SMs that the lease has at that call, ordered behind the stream's earlier work. A CUstream
+ *   that was obtained before a resize stays valid, on the SMs of that time. So obtain it again for
+ *   each step, and submit nothing to it while another thread resizes the lease. A stream that
+ *   captures a graph moves when the capture ends.
+ *
+ * Changes of ownership. Work of a new owner waits on the device until the former owner's work on
+ *   those SMs, submitted before the change, has finished. No host thread waits. A stream is made to
+ *   wait when it is next used, so an unused stream occupies no hardware queue. A call that submits
+ *   to a lease's stream takes effect before a resize or after it, never during one.
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct gcx_lease_s* gcx_lease;
+
+#define GCX_FOREVER 0xffffffffu /* as a timeout */
+#define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, including the final 0 */
+
+/* Flags of a lease. */
+#define GCX_LEASE_SHARED 0x1u             /* other shared leases may have its SMs too */
+#define GCX_LEASE_REQUIRE_WORKQUEUES 0x2u /* fail on drivers before 13.1 */
+
+typedef struct gcx_lease_params {
+    uint32_t struct_size;
+    uint32_t flags;        /* GCX_LEASE_ */
+    gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled; not the structured family */
+    uint32_t min_sm_count; /* smallest acceptable SM count; 0: the requested count, or one atom
+                                    with GCX_REST */
+    uint32_t exclusive_sm_count; /* with GCX_LEASE_SHARED: SMs that it has exclusively */
+    uint32_t timeout_ms;         /* milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER */
+    gcx_cancel cancel;           /* aborts the wait from another thread; may be NULL */
+    const char* name;            /* for messages and lists, copied; may be NULL */
+} gcx_lease_params;
+#define GCX_LEASE_PARAMS_INIT GCX_STRUCT_INIT(gcx_lease_params)
+
+/* Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
+ * be NULL.
+ *
+ * The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
+ * lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
+ * take about 1 us. If other leases have the SMs, blocks for at most params->timeout_ms. Requests
+ * are served in order of arrival.
+ *
+ * [13.1+] The contexts of a lease have balanced workqueues
+ * (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
+ * older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
+ *
+ * Errors: those of gcx_context_create, and
+ *   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
+ *                                             after timeout_ms; the message names them
+ *   GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
+ *                                             gcx in this process has leases, and the message has
+ *                                             the paths of both
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
+ *                                             requested
+ *   GCX_ERROR_NOT_READY                       there are leases of another family: call
+ *                                             gcx_device_map_sms() for both families first
+ *   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
+ *   GCX_ERROR_INVALID_DEVICE                  there is no such device
+ *   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
+ *                                             too long; min_sm_count or exclusive_sm_count is
+ *                                             greater than sm_count */
+GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
+                                     const gcx_lease_params* params, gcx_lease* lease);
+
+/* Releases the lease. Its SMs are free when this returns. Its work finishes, and the work of the
+ * next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
+ * fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
+ * GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
+ * waits for a resize that another thread is making. */
+GCX_API gcx_result gcx_lease_release(gcx_lease lease);
+
+/* The SM count that a lease is to have. */
+typedef struct gcx_lease_size {
+    gcx_lease lease;
+    uint32_t sm_count; /* SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave,
+                          shared as evenly as atoms allow */
+    uint32_t reserved; /* 0 */
+} gcx_lease_size;
+
+/* Flags of a resize. */
+#define GCX_RESIZE_DEFAULT 0x0u /* later work waits on the device for the former owners' work */
+/* A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
+ * moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
+ * gcx_lease_prepare() created the contexts: creating them waits for running kernels. */
+#define GCX_RESIZE_DEFERRED 0x1u
+
+/* Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
+ * grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+ * later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
+ * are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
+ *
+ * Errors: those of gcx_context_create, and
+ *   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
+ *                                             or other requests wait for them; the message names
+ *                                             them
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
+ *                                             exceed the device or the reservation; or a size is
+ *                                             less than the lease's exclusive_sm_count
+ *   GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
+ *                                             twice */
+GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
+
+/* Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
+ * nothing. Until one of the leases is released, every resize of the same leases to the same SM
+ * counts returns to these sets, if no other lease has their SMs (of a device, the last 1,024
+ * layouts). Call it from a background thread, once for each layout. The contexts count as prepared
+ * (gcx_cache_prepare). Before there are leases, use gcx_cache_prepare() with
+ * GCX_PREPARE_FOR_LEASES.
+ *
+ * Errors: those of gcx_lease_resize, and
+ *   GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare */
+GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
+
+/* Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
+ * operation. flags are those of a resize.
+ *
+ * Errors: those of gcx_lease_resize, and
+ *   GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create */
+GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
+
+typedef struct gcx_lease_info {
+    uint32_t struct_size;
+    int32_t device;
+    gcx_sm_family family;
+    uint32_t flags;              /* GCX_LEASE_ */
+    uint32_t sm_count;           /* SMs that it has now */
+    uint32_t exclusive_sm_count; /* of these, SMs that no other lease can have */
+    uint32_t stream_count;
+    uint32_t reserved;
+    uint64_t id;      /* never reused in a process */
+    uint64_t changes; /* how often its SMs have changed */
+    char name[64];
+} gcx_lease_info;
+#define GCX_LEASE_INFO_INIT GCX_STRUCT_INIT(gcx_lease_info)
+
+/* Returns the properties of a lease. */
+GCX_API gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
+
+/* Returns the SMs that the lease has now, as a resource. */
+GCX_API gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource);
+
+/* Describes a lease of this process. */
+typedef struct gcx_live_lease {
+    uint64_t id;
+    int32_t device;
+    gcx_sm_family family;
+    uint32_t flags;    /* GCX_LEASE_ */
+    uint32_t sm_count; /* of a waiting request: the requested count */
+    uint32_t exclusive_sm_count;
+    uint32_t stream_count;
+    uint32_t waits;       /* 1: a request that waits in gcx_lease_acquire */
+    uint32_t reserved[7]; /* 0 */
+    char name[64];
+    gcx_resource resource; /* its SMs; 0 SMs for a waiting request */
+} gcx_live_lease;
+
+/* Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
+ * then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_DEVICE  there is no such device */
+GCX_API gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32_t capacity,
+                                  uint32_t* count);
+
+/* Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
+ * gcx_stream_create. Destroy it with gcx_stream_destroy(). */
+GCX_API gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
+                                           gcx_stream* stream);
+
+/* Waits until all work of the lease's streams has finished, including destroyed streams and work
+ * submitted before the last resize. Does not wait for other work on its SMs, nor for a stream that
+ * captures a graph. Blocks the calling thread. Errors of that work are returned with the driver's
+ * code. */
+GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
+
+/* Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+ * GCX_ERROR_NOT_READY if not; the latter sets no message. */
+GCX_API gcx_result gcx_lease_query(gcx_lease lease);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

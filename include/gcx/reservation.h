@@ -1,0 +1,243 @@
+/* gcx/reservation.h - SMs that no other process has. Included by gcx.h. */
+#ifndef GCX_RESERVATION_H
+#define GCX_RESERVATION_H
+
+#include "lease.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------
+ * Reservations
+ *
+ * A reservation is a set of SMs that no other process of the host has, by agreement: no two live
+ * reservations of a device have an SM in common if all processes use the same folder. Programs that
+ * make no reservation are not bound by it. There is no daemon, and root is not needed.
+ *
+ * Isolation. Under MPS, the same atoms in two processes are the same SMs, and partitions of two
+ *   processes run at the same time (measured on an H200). Without MPS, processes take turns on the
+ *   whole device and partitions isolate nothing between them: the reservation succeeds, the log has
+ *   a warning, and gcx_mps_get_info() and the lists report it.
+ *
+ * Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
+ *   has released it or ended, however that ended, SIGKILL included. Closing descriptors of unknown
+ *   origin does not end it where files can be mapped. A forked child and a program started by exec
+ *   have no part in it unless they join or GCX_RESERVATION_INHERIT is set. Work that still runs at
+ *   the release continues, on SMs that another process can have by then: destroy contexts first.
+ *
+ * Order of requests. As for leases, for each device. A process that is killed while it waits is
+ *   skipped. A process that is stopped (SIGSTOP) while it is first in the queue delays the others.
+ *
+ * Placement. As for leases. Whether reservations of two families overlap is known if
+ *   gcx_device_map_sms() has read both families in the acquiring process, without MPS; otherwise a
+ *   reservation of another family counts as the whole device. The same holds for one whose process
+ *   has another driver version, sees other atoms, or has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE below
+ *   100 where that matters. Devices are identified by UUID, MIG devices by their own; simulated
+ *   devices are distinct from real ones.
+ *
+ * Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
+ * if
+ *   that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective user.
+ *   A named folder must exist, on a local disk or in memory. It must be the user's own with mode
+ *   700, or a group's: setgid, without rights for others (mode 2770, or 3770 to keep members from
+ *   removing each other's files), and only members can open it. Members can withhold SMs from each
+ *   other, and with mode 2770 remove each other's files, after which others are given those SMs.
+ *   Reservations in different folders do not exclude each other. Containers agree if they share the
+ *   folder.
+ *
+ * Inside gcx exec. The SMs of a gcx exec are a reservation. A reservation that its programs request
+ *   is a part of it: within it, disjoint from its other parts, of its family and in its folder,
+ *   with a queue of its own.
+ *
+ * A file in the folder that is invalid but locked by a live process is an error that names the
+ * file. Files that no process keeps locked are removed.
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct gcx_reservation_s* gcx_reservation;
+
+#define GCX_MAX_RESERVATION_TOKEN 4096u /* bytes of a token, including the final 0 */
+
+/* Forked children and programs that they or this process start by exec keep the reservation too,
+ * until they end or close its descriptor: for launchers. */
+#define GCX_RESERVATION_INHERIT 0x1u
+
+typedef struct gcx_reservation_params {
+    uint32_t struct_size;
+    uint32_t flags;        /* GCX_RESERVATION_ */
+    gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
+                              the structured family */
+    uint32_t min_sm_count; /* smallest acceptable SM count; 0: the requested count, or one atom
+                              with GCX_REST */
+    uint32_t timeout_ms;   /* milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER */
+    uint32_t reserved;     /* 0 */
+    gcx_cancel cancel;     /* aborts the wait from another thread; may be NULL */
+    const char* name;      /* for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may
+                              be NULL */
+    const char* folder;    /* an absolute path; NULL: see above */
+} gcx_reservation_params;
+#define GCX_RESERVATION_PARAMS_INIT GCX_STRUCT_INIT(gcx_reservation_params)
+
+/* Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
+ * Creates no context. Waits by polling every 20 ms or less; starts no thread. If other processes
+ * have the folder locked, which takes them less than a millisecond, waits up to 500 ms for the lock
+ * even if timeout_ms is shorter.
+ *
+ * Errors:
+ *   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
+ *                               timeout_ms, and the message names them; or they changed the folder
+ *                               all that time
+ *   GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
+ *                               user or is open to others
+ *   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
+ *                               process was stopped in the middle of a change; /dev/shm/gcx-UID was
+ *                               removed while a process has a reservation in it
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
+ *                               fewer SMs or is of another family
+ *   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
+ *                               divides the partition into other atoms than the device
+ *   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
+ *   GCX_ERROR_INVALID_DEVICE    there is no such device
+ *   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
+ *                               too long; the path is not absolute; min_sm_count is greater than
+ *                               sm_count */
+GCX_API gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
+                                           const gcx_reservation_params* params,
+                                           gcx_reservation* reservation);
+
+/* Writes the token with which another process joins the reservation: text for its environment or
+ * command line. It is the path of the reservation's file. capacity is the room in token, in bytes;
+ * GCX_MAX_RESERVATION_TOKEN is always enough.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_VALUE  capacity is too small */
+GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token,
+                                             uint32_t capacity);
+
+/* Joins a reservation of another process, or of this one. The reservation lasts until all that
+ * joined it have released it. Opens no driver, and works in a forked child.
+ *
+ * Errors:
+ *   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+ *   GCX_ERROR_INVALID_VALUE     token is not a token
+ *   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
+ *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
+GCX_API gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
+
+/* Releases the reservation. If no other process joined it and no lease in it is left, other
+ * processes can have its SMs at once. A forked child has none of its parent's handles. */
+GCX_API gcx_result gcx_reservation_release(gcx_reservation reservation);
+
+/* Whether contexts of a process on a device are shared by way of MPS. */
+typedef enum gcx_mps_state GCX_ENUM_OF_INT {
+    GCX_MPS_UNKNOWN = 0, /* the driver does not report it */
+    GCX_MPS_OFF = 1,
+    GCX_MPS_ON = 2
+} gcx_mps_state;
+
+typedef struct gcx_reservation_info {
+    uint32_t struct_size;
+    gcx_sm_family family;
+    uint32_t flags;           /* GCX_RESERVATION_; 0 for a joined one */
+    uint32_t sm_count;        /* SMs that it has */
+    uint32_t device_sm_count; /* SMs of the device */
+    int32_t joined;           /* 1: by gcx_reservation_join */
+    int32_t simulated;        /* 1: of the simulated driver */
+    int32_t lost;             /* 1: its file was removed or its folder moved: other processes may be
+                                 given its SMs */
+    gcx_mps_state mps;        /* as the process that acquired it saw it */
+    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    uint64_t id;                 /* a random number that identifies the reservation */
+    uint64_t since_ms;           /* milliseconds since 1970 when it was acquired */
+    uint64_t atoms[8];           /* it has atom n of the family: bit n % 64 of word n / 64 */
+    uint8_t device_uuid[16];
+    char name[64]; /* any bytes: escape them for display */
+} gcx_reservation_info;
+#define GCX_RESERVATION_INFO_INIT GCX_STRUCT_INIT(gcx_reservation_info)
+
+/* Returns the properties of a reservation. Opens no driver. */
+GCX_API gcx_result gcx_reservation_get_info(gcx_reservation reservation,
+                                            gcx_reservation_info* info);
+
+/* Returns the reservation's SMs as a resource of this process. Opens the driver.
+ *
+ * Errors:
+ *   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
+ *                        acquired the reservation, or is limited by
+ *                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not */
+GCX_API gcx_result gcx_reservation_get_resource(gcx_reservation reservation,
+                                                gcx_resource* resource);
+
+/* Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
+ * resizes stay within the reservation too, and include only leases of the same reservation.
+ * params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
+ * after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
+ * one, but not those of another lease.
+ *
+ * Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
+ *   GCX_ERROR_INVALID_VALUE  another family */
+GCX_API gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count,
+                                                 const gcx_lease_params* params, gcx_lease* lease);
+
+/* Describes a reservation of any process, or a request that waits for one. */
+typedef struct gcx_live_reservation {
+    uint64_t id;       /* a random number that identifies the reservation */
+    uint64_t since_ms; /* milliseconds since 1970 when it was acquired or the wait began */
+    uint64_t until_ms; /* of a waiting request: when it times out; 0: never */
+    int32_t pid;       /* the process that acquired it, or, once that has ended, another one that
+                          keeps it; 0: none is visible here, as in another container */
+    uint32_t user;     /* id of the user who owns the file */
+    int32_t simulated; /* 1: of the simulated driver */
+    uint32_t waits;    /* 1: a request that waits in gcx_reservation_acquire */
+    gcx_sm_family family;
+    uint32_t sm_count; /* of a waiting request: the requested count, or GCX_REST */
+    uint32_t device_sm_count;
+    uint32_t atom_count;         /* of the family on that device */
+    uint32_t atom_sm_count;      /* SMs of each atom but the last */
+    uint32_t last_atom_sm_count; /* SMs of the last atom */
+    gcx_mps_state mps;           /* as the process that acquired it saw it */
+    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    uint64_t parent;             /* id of the reservation that it is a part of, which may have
+                                    ended; 0: of the device */
+    uint32_t reserved[6];        /* 0 */
+    uint64_t atoms[8];           /* it has atom n: bit n % 64 of word n / 64 */
+    uint8_t device_uuid[16];
+    char name[64];         /* any bytes: escape them for display */
+    char process_name[64]; /* of that process; as above */
+    char device_name[128]; /* as above */
+} gcx_live_reservation;
+
+/* Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
+ * then the waiting requests in the order of their queue. folder may be NULL, as in
+ * gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
+ * GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
+ * removed where this process may. If the user's own folder is missing, the list is empty.
+ *
+ * Errors:
+ *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
+GCX_API gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
+                                        uint32_t capacity, uint32_t* count);
+
+typedef struct gcx_mps_info {
+    uint32_t struct_size;
+    gcx_mps_state state;     /* of contexts of this process on the device */
+    float thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
+                                and at most 100; 0: not set, or another value. The daemon's own
+                                default is not visible */
+    uint32_t reserved;
+} gcx_mps_info;
+#define GCX_MPS_INFO_INIT GCX_STRUCT_INIT(gcx_mps_info)
+
+/* Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+ * accuracy was not measured. Creates no context.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_DEVICE  there is no such device */
+GCX_API gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
