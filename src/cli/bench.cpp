@@ -1,7 +1,6 @@
 // gcx bench compares gcx with the driver's own calls; gcx bench repartition measures leases.
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
-#include "cli/partition.hpp"
+#include "cli/device.hpp"
 
 #include <gcx_sim.h>
 

@@ -1,7 +1,6 @@
 // gcx exec: becomes another command, whose programs get a part of the GPU's SMs.
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
-#include "cli/partition.hpp"
+#include "cli/device.hpp"
 #include "cli/ps.hpp"
 #include "cli/run.hpp"
 #include "interpose/exec_plan.hpp"

@@ -1,6 +1,6 @@
 // The command gcx: runs a command and prints what it returns.
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
+#include "cli/device.hpp"
 #include "cli/output.hpp"
 
 #include <fcntl.h>

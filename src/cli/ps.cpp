@@ -2,7 +2,7 @@
 #include "cli/ps.hpp"
 
 #include "cli/args.hpp"
-#include "cli/partition.hpp"
+#include "cli/device.hpp"
 #include "ipc/user_runtime_dir.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // gcx sim list shows what can be simulated; gcx sim run runs a program on the simulated driver.
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
+#include "cli/device.hpp"
 #include "cli/run.hpp"
 #include "interpose/exec_plan.hpp"
 

@@ -1,7 +1,6 @@
 // gcx plan shows what a split would give; gcx split creates the partitions, runs kernels in them
 // and destroys them.
-#include "cli/driver.hpp"
-#include "cli/partition.hpp"
+#include "cli/device.hpp"
 
 #include <chrono>
 

@@ -1,6 +1,5 @@
 // gcx verify: shows on which SMs each partition's kernels really run.
-#include "cli/driver.hpp"
-#include "cli/partition.hpp"
+#include "cli/device.hpp"
 #include "cli/sm_map.hpp"
 #include "interpose/exec_plan.hpp"
 
