@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 H100 = "sim:h100@13.0"
 SM_COUNTS = {
@@ -51,19 +55,71 @@ def environment(more: Env) -> dict[str, str]:
     return {**kept, **more}
 
 
-def gcx(*words: str, driver: str | None = H100, env: Env | None = None) -> Done:
-    """Runs the command with its output captured; driver goes into GCX_DRIVER."""
-    chosen = {} if driver is None else {"GCX_DRIVER": driver}
+def gcx(
+    *words: str,
+    driver: str | None = H100,
+    env: Env | None = None,
+    under: Sequence[str] = (),
+    **options: Any,
+) -> Done:
+    """Runs the command with its output captured; driver goes into GCX_DRIVER. under has the words
+    of a program that runs the command. The other options are those of subprocess.run."""
+    defaults = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.run(
-        [program(), *words],
-        env=environment({**chosen, **(env or {})}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="backslashreplace",
-        timeout=TIMEOUT,
-        check=False,
-    )
+        [*under, program(), *words],
+        env=environment({**chosen(driver), **(env or {})}),
+        text=True, errors="backslashreplace", timeout=TIMEOUT, check=False,
+        **{**defaults, **options},
+    )  # fmt: skip
+
+
+@contextmanager
+def started(
+    *words: str, driver: str = H100, under: Sequence[str] = (), **options: Any
+) -> Iterator[subprocess.Popen[str]]:
+    """Starts the command with pipes, and ends it with the block."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(
+        [*under, program(), *words], env=environment(chosen(driver)), text=True,
+        **{**pipes, **options},
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def chosen(driver: str | None) -> dict[str, str]:
+    return {} if driver is None else {"GCX_DRIVER": driver}
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """Returns the next line of the process's standard error."""
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def compiled(path: Path, source: str | Path, *options: str) -> str:
+    """Compiles a C file, or a text, to a program or a library; skips if there is no static libc."""
+    if isinstance(source, str):
+        source_file = path.with_suffix(".c")
+        source_file.write_text(source)
+        source = source_file
+    done = subprocess.run(
+        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(source), *options],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0 and "-static" in options:
+        pytest.skip("this machine has no static libc")
+    assert done.returncode == 0, done.stderr
+    return str(path)
 
 
 def succeed(*words: str, driver: str | None = H100, env: Env | None = None) -> str:

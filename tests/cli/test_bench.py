@@ -1,4 +1,5 @@
-"""gcx bench measures both sides, and gcx's memory stays flat."""
+"""gcx bench measures both sides, and gcx's memory stays flat; gcx bench repartition measures by the
+simulated clock."""
 
 from __future__ import annotations
 
@@ -7,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from .command import DRIVERS, H100, SM_COUNTS, fail, fail_json, succeed, succeed_json
+from .command import H100, MACHINES, Json, fail_json, succeed, succeed_json
 
 MEASURED = ["resource query", "first context", "context made before", "2 contexts, 2 streams"]
 
 
 def test_bench_json_has_both_sides_and_the_memory() -> None:
-    bench = succeed_json("bench", "--rounds", "100")
+    bench = succeed_json("bench", "--rounds", "10000")
     assert bench["simulated"] is True
     assert bench["device"] == 0
-    assert bench["rounds"] == 100
+    assert bench["rounds"] == 10000
     assert "SIMULATED" in bench["note"]
     names = [measurement["name"] for measurement in bench["measurements"]]
     for wanted in MEASURED:
@@ -27,34 +28,17 @@ def test_bench_json_has_both_sides_and_the_memory() -> None:
         expected = measurement["gcx_us"] / measurement["driver_us"]
         assert measurement["ratio"] == pytest.approx(expected, rel=1e-3)
     memory = bench["memory"]
-    assert memory["rounds"] == 100
-    assert memory["used_after_last_round"] - memory["used_before_second_round"] == 0
+    assert memory["rounds"] == 10000
+    assert memory["used_after_last_round"] == memory["used_before_second_round"]
     assert memory["difference_bytes"] == 0
+    # The driver loses two green contexts a round, 4 MiB each; gcx caches its contexts.
+    assert memory["driver_bytes_per_round"] >= 2 * 4 * 1024 * 1024
 
 
-def test_driver_calls_lose_memory_each_round() -> None:
-    """Two green contexts a round, 4 MiB each, which gcx avoids by caching contexts."""
-    lost = succeed_json("bench", "--rounds", "100")["memory"]["driver_bytes_per_round"]
-    assert lost >= 2 * 4 * 1024 * 1024
-
-
-def test_bench_text_names_each_measurement() -> None:
-    text = succeed("bench", "--rounds", "50")
-    assert text.startswith("SIMULATED")
-    assert "say nothing about a GPU" in text
-    assert "device memory" in text
-    assert all(wanted in text for wanted in MEASURED)
-
-
-@pytest.mark.parametrize("gpu", SM_COUNTS)
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_bench_on_every_machine_keeps_memory_flat(gpu: str, driver: str) -> None:
-    bench = succeed_json("bench", "--rounds", "3", driver=f"sim:{gpu}@{driver}")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_bench_on_every_machine_keeps_memory_flat(machine: str) -> None:
+    bench = succeed_json("bench", "--rounds", "3", driver=machine)
     assert bench["memory"]["difference_bytes"] == 0
-
-
-def test_bench_ten_thousand_rounds_keep_memory_flat() -> None:
-    assert succeed_json("bench", "--rounds", "10000")["memory"]["difference_bytes"] == 0
 
 
 def test_bench_device_option_selects_the_device() -> None:
@@ -76,6 +60,56 @@ def test_bench_and_record_find_a_driver_with_a_long_path(tmp_path: Path) -> None
         succeed("info", "--record", str(tmp_path / "gpu.profile"), driver=driver, env=env)
 
 
-def test_bench_failing_driver_call_is_named() -> None:
-    message = fail("bench", "--rounds", "3", env={"GCX_SIM_FAIL": "cuGreenCtxCreate:2:2"})
-    assert "cuGreenCtxCreate" in message
+def rows(*words: str, driver: str = "sim:h200@13.0") -> dict[str, Json]:
+    document = succeed_json("bench", "repartition", *words, driver=driver)
+    assert document["simulated"] is True
+    assert "SIMULATED" in document["note"]
+    return {row["name"]: row for row in document["measurements"]}
+
+
+def test_repartition_json_has_every_measurement() -> None:
+    measured = rows("--rounds", "100")
+    assert list(measured) == [
+        "acquire and release",
+        "resize one lease, idle",
+        "resize two leases, idle",
+        "resize two leases, beside a busy third",
+        "resize to its first kernel's end",
+        "resize to its first kernel's end, busy",
+    ]
+    for row in measured.values():
+        assert row["gcx"]["rounds"] == 100
+        assert 0 < row["gcx"]["median_us"] <= row["gcx"]["p99_us"]
+        assert 0 < row["beside"]["median_us"] <= row["beside"]["p99_us"]
+        expected = row["gcx"]["median_us"] / row["beside"]["median_us"]
+        assert row["ratio"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_repartition_resize_does_not_wait_for_running_kernels() -> None:
+    measured = rows("--rounds", "200")
+    idle = measured["resize two leases, idle"]
+    busy = measured["resize two leases, beside a busy third"]
+    assert busy["gcx"]["p99_us"] == idle["gcx"]["p99_us"] < 3
+    assert busy["beside"]["median_us"] > idle["beside"]["median_us"] + 1000
+    assert busy["ratio"] < 1e-3
+    for name in ("resize to its first kernel's end", "resize to its first kernel's end, busy"):
+        assert 1 < measured[name]["ratio"] < 1.5
+
+
+def test_repartition_one_lease_costs_less_than_two() -> None:
+    measured = rows("--rounds", "50")
+    one = measured["resize one lease, idle"]
+    two = measured["resize two leases, idle"]
+    assert one["gcx"]["median_us"] < two["gcx"]["median_us"]
+    assert one["against"] == two["against"] == "driver: split, create, destroy"
+    assert one["beside"]["median_us"] == two["beside"]["median_us"] > 1000
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_repartition_runs_on_every_machine(machine: str) -> None:
+    assert len(rows("--rounds", "2", driver=machine)) == 6
+
+
+def test_repartition_of_a_missing_device_is_refused() -> None:
+    failed, _ = fail_json("bench", "repartition", "--device", "1")
+    assert failed["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"

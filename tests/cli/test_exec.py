@@ -4,46 +4,46 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .command import SM_COUNTS, Done, fail, gcx, program
+from .command import (
+    SM_COUNTS,
+    Done,
+    Env,
+    Json,
+    compiled,
+    fail,
+    gcx,
+    program,
+    said,
+    started,
+    succeed_json,
+    until,
+)
 
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
 TWO = "sim:h100,a100@13.0"
-
-
-@pytest.fixture(autouse=True)
-def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A private folder for the reservations of this test."""
-    folder = tmp_path / "runtime"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
-    return folder
+MPS = {"GCX_SIM_MPS": "1"}
+TAKE_100 = ("exec", "--sms", "100", "--", "true")
+WAIT_FOR_100 = ("exec", "--sms", "100", "--wait", "60", "--", "true")
+NAMESPACE = ("unshare", "--pid", "--fork")
 
 
 @pytest.fixture(scope="module")
 def unaware(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The program of exec_program.c, built."""
-    path = tmp_path_factory.mktemp("exec") / "unaware"
     source = Path(__file__).with_name("exec_program.c")
-    done = subprocess.run(
-        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(source),
-         "-ldl", "-pthread"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return str(path)
+    return compiled(tmp_path_factory.mktemp("exec") / "unaware", source, "-ldl", "-pthread")
 
 
 def sim_folder() -> str:
@@ -51,8 +51,8 @@ def sim_folder() -> str:
     return os.environ["GCX_SIM_LIBDIR"]
 
 
-def inside(*words: str, sms: str = "24", driver: str = "sim:h100@13.0") -> Done:
-    return gcx("exec", "--sms", sms, "--", *words, driver=driver)
+def inside(*words: str, sms: str = "24") -> Done:
+    return gcx("exec", "--sms", sms, "--", *words)
 
 
 def output(done: Done) -> str:
@@ -63,35 +63,58 @@ def output(done: Done) -> str:
     return done.stdout.strip()
 
 
-def test_exec_announces_sms_and_reservation(unaware: str, own_reservations: Path) -> None:
-    done = inside(unaware)
-    assert done.stdout == "24\n"
-    assert done.stderr == (
-        f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
-        f"(NVIDIA H100 80GB HBM3); reserved in {own_reservations}; without MPS, processes take "
-        "turns on all SMs\n"
+def atoms_in(text: str) -> set[int]:
+    """Returns the atoms of the plan in a printed environment."""
+    found: set[int] = set()
+    plan = re.search(r"gcx-exec-1 .*?\batoms=([\d,-]+)", text)
+    assert plan is not None, text
+    for part in plan[1].split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def atoms_of(*options: str) -> set[int]:
+    return atoms_in(gcx("exec", *options, "--", "env").stdout)
+
+
+def listed_reservations() -> list[Json]:
+    reservations = succeed_json("ps")["reservations"]
+    assert isinstance(reservations, list)
+    return reservations
+
+
+def skip_without(*words: str) -> None:
+    if subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(f"this machine does not allow {' '.join(words)}")
+
+
+@pytest.mark.parametrize(
+    ("inner", "options", "env", "ending"),
+    [
+        ([], [], {}, "; reserved in FOLDER; without MPS, processes take turns on all SMs"),
+        ([], [], MPS, "; no other reservation in FOLDER has them"),
+        (["exec", "--sms", "8", "--"], [], MPS,
+         "; no other part of that reservation has them, in FOLDER"),
+        ([], ["--shared"], {}, "; without MPS, processes take turns on all SMs"),
+        ([], ["--shared"], MPS, ""),
+    ],
+)  # fmt: skip
+def test_exec_announces_sms_and_reservation(
+    unaware: str, folder: Path, inner: list[str], options: list[str], env: Env, ending: str
+) -> None:
+    words = [program(), *inner, unaware] if inner else [unaware]
+    done = gcx("exec", "--sms", "24", *options, "--", *words, env=env)
+    sms = "8 of the 24" if inner else "24 of the 132"
+    assert done.stderr.splitlines()[-1] == (
+        f"gcx exec: SIMULATED: {unaware} has {sms} SMs of device 0 (NVIDIA H100 80GB HBM3)"
+        + ending.replace("FOLDER", str(folder))
     )
-    done = gcx("exec", "--sms", "24", "--", unaware, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith(
-        f"(NVIDIA H100 80GB HBM3); no other reservation in {own_reservations} has them\n"
-    )
-    nested = [program(), "exec", "--sms", "8", "--", unaware]
-    done = gcx("exec", "--sms", "24", "--", *nested, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith(
-        f"; no other part of that reservation has them, in {own_reservations}\n"
-    )
-    done = gcx("exec", "--sms", "24", "--shared", "--", unaware)
-    assert done.stderr.endswith(
-        "(NVIDIA H100 80GB HBM3); without MPS, processes take turns on all SMs\n"
-    )
-    done = gcx("exec", "--sms", "24", "--shared", "--", unaware, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith("(NVIDIA H100 80GB HBM3)\n")
 
 
 def test_exec_default_folder_is_the_same_in_all_sessions(tmp_path: Path) -> None:
     """A command of a login, one of a service with PrivateTmp, and one of sudo."""
-    if subprocess.run(["unshare", "-r", "-m", "true"], check=False, capture_output=True).returncode:
-        pytest.skip("no mount namespace of its own: unshare -r -m fails")
+    skip_without("unshare", "-r", "-m")
     script = """
 set -e
 mount -t tmpfs -o mode=1777 none /dev/shm
@@ -143,72 +166,84 @@ def test_exec_share_gives_whole_atoms(unaware: str, sms: str, family: str, given
 
 
 def test_exec_devices_get_their_shares(unaware: str) -> None:
-    def counts(*options: str) -> str:
-        return output(gcx("exec", *options, "--", unaware, driver=TWO))
-
-    assert counts("--sms", "24") == "24 24"
-    assert counts("--sms", "50%") == "64 52"
-    assert counts("--sms", "24", "--device", "0") == "24 108"
-    assert counts("--sms", "24", "--device", "1") == "132 24"
-    assert counts("--sms", "24", "--device", "1,0") == "24 24"
-    assert counts("--layout", "0=24,1=50%") == "24 52"
-    assert counts("--layout", "1=rest,0=8") == "8 108"
-    listed = json.loads(gcx("info", "--json", driver=TWO).stdout)
-    uuids = [device["uuid"] for device in listed["devices"]]
-    assert counts("--layout", f"{uuids[1]}=16") == "132 16"
-    assert counts("--layout", f"{uuids[0][:14]}=16") == "16 108"
-
-
-def test_exec_report_option_sets_the_visible_count(unaware: str) -> None:
-    assert output(gcx("exec", "--sms", "24", "--report", "device", "--", unaware)) == "132"
-    assert output(gcx("exec", "--sms", "24", "--report", "partition", "--", unaware)) == "24"
-    assert output(gcx("exec", "--sms", "24", "--report", "auto", "--", unaware)) == "24"
+    uuids = [device["uuid"] for device in succeed_json("info", driver=TWO)["devices"]]
+    for options, counts in {
+        "--sms 24": "24 24",
+        "--sms 50%": "64 52",
+        "--sms 24 --device 0": "24 108",
+        "--sms 24 --device 1": "132 24",
+        "--sms 24 --device 1,0": "24 24",
+        "--layout 0=24,1=50%": "24 52",
+        "--layout 1=rest,0=8": "8 108",
+        f"--layout {uuids[1]}=16": "132 16",
+        f"--layout {uuids[0][:14]}=16": "16 108",
+    }.items():
+        assert output(gcx("exec", *options.split(), "--", unaware, driver=TWO)) == counts
 
 
-def test_exec_libcuda_by_any_path_is_partitioned(unaware: str, tmp_path: Path) -> None:
-    assert output(inside(unaware, "path", "libcuda.so")) == "24"
+PYTHON = """
+import ctypes, subprocess
+cuda = ctypes.CDLL('libcuda.so.1')
+value = ctypes.c_int()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDeviceGetAttribute(ctypes.byref(value), 16, 0) == 0
+print(value.value, subprocess.check_output(['UNAWARE'], text=True).strip())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        # libcuda by any path
+        (["UNAWARE", "path", "libcuda.so"], "24"),
+        (["UNAWARE", "path", "REAL"], "24"),
+        (["UNAWARE", "path", "LIBDIR/libcuda.so.1"], "24"),
+        (["UNAWARE", "path", "TMP/mine.so"], "24"),
+        (["UNAWARE", "moved", "LIBDIR"], "24"),
+        (["env", "LD_LIBRARY_PATH=LIBDIR", "UNAWARE"], "24"),
+        # threads, children, daemons, whose output is read to the end
+        (["UNAWARE", "thread"], "24"),
+        (["UNAWARE", "fork"], "24"),
+        (["UNAWARE", "after"], "24\n24"),
+        (["sh", "-c", "UNAWARE; sh -c 'UNAWARE fork'"], "24\n24"),
+        (["UNAWARE", "daemon"], "24"),
+        # other programs
+        (["UNAWARE", "overwritten"], "24"),
+        (["TMP/script"], "24"),
+        ([sys.executable, "-c", PYTHON], "24 24"),
+        (["sh", "-c", "ulimit -S -f 0; UNAWARE"], "24"),
+    ],
+)
+def test_exec_program_is_inside(
+    unaware: str, tmp_path: Path, words: list[str], printed: str
+) -> None:
     real = str(Path(sim_folder(), "libcuda.so.1").resolve())
-    assert output(inside(unaware, "path", real)) == "24"
-    assert output(inside(unaware, "path", f"{sim_folder()}/libcuda.so.1")) == "24"
     (tmp_path / "mine.so").symlink_to(real)
-    assert output(inside(unaware, "path", str(tmp_path / "mine.so"))) == "24"
-    assert output(inside(unaware, "moved", sim_folder())) == "24"
-    assert output(inside("env", f"LD_LIBRARY_PATH={sim_folder()}", unaware)) == "24"
-
-
-def test_exec_children_and_threads_are_inside(unaware: str) -> None:
-    assert output(inside(unaware, "thread")) == "24"
-    assert output(inside(unaware, "fork")) == "24"
-    assert output(inside(unaware, "after")) == "24\n24"
-    assert output(inside("sh", "-c", f"{unaware}; sh -c '{unaware} fork'")) == "24\n24"
-
-
-def test_exec_program_that_overwrites_its_environment_is_inside(unaware: str) -> None:
-    assert output(inside(unaware, "overwritten")) == "24"
-
-
-def test_exec_daemon_is_inside(unaware: str) -> None:
-    # Its output is read to the end, so it has ended too.
-    assert output(inside(unaware, "daemon")) == "24"
-
-
-def test_exec_script_is_inside(unaware: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\nexec {unaware}\n")
     script.chmod(0o755)
-    assert output(inside(str(script))) == "24"
+    paths = {"UNAWARE": unaware, "REAL": real, "LIBDIR": sim_folder(), "TMP": str(tmp_path)}
+    replaced = [re.sub("|".join(paths), lambda name: paths[name.group()], word) for word in words]
+    assert output(inside(*replaced)) == printed
 
 
-def test_exec_python_and_its_child_are_inside(unaware: str) -> None:
-    source = (
-        "import ctypes, subprocess\n"
-        "cuda = ctypes.CDLL('libcuda.so.1')\n"
-        "value = ctypes.c_int()\n"
-        "assert cuda.cuInit(0) == 0\n"
-        "assert cuda.cuDeviceGetAttribute(ctypes.byref(value), 16, 0) == 0\n"
-        f"print(value.value, subprocess.check_output(['{unaware}'], text=True).strip())\n"
-    )
-    assert output(inside(sys.executable, "-c", source)) == "24 24"
+def test_exec_program_linked_with_libcuda_is_inside(tmp_path: Path) -> None:
+    source = """
+#include <stdio.h>
+int cuInit(unsigned);
+int cuDeviceGetAttribute(int *, int, int);
+int main(void) { int n = 0; cuInit(0); cuDeviceGetAttribute(&n, 16, 0); printf("%d\\n", n); }
+"""
+    linked = compiled(tmp_path / "linked", source, f"{sim_folder()}/libcuda.so.1")
+    assert gcx("sim", "run", "--", linked, driver=None).stdout == "132\n"
+    assert inside("env", f"LD_LIBRARY_PATH={sim_folder()}", linked).stdout == "24\n"
+
+
+def test_exec_report_option_sets_the_visible_count(unaware: str) -> None:
+    for report, count in (("device", "132"), ("partition", "24"), ("auto", "24")):
+        assert output(gcx("exec", "--sms", "24", "--report", report, "--", unaware)) == count
+    inner = [program(), "exec", "--sms", "24", "--", unaware]
+    assert gcx("exec", "--sms", "48", "--report", "device", "--", *inner).stdout == "132\n"
 
 
 def test_exec_status_and_signals_are_the_commands(unaware: str) -> None:
@@ -221,19 +256,9 @@ def test_exec_status_and_signals_are_the_commands(unaware: str) -> None:
 
 def test_exec_process_becomes_the_command() -> None:
     """The same process, so that signals and job control are the command's."""
-    with subprocess.Popen(
-        [program(), "exec", "--sms", "24", "--", "sleep", "100"],
-        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        assert "sleep has 24" in process.stderr.readline()
-        name = Path(f"/proc/{process.pid}/comm")
-        limit = time.monotonic() + 30
-        while name.read_text().strip() != "sleep" and time.monotonic() < limit:
-            time.sleep(0.01)
-        assert name.read_text().strip() == "sleep"
+    with started("exec", "--sms", "24", "--", "sleep", "100") as process:
+        assert "sleep has 24" in said(process)
+        until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
         process.terminate()
         assert process.wait() == -signal.SIGTERM
 
@@ -263,18 +288,15 @@ def test_exec_environment_keeps_other_values() -> None:
     assert others == "/somewhere/else.so"
     assert auditor.endswith("/libgcx-audit.so")
     assert Path(auditor).is_file()
-    assert env["LD_LIBRARY_PATH"] == "/some/where"
-    assert env["OWN"] == "a b"
-    assert env["GLIBC_TUNABLES"] == ("glibc.malloc.arena_max=3:glibc.rtld.optional_static_tls=8192")
+    assert (env["LD_LIBRARY_PATH"], env["OWN"]) == ("/some/where", "a b")
+    assert env["GLIBC_TUNABLES"] == "glibc.malloc.arena_max=3:glibc.rtld.optional_static_tls=8192"
     assert env["GCX_SIM"] == "h100@13.0"
     words = env["GCX_EXEC_PLAN"].split()
     assert words[0] == "gcx-exec-1"
     plan = dict(word.split("=", 1) for word in words[1:])
     assert Path(plan["driver"]).samefile(Path(sim_folder(), "libcuda.so.1"))
-    assert (plan["report"], plan["contexts"]) == ("auto", "device")
-    assert (plan["family"], plan["sms"], plan["atoms"], plan["of"]) == (
-        "coscheduled", "24", "0-2", "16",
-    )  # fmt: skip
+    names = ("report", "contexts", "family", "sms", "atoms", "of")
+    assert [plan[name] for name in names] == ["auto", "device", "coscheduled", "24", "0-2", "16"]
 
 
 def test_exec_under_sim_run_uses_the_simulated_driver(unaware: str) -> None:
@@ -288,65 +310,46 @@ def test_exec_under_sim_run_uses_the_simulated_driver(unaware: str) -> None:
 def test_exec_nested_divides_the_partition(unaware: str) -> None:
     """A gcx exec in a gcx exec divides the partition of the first."""
 
-    def nested(*inner: str) -> Done:
-        return inside(program(), "exec", *inner, "--", unaware, sms="32")
+    def nested(options: str) -> Done:
+        return inside(program(), "exec", *options.split(), "--", unaware, sms="32")
 
-    done = nested("--sms", "16")
+    done = nested("--sms 16")
     assert (done.returncode, done.stdout) == (0, "16\n"), done
     assert "has 16 of the 32 SMs of device 0" in done.stderr
-    assert nested("--sms", "rest").stdout == "32\n"
-    assert nested("--sms", "50%").stdout == "16\n"
-    for words, message in (
-        (["--sms", "40"], "32"),
-        (["--sms", "8", "--family", "fine"], "leave out --family fine"),
-        (["--sms", "8", "--driver", "sim:h100"], "leave it out"),
-    ):
-        done = nested(*words)
+    assert nested("--sms rest").stdout == "32\n"
+    assert nested("--sms 50%").stdout == "16\n"
+    for options, message in {
+        "--sms 40": "32",
+        "--sms 8 --family fine": "leave out --family fine",
+        "--sms 8 --driver sim:h100": "leave it out",
+    }.items():
+        done = nested(options)
         assert (done.returncode, done.stdout) == (125, ""), done
         assert message in done.stderr.splitlines()[1]
+    inner = [program(), "exec", "--device", "1", "--sms", "8", "--", unaware]
+    done = gcx("exec", "--layout", "0=24,1=48", "--", *inner, driver="sim:2xh100@13.0")
+    assert (done.returncode, done.stdout) == (0, "24 8\n"), "keeps a device that it does not name"
 
 
-def atoms_of(done: Done) -> set[int]:
-    """Returns the atoms of the plan in a printed environment."""
-    words = json.loads(done.stdout)["GCX_EXEC_PLAN"].split()
-    found: set[int] = set()
-    for part in dict(word.split("=", 1) for word in words[1:])["atoms"].split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-def printed(*options: str) -> Done:
-    return gcx("exec", *options, "--", sys.executable, "-c", ENVIRONMENT)
-
-
-@contextmanager
-def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a gcx exec that has its SMs until the block ends."""
-    with subprocess.Popen(
-        [program(), "exec", *words],
-        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert "has " in process.stderr.readline()
-        yield process
-        process.kill()
+def test_exec_sim_run_inside_has_the_whole_device(unaware: str) -> None:
+    done = inside(program(), "sim", "run", "--gpu", "a100", "--", unaware)
+    assert (done.returncode, done.stdout) == (0, "108\n"), done
 
 
 def test_exec_concurrent_commands_share_no_sm() -> None:
     """Until the first command has ended, however it ends."""
-    with holder("--sms", "100", "--", "sleep", "100") as first:
-        rest = atoms_of(printed("--sms", "rest"))
+    with started("exec", "--sms", "100", "--", "sleep", "100") as first:
+        said(first)
+        rest = atoms_of("--sms", "rest")
         assert len(rest) in {3, 4}
-        done = gcx("exec", "--sms", "100", "--", "true")
-        assert (done.returncode, done.stdout) == (125, "")
-        assert "sleep" in done.stderr
-        shared = atoms_of(printed("--sms", "100", "--shared"))
+        assert "sleep" in fail(*TAKE_100, status=125)
+        shared = atoms_of("--sms", "100", "--shared")
         assert shared & rest or len(shared) == 12
-        os.kill(first.pid, signal.SIGKILL)
+        first.kill()
         first.wait()
-        assert printed("--sms", "100").returncode == 0
+        assert gcx(*TAKE_100).returncode == 0
+    for _ in range(3):
+        assert atoms_of("--sms", "24") == {0, 1, 2}, "an ended command has released its SMs"
 
 
 PERCENTAGES = [
@@ -357,136 +360,66 @@ PERCENTAGES = [
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("family", ["coscheduled", "fine"])
-def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Path) -> None:
+def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str) -> None:
     """Each command requests its share while those before it run."""
     for driver in ("13.0", "13.5"):
         for shares in PERCENTAGES:
-            # One shell: each command starts the next, outside its own partition.
             given: list[str] = []
-            env = {"GCX_RESERVATION_DIR": str(tmp_path)}
             with ExitStack() as stack:
                 for share in shares:
-                    process = stack.enter_context(
-                        subprocess.Popen(
-                            [program(), "exec", "--sms", f"{share}%", "--family", family,
-                             "--", "cat"],
-                            env={**os.environ, **env, "GCX_DRIVER": f"sim:{gpu}@{driver}"},
-                            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                        )
-                    )  # fmt: skip
-                    stack.callback(process.kill)
-                    assert process.stderr is not None
-                    line = process.stderr.readline()
-                    if "less than the smallest part" in line:
-                        continue
-                    assert " has " in line, (gpu, driver, shares, given, line)
-                    given.append(line)
+                    words = ["exec", "--sms", f"{share}%", "--family", family, "--", "cat"]
+                    line = said(stack.enter_context(started(*words, driver=f"sim:{gpu}@{driver}")))
+                    if "less than the smallest part" not in line:
+                        assert " has " in line, (gpu, driver, shares, given, line)
+                        given.append(line)
 
 
-def test_exec_waiting_names_the_holder() -> None:
-    with holder("--sms", "100", "--name", "first", "--", "cat"):
-        waiting = subprocess.Popen(
-            [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert waiting.stderr is not None
-        line = waiting.stderr.readline()
-        assert "SIMULATED: waiting for SMs of device 0: it has 132 SMs, of which 32 are" in line
-        assert '"first" of process' in line
-        assert line.count("wait") == 1, "it does not list itself"
-        waiting.send_signal(signal.SIGTERM)
-        assert waiting.wait() == -signal.SIGTERM
-        waiting.stderr.close()
+def test_exec_waiting_names_the_holder_and_the_requests_ahead() -> None:
+    def waiting(count: int) -> bool:
+        return [each["waits"] for each in listed_reservations()].count(True) == count
 
-
-def test_exec_waiting_counts_the_requests_ahead() -> None:
-    def waiting(stack: ExitStack) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        stack.callback(process.wait)
-        stack.callback(process.kill)
-        return process
-
-    with holder("--sms", "100", "--", "cat"), ExitStack() as stack:
-        assert ahead_of(waiting(stack)) == ""
-        until_waiting(1)
-        assert ahead_of(waiting(stack)) == "; 1 waits ahead"
-        until_waiting(2)
-        done = gcx("exec", "--sms", "100", "--", "true")
-        assert "has 100; 2 wait ahead; request fewer" in done.stderr
-
-
-def ahead_of(process: subprocess.Popen[str]) -> str:
-    """Returns what the first line says of the requests that wait."""
-    assert process.stderr is not None
-    return process.stderr.readline().rstrip("\n").partition(" has 100")[2]
-
-
-def until_waiting(count: int) -> None:
-    limit = time.monotonic() + 30
-    while sum(reservation["waits"] for reservation in listed_reservations()) != count:
-        assert time.monotonic() < limit
-
-
-def listed_reservations() -> list[dict[str, Any]]:
-    document = json.loads(gcx("ps", "--json").stdout)
-    reservations = document["reservations"]
-    assert isinstance(reservations, list)
-    return reservations
+    with started("exec", "--sms", "100", "--name", "first", "--", "cat") as holder:
+        said(holder)
+        with started(*WAIT_FOR_100) as second, ExitStack() as stack:
+            line = said(second)
+            assert "SIMULATED: waiting for SMs of device 0: it has 132 SMs, of which 32 are" in line
+            assert '"first" of process' in line
+            assert line.count("wait") == 1, "it does not list itself"
+            until(lambda: waiting(1))
+            third = stack.enter_context(started(*WAIT_FOR_100))
+            assert said(third).endswith(" has 100; 1 waits ahead\n")
+            until(lambda: waiting(2))
+            message = fail(*TAKE_100, status=125)
+            assert "has 100; 2 wait ahead; request fewer" in message
+            second.terminate()
+            assert second.wait() == -signal.SIGTERM
 
 
 def test_exec_refusal_counts_no_sms_of_another_family() -> None:
-    with holder("--sms", "24", "--", "cat"):
-        done = gcx("exec", "--sms", "8", "--family", "fine", "--", "true")
-        assert done.returncode == 125
-        assert "of which 0 are free" in done.stderr
-        assert "in the coscheduled family, which leaves none in the fine family" in done.stderr
-        done = gcx("exec", "--sms", "120", "--", "true")
-        assert "of which 108 are free" in done.stderr
+    with started("exec", "--sms", "24", "--", "cat") as holder:
+        said(holder)
+        message = fail("exec", "--sms", "8", "--family", "fine", "--", "true", status=125)
+        assert "of which 0 are free" in message
+        assert "in the coscheduled family, which leaves none in the fine family" in message
+        message = fail("exec", "--sms", "120", "--", "true", status=125)
+        assert "of which 108 are free" in message
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_exec_waiting_as_first_process_ends_at_signals(number: signal.Signals) -> None:
     """As a container's first process, for which signals have no default action."""
-    if (
-        gcx("ps").returncode != 0
-        or subprocess.run(
-            ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
-        ).returncode
-    ):
-        pytest.skip("this machine allows no PID namespaces")
-    with holder("--sms", "132", "--", "cat"):
-        around = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--mount-proc",
-             program(), "exec", "--sms", "24", "--wait", "60", "--", "true"],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
+    skip_without(*NAMESPACE)
+    with started("exec", "--sms", "132", "--", "cat") as holder:
+        said(holder)
+        with started(
+            *WAIT_FOR_100, under=[*NAMESPACE, "--mount-proc"],
             # The test runner may ignore the signal.
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-        )  # fmt: skip
-        assert around.stderr is not None
-        assert "waiting for SMs" in around.stderr.readline()
-        children = Path(f"/proc/{around.pid}/task/{around.pid}/children").read_text().split()
-        os.kill(int(children[0]), number)
-        assert around.wait(timeout=30) == 128 + number
-        around.stderr.close()
-
-
-def test_exec_nested_keeps_devices_that_it_does_not_name(unaware: str) -> None:
-    inner = [program(), "exec", "--device", "1", "--sms", "8", "--", unaware]
-    done = gcx("exec", "--layout", "0=24,1=48", "--", *inner, driver="sim:2xh100@13.0")
-    assert (done.returncode, done.stdout) == (0, "24 8\n"), done
-
-
-def test_exec_nested_inherits_report_option(unaware: str) -> None:
-    inner = [program(), "exec", "--sms", "24", "--", unaware]
-    assert gcx("exec", "--sms", "48", "--report", "device", "--", *inner).stdout == "132\n"
-
-
-def test_exec_sim_run_inside_has_the_whole_device(unaware: str) -> None:
-    done = inside(program(), "sim", "run", "--gpu", "a100", "--", unaware)
-    assert (done.returncode, done.stdout) == (0, "108\n"), done
+        ) as around:  # fmt: skip
+            assert "waiting for SMs" in said(around)
+            children = Path(f"/proc/{around.pid}/task/{around.pid}/children").read_text().split()
+            os.kill(int(children[0]), number)
+            assert around.wait(timeout=30) == 128 + number
 
 
 @pytest.mark.parametrize("report", ["auto", "device"])
@@ -505,12 +438,11 @@ def test_verify_inside_exec_shows_the_partition(report: str) -> None:
     assert document["ok"] is True
     assert document["inside_exec"]["sm_count"] == document["inside_exec"]["planned"] == 32
     assert len(document["inside_exec"]["seen"]) == 32
-    assert json.loads(gcx(*verify[1:], "--json").stdout)["inside_exec"] is None
+    assert succeed_json(*verify[1:])["inside_exec"] is None
 
 
 def test_verify_outside_its_partition_fails() -> None:
-    left = ["env", "-u", "LD_AUDIT", program(), "verify", "--sms", "8"]
-    done = inside(*left)
+    done = inside("env", "-u", "LD_AUDIT", program(), "verify", "--sms", "8")
     assert done.returncode == 1
     assert "GCX_EXEC_PLAN gives this process 24 SMs of device 0, and it has 132" in done.stderr
     assert "FAILED: 1 problem" in done.stdout
@@ -518,14 +450,11 @@ def test_verify_outside_its_partition_fails() -> None:
 
 def test_verify_inside_exec_under_mps_compares_no_numbers() -> None:
     words = ["exec", "--sms", "24", "--quiet", "--", program(), "verify", "--sms", "8"]
-    done = gcx(*words, env={"GCX_SIM_MPS": "1"})
+    done = gcx(*words, env=MPS)
     assert (done.returncode, done.stderr) == (0, ""), done
     assert "inside gcx exec: this process has 24 SMs of the device\n" in done.stdout
-
-
-def test_verify_of_an_undivided_device_is_as_outside() -> None:
-    words = ["--sms", "24", "--device", "1", "--quiet", "--", program(), "verify", "--sms", "8"]
-    assert "inside gcx exec" not in gcx("exec", *words, driver=TWO).stdout
+    undivided = [*words[:3], "--device", "1", *words[3:]]
+    assert "inside gcx exec" not in gcx(*undivided, driver=TWO).stdout
 
 
 EXACT = {
@@ -558,7 +487,8 @@ def test_exec_exact_count_that_fits_is_given(sms: str) -> None:
 
 def test_exec_exact_count_that_others_prevent_is_refused() -> None:
     """The device has one atom of 12 SMs."""
-    with holder("--sms", "12", "--", "cat"):
+    with started("exec", "--sms", "12", "--", "cat") as holder:
+        said(holder)
         message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
         assert "what others leave of device 0 can't give exactly 20 SMs now" in message
         assert "the nearest sizes that can be given are 16 and 24" in message
@@ -566,152 +496,100 @@ def test_exec_exact_count_that_others_prevent_is_refused() -> None:
 
 
 def test_exec_exact_nested_counts_in_the_partition() -> None:
+    outer = ["exec", "--sms", "48", "--exact", "--quiet", "--"]
     inner = [program(), "exec", "--sms", "20", "--quiet"]
-    done = gcx("exec", "--sms", "48", "--exact", "--quiet", "--", *inner, "--exact", "--", "true")
+    done = gcx(*outer, *inner, "--exact", "--", "true")
     assert done.returncode == 125
     assert "this partition of device 0 can't give exactly 20 SMs" in done.stderr
     assert "are 16 and 24" in done.stderr
-    done = gcx("exec", "--sms", "48", "--exact", "--quiet", "--", *inner, "--", "true")
+    done = gcx(*outer, *inner, "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_exec_quiet_prints_only_errors(unaware: str, tmp_path: Path) -> None:
     done = gcx("exec", "--quiet", "--sms", "24", "--", unaware)
     assert (done.returncode, done.stdout, done.stderr) == (0, "24\n", "")
-    with holder("--sms", "100", "--", "cat"):
-        done = gcx("exec", "--quiet", "--sms", "100", "--wait", "1", "--", "true")
-        assert done.returncode == 125
-        assert "timed out after 1 s" in done.stderr
-        assert done.stderr.count("\n") == 1
-    source = tmp_path / "static.c"
-    source.write_text("int main(void) { return 0; }\n")
-    static = tmp_path / "static"
-    subprocess.run(["gcc", "-static", "-o", str(static), str(source)], check=True)
-    assert "statically linked" in gcx("exec", "--sms", "24", "--", str(static)).stderr
-    assert gcx("exec", "--quiet", "--sms", "24", "--", str(static)).stderr == ""
-
-
-def test_exec_quiet_is_not_inherited(unaware: str) -> None:
     inner = [program(), "exec", "--sms", "8", "--", unaware]
     done = gcx("exec", "--quiet", "--sms", "24", "--", *inner)
+    assert "has 8 of the 24 SMs" in done.stderr, "is not inherited"
     assert done.stderr.count("\n") == 1
-    assert "has 8 of the 24 SMs" in done.stderr
+    with started("exec", "--sms", "100", "--", "cat") as holder:
+        said(holder)
+        message = fail("exec", "--quiet", *WAIT_FOR_100[1:4], "1", "--", "true", status=125)
+        assert "timed out after 1 s" in message
+        assert message.count("\n") == 1
+    static = compiled(tmp_path / "static", "int main(void) { return 0; }\n", "-static")
+    assert "statically linked" in inside(static).stderr
+    assert gcx("exec", "--quiet", "--sms", "24", "--", static).stderr == ""
 
 
 def test_ps_names_the_command_and_a_live_process() -> None:
-    with holder(
-        "--sms", "24", "--name", "job", "--", "sh", "-c", "sleep 100 & echo $!; cat"
-    ) as first:
+    def listed() -> tuple[str, int]:
+        (reservation,) = listed_reservations()
+        return reservation["process_name"], reservation["pid"]
+
+    script = "sleep 100 & echo $!; cat"
+    with started("exec", "--sms", "24", "--name", "job", "--", "sh", "-c", script) as first:
         assert first.stdout is not None
-        background = int(first.stdout.readline())
-        reservation = listed_reservations()[0]
-        assert (reservation["process_name"], reservation["pid"]) == ("sh", first.pid)
         assert first.stdin is not None
+        background = int(first.stdout.readline())
+        assert listed() == ("sh", first.pid)
         first.stdin.close()
         first.wait()
-        limit = time.monotonic() + 30
-        while Path(f"/proc/{background}/comm").read_text() != "sleep\n":
-            assert time.monotonic() < limit
-        reservation = listed_reservations()[0]
-        assert (reservation["process_name"], reservation["pid"]) == ("sleep", background)
+        until(lambda: Path(f"/proc/{background}/comm").read_text() == "sleep\n")
+        assert listed() == ("sleep", background)
         os.kill(background, signal.SIGKILL)
 
 
-def test_ps_without_a_visible_process_names_the_command(tmp_path: Path) -> None:
+def test_ps_without_a_visible_process_names_the_command() -> None:
     """As in another container, where the process is not visible."""
-    if subprocess.run(
-        ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
-    ).returncode:
-        pytest.skip("this machine allows no PID namespaces")
-    del tmp_path
-    with holder("--sms", "24", "--", "cat"):
-        done = subprocess.run(
-            ["unshare", "--pid", "--fork", "--mount-proc", program(), "ps"],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+    skip_without(*NAMESPACE)
+    with started("exec", "--sms", "24", "--", "cat") as holder:
+        said(holder)
+        done = gcx("ps", under=[*NAMESPACE, "--mount-proc"])
         row = done.stdout.splitlines()[2].split()
         assert row[:2] == ["cat", "24"], done
         assert row[-4:-2] == ["cat", "-"], done
 
 
-def test_exec_missing_command_reserves_nothing() -> None:
-    done = inside("no-such-program")
-    assert done.returncode == 127
-    assert " has " not in done.stderr
-
-
-def test_exec_file_size_limit_does_not_end_the_program(unaware: str) -> None:
-    done = inside("sh", "-c", f"ulimit -S -f 0; {unaware}")
-    assert (done.returncode, done.stdout) == (0, "24\n"), done
-
-
-def test_exec_program_linked_with_libcuda_is_inside(tmp_path: Path) -> None:
-    source = tmp_path / "linked.c"
-    source.write_text(
-        "#include <stdio.h>\n"
-        "int cuInit(unsigned); int cuDeviceGetAttribute(int *, int, int);\n"
-        "int main(void) { int n = 0; cuInit(0); cuDeviceGetAttribute(&n, 16, 0);\n"
-        '    printf("%d\\n", n); return 0; }\n'
-    )
-    linked = str(tmp_path / "linked")
-    subprocess.run(["gcc", "-o", linked, str(source), f"{sim_folder()}/libcuda.so.1"], check=True)
-    assert gcx("sim", "run", "--", linked, driver=None).stdout == "132\n"
-    assert inside("env", f"LD_LIBRARY_PATH={sim_folder()}", linked).stdout == "24\n"
+def test_ps_shows_parts_below_their_reservation() -> None:
+    nested = [program(), "exec", "--sms", "8", "--name", "part", "--", program(), "ps"]
+    done = gcx("exec", "--sms", "24", "--name", "whole", "--", *nested)
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith(": 24 reserved, 108 free")
+    assert [line[:10] for line in lines[2:4]] == ["  whole   ", "    part  "], done
 
 
 def test_exec_wait_gets_sms_that_are_released() -> None:
-    with holder("--sms", "100", "--", "cat") as first:
-        assert gcx("exec", "--sms", "100", "--wait", "0", "--", "true").returncode == 125
-        second = subprocess.Popen(
-            [program(), "exec", "--sms", "100", "--wait", "60", "--", "echo", "at last"],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert first.stdin is not None
-        first.stdin.close()
-        assert second.communicate()[0] == "at last\n"
+    with started("exec", "--sms", "100", "--", "cat") as first:
+        said(first)
+        fail(*TAKE_100[:3], "--wait", "0", "--", "true", status=125)
+        with started(*WAIT_FOR_100[:-1], "echo", "at last") as second:
+            assert first.stdin is not None
+            first.stdin.close()
+            assert second.communicate()[0] == "at last\n"
 
 
 def test_exec_wait_limits_all_devices_together() -> None:
-    """--wait is for all of them together."""
-    both = {**os.environ, "GCX_DRIVER": "sim:2xh100@13.0"}
+    two = "sim:2xh100@13.0"
     with ExitStack() as stack:
-        for device, words in enumerate((["sleep", "4"], ["sleep", "100"])):
-            process = stack.enter_context(
-                subprocess.Popen(
-                    [program(), "exec", "--layout", f"{device}=100", "--", *words],
-                    env=both, stderr=subprocess.PIPE, text=True,
-                )
-            )  # fmt: skip
-            stack.callback(process.kill)
-            assert process.stderr is not None
-            assert "has 100" in process.stderr.readline()
+        for device, seconds in enumerate(["4", "100"]):
+            words = ["exec", "--layout", f"{device}=100", "--", "sleep", seconds]
+            assert "has 100" in said(stack.enter_context(started(*words, driver=two)))
         start = time.monotonic()
-        done = gcx("exec", "--sms", "100", "--wait", "5", "--", "true", driver="sim:2xh100@13.0")
-        assert done.returncode == 125
+        fail("exec", "--sms", "100", "--wait", "5", "--", "true", status=125, driver=two)
         assert 4 < time.monotonic() - start < 8
 
 
 def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
     """The shell ends; its background process keeps the SMs."""
-    with holder("--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
+    with started("exec", "--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
         assert first.stdout is not None
         background = int(first.stdout.readline())
         first.wait()
-        assert gcx("exec", "--sms", "100", "--", "true").returncode == 125
+        fail(*TAKE_100, status=125)
         os.kill(background, signal.SIGKILL)
-        limit = time.monotonic() + 30
-        while gcx("exec", "--sms", "100", "--", "true").returncode != 0:
-            assert time.monotonic() < limit
-
-
-def test_exec_nested_is_part_of_the_outer_reservation() -> None:
-    """The inner reservation is a part of the outer one."""
-    inner = [program(), "exec", "--sms", "8", "--", sys.executable, "-c", ENVIRONMENT]
-    done = gcx("exec", "--sms", "16", "--", *inner)
-    assert done.returncode == 0, done
-    assert atoms_of(done) < {0, 1}
-    assert " token=" in json.loads(done.stdout)["GCX_EXEC_PLAN"]
+        until(lambda: gcx(*TAKE_100).returncode == 0)
 
 
 WRONG = {
@@ -745,6 +623,7 @@ WRONG = {
     "--sms 8 --shared --name x -- true": "leave one",
     "--sms 8 --shared --wait 3 -- true": "leave one",
     "--sms 8 --wait soon -- true": '"soon"',
+    "--driver /nowhere/libcuda.so.1 --sms 24 -- true": "/nowhere/libcuda.so.1",
 }
 
 
@@ -755,65 +634,40 @@ def test_exec_wrong_line_exits_with_125(line: str) -> None:
 
 
 def test_exec_with_a_corrupt_outer_plan_is_refused() -> None:
-    done = gcx("exec", "--sms", "8", "--", "true", env={"GCX_EXEC_PLAN": "gcx-exec-9 sms=3"})
-    assert done.returncode == 125
-    assert "belongs to a gcx exec around this one" in done.stderr
-
-
-def test_exec_failing_driver_call_runs_nothing() -> None:
-    """Nothing runs then, and the status is 125."""
-    failures = 0
-    for nth in range(1, 60):
-        done = gcx("exec", "--sms", "24", "--", "echo", "ran", env={"GCX_SIM_FAIL": f"*:{nth}:999"})
-        if done.returncode == 0:
-            assert done.stdout == "ran\n"
-            continue
-        failures += 1
-        assert (done.returncode, done.stdout) == (125, ""), (nth, done)
-        assert "SIMULATED" in done.stderr
-    assert failures > 3
+    message = fail(*TAKE_100, status=125, env={"GCX_EXEC_PLAN": "gcx-exec-9 sms=3"})
+    assert "belongs to a gcx exec around this one" in message
+    message = fail(*TAKE_100, status=125, driver="sim:nonsense@13.0")
+    assert "sim:nonsense" not in message
 
 
 def test_exec_closed_descriptors_stay_closed() -> None:
     """The command finds them closed: gcx exec leaves nothing open in their place."""
     probe = "import os; print([os.path.exists(f'/proc/self/fd/{n}') for n in (0, 2)])"
-    done = subprocess.run(
-        ["sh", "-c", '"$@" <&- 2>&-', "sh", program(), "exec", "--sms", "24", "--",
-         sys.executable, "-c", probe],
-        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-        stdout=subprocess.PIPE, text=True, check=False,
+    done = gcx(
+        "exec", "--sms", "24", "--", sys.executable, "-c", probe,
+        under=["sh", "-c", '"$@" <&- 2>&-', "sh"],
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "[False, False]\n")
 
 
-def test_exec_without_a_driver_exits_with_125() -> None:
-    fail("exec", "--sms", "24", "--", "true", status=125, driver="/nowhere/libcuda.so.1")
-    assert "sim:nonsense" not in fail(
-        "exec", "--sms", "8", "--", "true", status=125, driver="sim:nonsense@13.0"
-    )
-
-
 def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
-    assert "can't run no-such-program" in gcx("exec", "--sms", "24", "--", "no-such-program").stderr
-    assert gcx("exec", "--sms", "24", "--", "no-such-program").returncode == 127
-    assert gcx("exec", "--sms", "24", "--", str(tmp_path)).returncode == 126
+    done = inside("no-such-program")
+    assert done.returncode == 127
+    assert "can't run no-such-program" in done.stderr
+    assert " has " not in done.stderr, "reserves nothing"
     file = tmp_path / "file"
     file.write_text("text")
-    assert gcx("exec", "--sms", "24", "--", str(file)).returncode == 126
+    assert inside(str(tmp_path)).returncode == inside(str(file)).returncode == 126
 
 
 def test_exec_program_out_of_reach_is_reported(unaware: str, tmp_path: Path) -> None:
-    source = tmp_path / "static.c"
-    source.write_text(
+    source = (
         "#include <unistd.h>\n"
         "int main(int c, char **v) { return c > 1 ? execv(v[1], v + 1) : 0; }\n"
     )
-    static = tmp_path / "static"
-    built = subprocess.run(["gcc", "-static", "-o", str(static), str(source)], check=False)
-    if built.returncode != 0:
-        pytest.skip("this machine has no static libc")
+    static = compiled(tmp_path / "static", source, "-static")
     # It isn't in the partition; the program that it starts is.
-    done = inside(str(static), unaware)
+    done = inside(static, unaware)
     assert (done.returncode, done.stdout) == (0, "24\n")
     assert f"{static} is statically linked" in done.stderr
     assert "only programs that it starts are" in done.stderr
@@ -836,12 +690,8 @@ def test_exec_program_out_of_reach_is_reported(unaware: str, tmp_path: Path) -> 
         # With no_new_privs the program gains no privileges.
         without = shutil.which("setpriv")
         if without is not None:
-            words = [program(), "exec", "--sms", "24", "--", str(setuid)]
-            done = subprocess.run(
-                [without, "--no-new-privs", *words], capture_output=True, text=True, check=False,
-                env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-            )  # fmt: skip
-            assert output(done) == "24"
+            words = ["exec", "--sms", "24", "--", str(setuid)]
+            assert output(gcx(*words, under=[without, "--no-new-privs"])) == "24"
 
 
 class Requesters:
@@ -887,7 +737,7 @@ def test_exec_reservation_survives_any_way_to_start(
     unaware: str, tmp_path: Path, beginning: str
 ) -> None:
     """No other command gets its SMs before it starts CUDA, and it can then use them."""
-    file, output = tmp_path / "server", tmp_path / "output"
+    file, printed = tmp_path / "server", tmp_path / "output"
     words = list(BEGINNINGS[beginning])
     place = words.index("PROGRAM")
     words[place : place + 1] = [unaware, "server", str(file)]
@@ -895,38 +745,26 @@ def test_exec_reservation_survives_any_way_to_start(
         starter = shutil.which(words[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
         if starter is None:
             pytest.skip("this machine has no start-stop-daemon")
-        words = [starter, "--start", "--background", "--output", str(output), "--exec", unaware,
+        words = [starter, "--start", "--background", "--output", str(printed), "--exec", unaware,
                  "--", *words[2:]]  # fmt: skip
-    with output.open("w") as out:
-        launcher = subprocess.Popen(
-            [program(), "exec", "--sms", "24", "--name", "server", "--", *words],
-            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
-            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-    try:
-        assert launcher.stderr is not None
-        assert "has 24" in launcher.stderr.readline()
-        with Requesters(2, "--sms", "112") as requesters:
-            assert launcher.wait(timeout=60) == 0
-            time.sleep(2)
-            file.with_suffix(".use").touch()
-            limit = time.monotonic() + 60
-            while not output.read_text().endswith("\n") and time.monotonic() < limit:
-                time.sleep(0.01)
-        said = output.read_text()
-        assert said == "24\n"
-        assert requesters.granted == []
-        assert requesters.refused > 5
-    finally:
-        for end in (".use", ".end"):
-            file.with_suffix(end).touch()
-        launcher.wait()
-        assert launcher.stderr is not None
-        launcher.stderr.close()
+    line = ["exec", "--sms", "24", "--name", "server", "--", *words]
+    with printed.open("w") as out, started(*line, stdout=out) as launcher:
+        try:
+            assert "has 24" in said(launcher)
+            with Requesters(2, "--sms", "112") as requesters:
+                assert launcher.wait(timeout=60) == 0
+                time.sleep(2)
+                file.with_suffix(".use").touch()
+                until(lambda: printed.read_text().endswith("\n"))
+            assert printed.read_text() == "24\n"
+            assert requesters.granted == []
+            assert requesters.refused > 5
+        finally:
+            for end in (".use", ".end"):
+                file.with_suffix(end).touch()
+            launcher.wait()
     # Its SMs are released when it ends.
-    limit = time.monotonic() + 60
-    while printed("--sms", "132").returncode != 0:
-        assert time.monotonic() < limit
+    until(lambda: inside("true", sms="132").returncode == 0)
 
 
 NESTED = r"""
@@ -942,52 +780,22 @@ $GCX exec --sms 32 --name c --wait 60 -- sh -c 'ls ended; env' > c
 """
 
 
-def plan_atoms(text: str) -> set[int]:
-    """Returns the atoms in the output of env."""
-    lines = [line for line in text.splitlines() if line.startswith("GCX_EXEC_PLAN=")]
-    found: set[int] = set()
-    for part in dict(word.split("=", 1) for word in lines[0].split()[1:])["atoms"].split(","):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
 def test_exec_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [program(), "exec", "--sms", "48", "--name", "outer", "--", "sh", "-c", NESTED],
-        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0", "GCX": program()},
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    words = ["exec", "--sms", "48", "--name", "outer", "--", "sh", "-c", NESTED]
+    done = gcx(*words, env={"GCX": program()}, cwd=tmp_path)
     assert done.returncode == 0, done
-    assert plan_atoms((tmp_path / "b").read_text()) == {3, 4, 5}
-    assert plan_atoms((tmp_path / "c").read_text()) == {0, 1, 2, 3}
+    assert atoms_in((tmp_path / "b").read_text()) == {3, 4, 5}
+    assert atoms_in((tmp_path / "c").read_text()) == {0, 1, 2, 3}
     assert (tmp_path / "c").read_text().startswith("ended\n")
     assert "32 SMs of this partition of device 0 requested, which has 48 SMs" in done.stderr
     assert "waiting for SMs of this partition of device 0: it has 48 SMs" in done.stderr
-    reservations = {
-        reservation["name"]: reservation
-        for reservation in json.loads((tmp_path / "ps").read_text())["reservations"]
-    }
+    listed = json.loads((tmp_path / "ps").read_text())["reservations"]
+    reservations = {reservation["name"]: reservation for reservation in listed}
     assert reservations["a"]["parent"] == reservations["outer"]["id"]
     assert reservations["outer"]["parent"] is None
 
 
-def test_ps_shows_parts_below_their_reservation() -> None:
-    nested = [program(), "exec", "--sms", "8", "--name", "part", "--", program(), "ps"]
-    done = gcx("exec", "--sms", "24", "--name", "whole", "--", *nested)
-    lines = done.stdout.splitlines()
-    assert lines[0].endswith(": 24 reserved, 108 free")
-    assert [line[:10] for line in lines[2:4]] == ["  whole   ", "    part  "], done
-
-
 def test_exec_nested_in_shared_sms_reserves_nothing() -> None:
     inner = [program(), "exec", "--sms", "8", "--", program(), "ps", "--json"]
-    assert (
-        json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)["reservations"]
-        == []
-    )
-
-
-def test_exec_ended_command_releases_its_sms() -> None:
-    for _ in range(3):
-        assert atoms_of(printed("--sms", "24")) == {0, 1, 2}
+    document = json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)
+    assert document["reservations"] == []

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from .command import H100, environment, gcx, program
+from .command import fail, gcx, program, said, started
 
 # Environment variables, which users know.
 VARIABLES = r"GCX_(DRIVER|RESERVATION_DIR|SIM_LIBRARY|EXEC_PLAN|PUBLISH)\b"
@@ -63,13 +59,6 @@ BESIDE = [
 FOLDERS = ["relative", "/nonexistent", "/tmp", "/etc/passwd", f"/{50 * LONG}"]
 
 
-@pytest.fixture(autouse=True)
-def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "runtime"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
-
-
 def check(message: str) -> None:
     assert message.startswith(("gcx", "SIMULATED")), message
     found = C_NAMES.findall(re.sub(VARIABLES, "", message))
@@ -90,25 +79,11 @@ def test_failure_message_inside_exec_has_no_c_names(line: str) -> None:
     check(done.stderr)
 
 
-@contextmanager
-def holder() -> Iterator[None]:
-    with subprocess.Popen(
-        [program(), "exec", "--sms", "120", "--name", "big", "--", "cat"],
-        env=environment({"GCX_DRIVER": H100}),
-        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert "has 120" in process.stderr.readline()
-        yield
-        process.kill()
-
-
 def test_refusal_message_has_no_c_names() -> None:
-    with holder():
+    with started("exec", "--sms", "120", "--name", "big", "--", "cat") as holder:
+        said(holder)
         for line in BESIDE:
-            done = gcx(*line.split())
-            assert done.returncode == 125, done
-            check(done.stderr)
+            check(fail(*line.split(), status=125))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder[:20])
@@ -117,22 +92,6 @@ def test_unusable_folder_message_has_no_c_names(folder: str) -> None:
         done = gcx(*line.split(), env={"GCX_RESERVATION_DIR": folder})
         assert done.returncode != 0 or "warning: " in done.stdout, done
         check(done.stderr or "gcx top: " + done.stdout)
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["info --limits", "plan --sms 8", "split --sms 8,8", "verify --sms 8", "exec --sms 8 -- true"],
-)
-def test_failing_driver_message_has_no_c_names(command: str) -> None:
-    """The driver's function that failed is named, with its answer."""
-    failures = 0
-    for nth in range(1, 60):
-        done = gcx(*command.split(), env={"GCX_SIM_FAIL": f"*:{nth}:999"})
-        if done.returncode == 0:
-            continue
-        failures += 1
-        check(done.stderr)
-    assert failures > 3
 
 
 def test_quoted_name_in_message_is_unchanged() -> None:

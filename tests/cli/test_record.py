@@ -14,7 +14,6 @@ from .command import (
     SM_COUNTS,
     environment,
     fail,
-    fail_json,
     gcx,
     program,
     succeed,
@@ -24,7 +23,7 @@ from .command import (
 
 def record(path: Path, driver: str, *more: str) -> Path:
     """Records a simulated machine."""
-    succeed("info", "--record", str(path), *more, driver=driver)
+    assert str(path) in succeed("info", "--record", str(path), *more, driver=driver)
     return path
 
 
@@ -78,26 +77,11 @@ def test_record_device_option_selects_the_device(tmp_path: Path) -> None:
     assert device["sm_count"] == SM_COUNTS["a100"]
 
 
-def test_record_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "gpu.profile"
-    assert str(path) in succeed("info", "--record", str(path))
-    assert succeed_json("info", "--record", str(path))["recorded"] == str(path)
-
-
 @pytest.mark.parametrize(
     "name",
-    [
-        "gpu.profile",
-        "my gpu's.profile",
-        "h100",
-        "2xh100",
-        "gpu@home.profile",
-        "gpu@13.0",
-        "a b's@12.8",
-        "a,b",
-        "$HOME",
-    ],
-)
+    ["gpu.profile", "my gpu's.profile", "h100", "2xh100", "gpu@home.profile", "gpu@13.0",
+     "a b's@12.8", "a,b", "$HOME"],
+)  # fmt: skip
 def test_record_advice_works_in_a_shell(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,13 +97,6 @@ def test_record_advice_works_in_a_shell(
     info = json.loads(done.stdout)
     assert info["driver"]["version"] == "12.8"
     assert info["devices"][0]["sm_count"] == SM_COUNTS["orin"]
-
-
-@pytest.mark.parametrize("path", ["/nonexistent/gpu.profile", "/dev/full", "/"])
-def test_record_to_an_unwritable_file_fails(path: str) -> None:
-    assert path in fail("info", "--record", path)
-    document, _ = fail_json("info", "--record", path)
-    assert document["error"]["result"] == "GCX_ERROR_OPERATING_SYSTEM"
 
 
 def test_corrupt_recording_is_refused_with_its_line(tmp_path: Path) -> None:
