@@ -31,14 +31,10 @@ class Params(ctypes.Structure):
 
 class ReservationParams(ctypes.Structure):
     _fields_ = (
-        ("struct_size", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("family", ctypes.c_int),
-        ("min_sm_count", ctypes.c_uint32),
+        *Params._fields_[:4],
         ("timeout_ms", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
-        ("cancel", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
+        *Params._fields_[6:],
         ("folder", ctypes.c_char_p),
     )
 

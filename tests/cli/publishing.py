@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from .command import H100, environment, program
+from .command import H100, Json, environment, program, succeed, succeed_json
 
 # Shown in docs/command.md.
 LEASES = [
@@ -32,14 +32,12 @@ def library() -> str:
 
 
 class Publisher:
-    def __init__(self, folder: Path, *words: str, driver: str = H100) -> None:
+    def __init__(self, *words: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("publisher.py")), library(), *words],
-            env=environment({"GCX_DRIVER": driver, "GCX_RESERVATION_DIR": str(folder)}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+            env=environment({"GCX_DRIVER": H100}),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         self.heard("ready")
 
     def heard(self, word: str) -> None:
@@ -58,13 +56,21 @@ class Publisher:
 
 
 @contextmanager
-def publishers(folder: Path, *all_words: tuple[str, ...]) -> Iterator[list[Publisher]]:
+def publishers(*all_words: tuple[str, ...]) -> Iterator[list[Publisher]]:
     """Starts one after the other, which is the order in which they are listed."""
-    started: list[Publisher] = []
-    try:
+    with ExitStack() as stack:
+        started = []
         for words in all_words:
-            started.append(Publisher(folder, *words))
+            started.append(Publisher(*words))
+            stack.callback(started[-1].end)
         yield started
-    finally:
-        for publisher in started:
-            publisher.end()
+
+
+def listed(command: str) -> str:
+    """Returns what gcx ps or gcx top prints once; neither needs a driver."""
+    words = {"top": ["--once"]}.get(command, [])
+    return succeed(command, *words, driver="/nonexistent.so")
+
+
+def listed_json(command: str) -> Json:
+    return succeed_json(command, driver="/nonexistent.so")

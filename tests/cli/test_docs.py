@@ -58,18 +58,12 @@ def test_docs_transcript_is_what_the_command_prints(
     path = f"{Path(program()).parent}:/usr/local/bin:/usr/bin:/bin"
     texts = "".join(output for _, output in block)
     shown = LEASES if "engine" in texts else RESERVATIONS if "decode" in texts else []
-    with publishers(tmp_path, *shown):
+    with publishers(*shown):
         done = subprocess.run(
             ["bash", "-c", script],
-            env=environment(
-                {"GCX_DRIVER": H100, "PATH": path, "GCX_RESERVATION_DIR": str(tmp_path)}
-            ),
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+            env=environment({"GCX_DRIVER": H100, "PATH": path}), cwd=tmp_path, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
     outputs = done.stdout.split(SEPARATOR + "\n")
     assert len(outputs) == len(block) + 1
     for (command, expected), output in zip(block, outputs):

@@ -4,7 +4,6 @@ does, without gcx."""
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,14 +29,6 @@ assert ok(cu.cuDeviceGetAttribute(COUNT, device)) == 24
 primary = ok(cu.cuDevicePrimaryCtxRetain(device))
 ok(cu.cuCtxSetCurrent(primary))
 """
-
-
-@pytest.fixture(autouse=True)
-def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A private folder for the reservations of this test."""
-    folder = tmp_path / "runtime"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
 
 
 def run(driver: str, body: str, **env: str) -> str:
