@@ -10,26 +10,16 @@ import pytest
 from .command import (
     DRIVERS,
     FAMILIES,
-    H100,
     SM_COUNTS,
     WITHOUT_CLUSTERS,
     Done,
-    fail,
     fail_json,
     gcx,
     succeed,
     succeed_json,
 )
 
-CAPABILITIES = {
-    "12.4": 1,
-    "12.5": 2,
-    "12.8": 2,
-    "13.0": 4,
-    "13.1": 7,
-    "13.4": 8,
-    "13.5": 8,
-}
+CAPABILITIES = {"12.4": 1, "12.5": 2, "12.8": 2, "13.0": 4, "13.1": 7, "13.4": 8, "13.5": 8}
 VARIABLES = [
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
@@ -39,28 +29,16 @@ VARIABLES = [
 ]
 
 
-def test_info_json_has_driver_and_device() -> None:
-    info = succeed_json("info")
-    assert info["simulated"] is True
-    assert info["driver"]["version"] == "13.0"
-    assert info["driver"]["simulated"] is True
-    assert info["driver"]["library"].endswith("libgcx-sim.so")
-    assert info["driver"]["header_version"].split(".")[0] in {"12", "13"}
-    (device,) = info["devices"]
-    assert device["ordinal"] == 0
-    assert device["name"] == "SIMULATED NVIDIA H100 80GB HBM3"
-    assert device["compute_capability"] == "9.0"
-    assert device["sm_count"] == 132
-    assert device["min_partition_size"] == 8
-    assert device["coscheduled_alignment"] == 8
-
-
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_info_on_every_machine_has_its_families(gpu: str, driver: str) -> None:
     info = succeed_json("info", driver=f"sim:{gpu}@{driver}")
+    assert info["simulated"] is info["driver"]["simulated"] is True
     assert info["driver"]["version"] == driver
+    assert info["driver"]["library"].endswith("libgcx-sim.so")
+    assert info["driver"]["header_version"].split(".")[0] in {"12", "13"}
     (device,) = info["devices"]
+    assert device["ordinal"] == 0
     assert device["sm_count"] == SM_COUNTS[gpu]
     assert device["name"].startswith("SIMULATED ")
     assert [family["name"] for family in device["families"]] == FAMILIES
@@ -76,26 +54,10 @@ def test_info_on_every_machine_has_its_families(gpu: str, driver: str) -> None:
     assert available.count(True) == CAPABILITIES[driver]
 
 
-def test_info_atoms_of_an_h100() -> None:
-    families = succeed_json("info")["devices"][0]["families"]
-    atoms = {family["name"]: family["atoms"] for family in families}
-    assert atoms["coscheduled"] == [8] * 15 + [12]
-    assert atoms["fine"] == [2] * 66
-
-
 def test_info_capability_names_its_driver_version() -> None:
     for capability in succeed_json("info", driver="sim:h100@13.1")["capabilities"]:
         required = tuple(int(part) for part in capability["required_version"].split("."))
         assert capability["available"] is (required <= (13, 1)), capability
-
-
-def test_info_text_has_every_section() -> None:
-    text = succeed("info", driver="sim:h100@12.8")
-    assert text.startswith("SIMULATED")
-    assert "CUDA 12.8" in text
-    assert "device 0: SIMULATED NVIDIA H100 80GB HBM3" in text
-    for word in [*FAMILIES, "structured split", "13.1", "workqueues", "capabilities"]:
-        assert word in text
 
 
 def test_info_device_option_selects_the_device() -> None:
@@ -116,12 +78,8 @@ def test_info_environment_lists_each_variable() -> None:
     set_values = {name: f"{index}" for index, name in enumerate(VARIABLES)}
     for each in succeed_json("info", env=set_values)["environment"]:
         assert each["value"] == set_values.get(each["name"])
-
-
-@pytest.mark.parametrize("name", VARIABLES)
-def test_info_environment_text_shows_set_variables(name: str) -> None:
-    assert name not in succeed("info")
-    assert f"{name}=0" in succeed("info", env={name: "0"})
+    text = succeed("info", env=set_values)
+    assert all(f"  {name}={value}\n" in text for name, value in set_values.items())
 
 
 PARTITION = "a gcx exec around this command gives it the SMs that are shown above, and no others"
@@ -188,12 +146,7 @@ def test_info_queues_follow_the_environment() -> None:
     ("value", "connections", "said"),
     [
         ("1", 1, "CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts"),
-        ("0", None, "1 to 32"),
-        ("33", None, "1 to 32"),
-        ("many", None, "1 to 32"),
-        ("", None, "1 to 32"),
-        ("-1", None, "1 to 32"),
-        ("99999999999", None, "1 to 32"),
+        *((value, None, "1 to 32") for value in ("0", "33", "many", "", "-1", "99999999999")),
     ],
 )
 def test_info_queues_with_a_bad_count_warn(value: str, connections: int | None, said: str) -> None:
@@ -215,21 +168,17 @@ def test_info_clusters_are_named_from_9_0_on(gpu: str) -> None:
 
 def test_info_limits_adds_clusters_and_priorities() -> None:
     """As measured on an H200; only on request, since it creates contexts."""
-    families = succeed_json("info", "--limits")["devices"][0]["families"]
-    assert {family["name"]: family["max_cluster_size"] for family in families} == {
+    (device,) = succeed_json("info", "--limits")["devices"]
+    assert {family["name"]: family["max_cluster_size"] for family in device["families"]} == {
         "coscheduled": {"atom": 8, "device": 16},
         "fine": {"atom": 2, "device": 16},
         "max-cluster": {"atom": 16, "device": 16},
     }
-    device = succeed_json("info", "--limits")["devices"][0]
     assert device["stream_priorities"] == {"least": 0, "greatest": -5}
     assert "stream priorities     0 to -5" in succeed("info", "--limits")
-    assert "clusters of up to 8 in one atom, 16 in the whole device" in succeed("info", "--limits")
     assert "cluster" not in succeed("info", "--limits", driver="sim:a100@13.0").split("max-")[0]
     assert "max_cluster_size" not in succeed_json("info")["devices"][0]["families"][0]
-    failing = {"GCX_SIM_FAIL": "cuGreenCtxCreate:1:2"}
-    succeed("info", env=failing)
-    assert "cuGreenCtxCreate" in fail("info", "--limits", env=failing)
+    succeed("info", env={"GCX_SIM_FAIL": "cuGreenCtxCreate:1:2"})
 
 
 @pytest.mark.parametrize("sms", [8, 12, 16, 22, 24])
@@ -269,13 +218,9 @@ def test_info_environment_with_any_bytes_is_valid_json() -> None:
 
 
 def test_info_without_a_driver_says_what_works() -> None:
-    message = fail("info", driver="/nonexistent.so")
-    assert "/nonexistent.so" in message
+    document, message = fail_json("info", driver="/nonexistent.so")
     assert "sim:" in message, "names a driver that works"
-    document, _ = fail_json("info", driver="/nonexistent.so")
-    assert document["error"]["result"] == "GCX_ERROR_SHARED_OBJECT_INIT_FAILED"
     assert document["error"]["code"] == 303
-    assert document["simulated"] is False
 
 
 @pytest.mark.parametrize("line", ["info", "plan --sms 8", "split --sms 8", "verify --sms 8"])
@@ -283,6 +228,7 @@ def test_info_without_a_driver_says_what_works() -> None:
     ("machine", "result", "said"),
     [
         ("/nonexistent.so", "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", "/nonexistent.so"),
+        ("libnone.so.1", "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", "libnone.so.1"),
         ("sim:h100@12.2", "GCX_ERROR_NOT_SUPPORTED", "12.4"),
         ("sim:none@13.0", "GCX_ERROR_NO_DEVICE", "no device"),
         ("sim:h999", "GCX_ERROR_INVALID_VALUE", '"h999"'),
@@ -293,13 +239,8 @@ def test_info_without_a_driver_says_what_works() -> None:
 def test_command_with_an_unusable_driver_fails(
     line: str, machine: str, result: str, said: str
 ) -> None:
-    message = fail(*line.split(), driver=machine)
+    document, message = fail_json(*line.split(), driver=machine)
     assert said in message
     assert ("SIMULATED" in message) is machine.startswith("sim:")
-    document, _ = fail_json(*line.split(), driver=machine)
     assert document["error"]["result"] == result
     assert document["simulated"] is machine.startswith("sim:")
-
-
-def test_info_driver_option_chooses_the_driver() -> None:
-    assert succeed_json("info", "--driver", H100, driver=None)["driver"]["version"] == "13.0"

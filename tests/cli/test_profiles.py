@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .command import environment, fail, gcx, program, succeed, succeed_json
+from .command import fail, gcx, program, succeed, succeed_json
 
 OPEN_LIBCUDA = "import ctypes; print('libcuda:', ctypes.CDLL('libcuda.so.1').cuInit(0))"
 
 
-def profile(sms: int, capability: str, layout: str, *more: str) -> str:
-    lines = [
-        "gcx-profile 1",
-        "name Made Up",
-        f"compute_capability {capability}",
-        f"sm_count {sms}",
-        "memory_bytes 8589934592",
-        layout,
-        *more,
-    ]
-    return "\n".join(lines) + "\n"
+def profile(sms: int, capability: str, layout: str) -> str:
+    return (
+        f"gcx-profile 1\nname Made Up\ncompute_capability {capability}\nsm_count {sms}\n"
+        f"memory_bytes 8589934592\n{layout}\n"
+    )
 
 
 def gpcs(sms: int, size: int) -> str:
@@ -92,14 +85,10 @@ def test_sim_run_with_relative_paths_survives_chdir(name: str, tmp_path: Path) -
     elsewhere.mkdir(parents=True)
     script = f'cd "{elsewhere}" && "{program()}" info --json'
     script += f' && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
-    done = subprocess.run(
-        [program(), "sim", "run", "--gpu", gpu, "--", "/bin/sh", "-c", script],
-        env=environment({"GCX_SIM_LIBRARY": os.path.relpath(library, tmp_path)}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = gcx(
+        "sim", "run", "--gpu", gpu, "--", "/bin/sh", "-c", script,
+        driver=None, env={"GCX_SIM_LIBRARY": os.path.relpath(library, tmp_path)}, cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done
     assert '"sm_count": 108' in done.stdout
     assert done.stdout.endswith("libcuda: 0\n")
@@ -108,14 +97,7 @@ def test_sim_run_with_relative_paths_survives_chdir(name: str, tmp_path: Path) -
 def test_profile_that_is_a_folder_is_reported(tmp_path: Path) -> None:
     assert "it is a folder" in fail("info", driver=f"sim:{tmp_path}")
     (tmp_path / "h100").mkdir()
-    done = subprocess.run(
-        [program(), "info"],
-        env=environment({"GCX_DRIVER": "sim:h100"}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = gcx("info", driver="sim:h100", cwd=tmp_path)
     assert done.returncode == 0, done
 
 

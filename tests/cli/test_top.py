@@ -160,7 +160,12 @@ class Terminal:
 
     def wait_for(self, text: str) -> str:
         """Returns the output up to the text."""
-        until(lambda: text in self.seen or (self.read(0.2) and False))
+
+        def found() -> bool:
+            self.read(0.1)
+            return text in self.seen
+
+        until(found)
         at = self.seen.index(text) + len(text)
         before, self.seen = self.seen[:at], self.seen[at:]
         return before

@@ -6,26 +6,12 @@ import json
 import os
 import pty
 import re
-import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-from .command import (
-    FAMILIES,
-    H100,
-    MACHINES,
-    SM_COUNTS,
-    Json,
-    environment,
-    fail,
-    fail_json,
-    gcx,
-    program,
-    succeed,
-    succeed_json,
-)
+from .command import FAMILIES, MACHINES, SM_COUNTS, Json, compiled, fail, gcx, succeed, succeed_json
 
 SVG = "{http://www.w3.org/2000/svg}"
 ESCAPE = "\x1b"
@@ -47,17 +33,6 @@ def check_verified(verified: Json, total: int) -> None:
     assert len(set(seen)) == len(seen)
     assert all(0 <= sm < total for sm in seen)
     assert len(seen) + verified["remainder"] == total
-
-
-def test_verify_json_has_the_sms_seen() -> None:
-    verified = succeed_json("verify", "--sms", "8,16,24")
-    assert verified["simulated"] is True
-    assert verified["driver"]["version"] == "13.0"
-    assert verified["device"] == 0
-    check_verified(verified, 132)
-    assert [group["sm_count"] for group in verified["groups"]] == [8, 16, 24]
-    assert verified["groups"][0]["seen"] == [0, 1, 16, 17, 32, 33, 48, 49]
-    assert verified["remainder"] == 84
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -89,47 +64,17 @@ def test_verify_device_option_selects_the_device() -> None:
     check_verified(verified, 16)
 
 
-def test_verify_text_draws_every_sm() -> None:
-    text = succeed("verify", "--sms", "108,16")
-    lines = text.splitlines()
-    assert lines[0].startswith("SIMULATED")
-    rows = [line for line in lines if re.match(r"\s+SM +\d+ ", line)]
-    cells = [cell for row in rows for cell in row.split()[2:]]
-    assert len(cells) == 132
-    assert (cells.count("A"), cells.count("B"), cells.count(".")) == (108, 16, 8)
-    assert "108 SMs" in text
-    assert "8 SMs, seen in no partition" in text
-    assert lines[-1].startswith("ok")
-
-
-def test_verify_map_shows_the_sms_seen() -> None:
-    group = succeed_json("verify", "--sms", "24")["groups"][0]
-    rows = [line for line in succeed("verify", "--sms", "24").splitlines() if " SM " in line]
-    cells = [cell for row in rows for cell in row.split()[2:] if cell in {"A", "."}]
-    assert [sm for sm, cell in enumerate(cells) if cell == "A"] == group["seen"]
-
-
 def on_a_terminal(*words: str, **env: str) -> str:
-    """The command's output when standard output is a terminal."""
+    """The command's output when standard output is a terminal, which holds all of it."""
     try:
         ours, its = pty.openpty()
     except OSError as error:
         pytest.skip(f"needs a terminal, but pty.openpty() fails: {error}; is /dev/pts mounted?")
-    process = subprocess.Popen(
-        [program(), *words], env=environment({"GCX_DRIVER": H100, **env}), stdout=its
-    )
-    os.close(its)
-    output = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # what Linux answers when the other side has closed
-            break
-        if not part:
-            break
-        output += part
+    assert gcx(*words, stdout=its, env=env).returncode == 0
+    os.set_blocking(ours, False)
+    output = os.read(ours, 65536)
     os.close(ours)
-    assert process.wait() == 0
+    os.close(its)
     return output.decode()
 
 
@@ -168,49 +113,17 @@ def test_verify_svg_draws_every_sm(gpu: str, tmp_path: Path) -> None:
     assert outside == [], "the picture needs no other file"
 
 
-def test_verify_svg_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "map.svg"
-    assert str(path) in succeed("verify", "--sms", "8", "--svg", str(path))
-    assert path.exists()
-
-
-@pytest.mark.parametrize("path", ["/nonexistent/map.svg", "/dev/full", "/"])
-def test_verify_svg_to_an_unwritable_file_fails(path: str) -> None:
-    assert path in fail("verify", "--sms", "8", "--svg", path)
-    document, _ = fail_json("verify", "--sms", "8", "--svg", path)
-    assert document["error"]["result"] == "GCX_ERROR_OPERATING_SYSTEM"
-
-
-def test_verify_failing_launch_is_named() -> None:
-    """The second partition's kernel can't be launched."""
-    injected = {"GCX_SIM_FAIL": "cuLaunchKernel:2:719"}
-    assert "cuLaunchKernel" in fail("verify", "--sms", "108,24", env=injected)
-    document, _ = fail_json("verify", "--sms", "108,24", env=injected)
-    assert document["error"]["result"] == "GCX_ERROR_LAUNCH_FAILED"
-
-
 @pytest.fixture(scope="module")
 def bad_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Builds bad_driver.c and returns its environment variables."""
     library = tmp_path_factory.mktemp("driver") / "libbad_driver.so"
     source = Path(__file__).with_name("bad_driver.c")
-    done = subprocess.run(
-        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-shared", "-fPIC",
-         "-o", str(library), str(source), "-ldl"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    driver = compiled(library, source, "-D_GNU_SOURCE", "-shared", "-fPIC", "-ldl")
     simulation = succeed_json("sim", "list")["library"]
-    return {"GCX_DRIVER": str(library), "BAD_DRIVER_LIBRARY": simulation, "GCX_SIM": "h100@13.0"}
-
-
-def test_bad_driver_without_a_fault_verifies(bad_driver: dict[str, str]) -> None:
-    check_verified(
-        succeed_json(
-            "verify", "--sms", "8,8", driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "no"}
-        ),
-        132,
-    )
+    env = {"GCX_DRIVER": driver, "BAD_DRIVER_LIBRARY": simulation, "GCX_SIM": "h100@13.0"}
+    line = ["verify", "--sms", "8,8"]
+    check_verified(succeed_json(*line, driver=None, env={**env, "BAD_DRIVER_FAULT": "no"}), 132)
+    return env
 
 
 def test_verify_of_missing_sms_counts_only_those_seen(
@@ -223,9 +136,9 @@ def test_verify_of_missing_sms_counts_only_those_seen(
     done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "fewer"})
     assert done.returncode == 1
     assert ".  110 SMs, seen in no partition" in done.stdout
-    assert "SIMULATED" in done.stdout
-    assert "NOT as promised" in path.read_text()
-    assert "SIMULATED" in path.read_text()
+    for text in (done.stdout, path.read_text()):
+        assert "SIMULATED" in text
+    assert "2 partitions of 132 SMs: NOT as promised" in path.read_text()
     done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "none"})
     assert done.returncode == 1
     assert "A  16 SMs, 0 seen: none" in done.stdout
@@ -233,14 +146,8 @@ def test_verify_of_missing_sms_counts_only_those_seen(
 
 @pytest.mark.parametrize("command", ["verify", "split"])
 def test_verify_and_split_of_missing_sms_fail(command: str, bad_driver: dict[str, str]) -> None:
-    done = gcx(
-        command,
-        "--sms",
-        "16,8",
-        "--json",
-        driver=None,
-        env={**bad_driver, "BAD_DRIVER_FAULT": "fewer"},
-    )
+    line = [command, "--sms", "16,8", "--json"]
+    done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "fewer"})
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert [len(group["seen"]) for group in document["groups"]] == [15, 7]
@@ -255,17 +162,14 @@ def test_verify_of_partitions_that_share_an_sm_fails(
     bad_driver: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "map.svg"
+    env = {**bad_driver, "BAD_DRIVER_FAULT": "shared"}
     line = ["verify", "--sms", "16,8", "--svg", str(path)]
-    done = gcx(*line, "--json", driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "shared"})
-    assert done.returncode == 1
-    document = json.loads(done.stdout)
-    assert document["ok"] is False
-    assert document["overlap"] == 1
-    assert "share 1 SM: 0" in done.stderr
+    document = json.loads(gcx(*line, "--json", driver=None, env=env).stdout)
+    assert (document["ok"], document["overlap"]) == (False, 1)
     assert "1 SM, seen in more than one partition" in path.read_text()
-    assert "2 partitions of 132 SMs: NOT as promised" in path.read_text()
-    done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "shared"})
+    done = gcx(*line, driver=None, env=env)
     assert done.returncode == 1
+    assert "share 1 SM: 0" in done.stderr
     assert "FAILED" in done.stdout
     assert "\nok" not in done.stdout
     assert re.search(r"SM +0 +!", done.stdout)
@@ -290,24 +194,26 @@ def test_verify_with_shared_sms_names_the_reason(machine: str, counts: str) -> N
     extra = [len(group["seen"]) - group["sm_count"] for group in document["groups"]]
     # 108 SMs hold the remainder atom, and so the shared SMs.
     assert extra == [0 if group["sm_count"] == 108 else 2 for group in document["groups"]]
-    done = gcx("verify", "--sms", counts, driver=machine, env=SHARED)
-    assert done.returncode == 1
-    assert REASON in done.stderr
-    assert "FAILED: 1 problem" in done.stdout
-    assert "\nok" not in done.stdout
+    for command in ("verify", "split"):
+        done = gcx(command, "--sms", counts, driver=machine, env=SHARED)
+        assert done.returncode == 1
+        assert REASON in done.stderr
+        if command == "verify":
+            assert "FAILED: 1 problem" in done.stdout
+            assert "\nok" not in done.stdout
 
 
-def test_verify_of_all_sms_has_no_shared_ones() -> None:
-    """No SM outside the partition exists."""
-    document = succeed_json("verify", "--sms", "132", driver="sim:h200@13.0", env=SHARED)
-    assert document["ok"] is True
-    assert document["shared_by_all"] == []
-
-
-def test_verify_on_other_capabilities_has_no_shared_sms() -> None:
-    for machine in ("sim:a100@13.0", "sim:b200@13.0"):
-        document = succeed_json("verify", "--sms", "24,24", driver=machine, env=SHARED)
-        assert document["shared_by_all"] == []
+@pytest.mark.parametrize(
+    ("machine", "counts"),
+    [
+        ("sim:h200@13.0", "132"),  # no SM outside the partition exists
+        ("sim:a100@13.0", "24,24"),  # of other compute capabilities
+        ("sim:b200@13.0", "24,24"),
+    ],
+)
+def test_verify_without_shared_sms_succeeds(machine: str, counts: str) -> None:
+    document = succeed_json("verify", "--sms", counts, driver=machine, env=SHARED)
+    assert (document["ok"], document["shared_by_all"]) == (True, [])
 
 
 def test_verify_with_shared_sms_under_mps_explains_without_numbers() -> None:
@@ -319,9 +225,3 @@ def test_verify_with_shared_sms_under_mps_explains_without_numbers() -> None:
     for problem in document["problems"]:
         assert "were seen on 26" in problem
         assert "a loaded module with dynamic parallelism adds as many" in problem
-
-
-def test_split_with_shared_sms_names_the_reason() -> None:
-    done = gcx("split", "--sms", "24,16", env=SHARED)
-    assert done.returncode == 1
-    assert REASON in done.stderr
