@@ -12,12 +12,6 @@ using inside::kernel;
 using inside::launch;
 using inside::Setup;
 
-CUcontext retain(CUdevice device = 0) {
-    CUcontext primary = nullptr;
-    CU_OK(cuDevicePrimaryCtxRetain, &primary, device);
-    return primary;
-}
-
 // Launches a kernel in each kind of stream.
 void run_everywhere() {
     CUfunction function = kernel();
@@ -48,20 +42,18 @@ void check_current(CUcontext expected) {
 // The order of cudart, PyTorch and JAX.
 void context_retained_and_set_runs_in_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
-    const CUcontext primary = retain();
+    const CUcontext primary = inside::retain();
     check_current(nullptr);
-    inside::note_runs();
-    CU_OK(cuCtxSetCurrent, primary);
-    check_current(primary);
-    run_everywhere();
-    inside::check_runs(inside.sms[0], 7);
+    inside::check_runs(inside.sms[0], 7, [&] {
+        CU_OK(cuCtxSetCurrent, primary);
+        check_current(primary);
+        run_everywhere();
+    });
     // Another thread pushes the context.
     std::thread([&] {
         CU_OK(cuCtxPushCurrent, primary);
         check_current(primary);
-        inside::note_runs();
-        run_everywhere();
-        inside::check_runs(inside.sms[0], 7);
+        inside::check_runs(inside.sms[0], 7, run_everywhere);
         CUcontext popped = nullptr;
         CU_OK(cuCtxPopCurrent, &popped);
         CHECK_EQ(popped, primary);
@@ -76,39 +68,33 @@ void context_set_before_retain_runs_in_partition(const Inside& inside) {
     CUcontext primary = nullptr;
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
-    inside::note_runs();
-    run_everywhere();
-    inside::check_runs(inside.sms[0], 7);
+    inside::check_runs(inside.sms[0], 7, run_everywhere);
     check_current(primary);
-    CHECK_EQ(retain(), primary);
+    CHECK_EQ(inside::retain(), primary);
     std::thread([&] {
         CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
-        inside::note_runs();
-        run_everywhere();
-        inside::check_runs(inside.sms[0], 7);
+        inside::check_runs(inside.sms[0], 7, run_everywhere);
     }).join();
     // A hook gets a context that no hook has retained.
     std::thread([&] {
         CU_OK(cuCtxSetCurrent, primary);
-        inside::note_runs();
-        CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS);
-        inside::check_runs(inside.sms[0]);
+        inside::check_runs(inside.sms[0], 1,
+                           [&] { CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS); });
     }).join();
 }
 
 // The stack of contexts is as without gcx.
 void context_stack_is_as_outside(const Inside& inside) {
     CU_OK(cuInit, 0);
-    const CUcontext primary = retain();
+    const CUcontext primary = inside::retain();
     CUcontext popped = nullptr;
     CU_OK(cuCtxPushCurrent, primary);
     CU_OK(cuCtxPushCurrent, primary);
     CU_OK(cuCtxSetCurrent, nullptr);
     check_current(primary); // the first one
     CU_OK(cuCtxSetCurrent, primary);
-    inside::note_runs();
-    CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS);
-    inside::check_runs(inside.sms[0]);
+    inside::check_runs(inside.sms[0], 1,
+                       [&] { CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS); });
     CU_OK(cuCtxPopCurrent, nullptr);
     check_current(nullptr);
     CHECK_EQ(CU(cuCtxPopCurrent)(&popped), CUDA_ERROR_INVALID_CONTEXT);
@@ -121,8 +107,8 @@ void context_stack_is_as_outside(const Inside& inside) {
 // All functions that return a context return the primary one, as without gcx.
 void context_handle_is_the_primary_one(const Inside&) {
     CU_OK(cuInit, 0);
-    const CUcontext primary = retain();
-    CHECK_EQ(retain(), primary);
+    const CUcontext primary = inside::retain();
+    CHECK_EQ(inside::retain(), primary);
     CU_OK(cuCtxSetCurrent, primary);
     CUstream stream = nullptr;
     CUcontext context = nullptr;
@@ -191,29 +177,23 @@ void context_created_is_refused_unless_allowed(const Inside& inside) {
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
     check_current(own);
-    CU_OK(cuCtxSetCurrent, retain());
-    inside::note_runs();
-    run_everywhere();
-    inside::check_runs(inside.sms[0], 7);
+    inside::use_primary();
+    inside::check_runs(inside.sms[0], 7, run_everywhere);
 }
 
 void devices_run_in_their_partitions(const Inside& inside) {
     CU_OK(cuInit, 0);
     for (CUdevice device = 0; device < 3; device++) {
-        const CUcontext primary = retain(device);
+        const CUcontext primary = inside::retain(device);
         CU_OK(cuCtxSetCurrent, primary);
         check_current(primary);
-        inside::note_runs();
-        run_everywhere();
+        const bool planned = device != 1;
+        const inside::Sms all = {~uint64_t{0}, ~uint64_t{0}, 0xf, 0, 0, 0};
+        inside::check_runs(planned ? inside.sms[static_cast<std::size_t>(device)] : all, 7,
+                           run_everywhere);
         int count = 0;
         CU_OK(cuDeviceGetAttribute, &count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-        if (device == 1) { // not in the plan
-            inside::check_runs({~uint64_t{0}, ~uint64_t{0}, 0xf, 0, 0, 0}, 7);
-            CHECK_EQ(count, 132);
-        } else {
-            inside::check_runs(inside.sms[static_cast<std::size_t>(device)], 7);
-            CHECK_EQ(count, device == 0 ? 24 : 16);
-        }
+        CHECK_EQ(count, !planned ? 132 : device == 0 ? 24 : 16);
     }
 }
 

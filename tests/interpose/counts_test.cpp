@@ -16,12 +16,6 @@ int sms() {
     return attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-void use_primary() {
-    CUcontext primary = nullptr;
-    CU_OK(cuDevicePrimaryCtxRetain, &primary, 0);
-    CU_OK(cuCtxSetCurrent, primary);
-}
-
 unsigned device_sms(CUdevResource* resource) {
     CU_OK(cuDeviceGetDevResource, 0, resource, CU_DEV_RESOURCE_TYPE_SM);
     return resource->sm.smCount;
@@ -60,7 +54,7 @@ void count_in_partition_is_the_partitions(const Inside&) {
     CU_OK(cuInit, 0);
     CHECK_EQ(sms(), 24); // before there is any context
     CHECK_EQ(support::sim::counts().primary_retains, 0U);
-    use_primary();
+    inside::use_primary();
     CHECK_EQ(sms(), 24);
     CHECK_EQ(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
     CHECK_EQ(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), 9);
@@ -73,12 +67,10 @@ void count_in_partition_is_the_partitions(const Inside&) {
 }
 
 void count_of_device_runs_in_partition(const Inside& inside) {
-    CU_OK(cuInit, 0);
-    use_primary();
+    inside::use_primary();
     CHECK_EQ(sms(), 132);
-    inside::note_runs();
-    CHECK_EQ(inside::launch(inside::kernel(), nullptr), CUDA_SUCCESS);
-    inside::check_runs(inside.sms[0]);
+    inside::check_runs(inside.sms[0], 1,
+                       [&] { CHECK_EQ(inside::launch(inside::kernel(), nullptr), CUDA_SUCCESS); });
 }
 
 // An old cuBLAS leaves parts of products unwritten if it sees a partition's count.
@@ -91,7 +83,7 @@ void count_seen_depends_on_caller(int old_cublas, int others) {
         CHECK_EQ(count_seen_by("CUBLAS_NEW", ask), others);
         CHECK_EQ(count_seen_by("OTHER", ask), others);
         CHECK_EQ(sms(), others);
-        use_primary();
+        inside::use_primary();
     }
 }
 
@@ -112,17 +104,16 @@ void green_context_divides_partition(const Inside& inside) {
     CU_OK(cuDevResourceGenerateDesc, &descriptor, groups, 1);
     CU_OK(cuGreenCtxCreate, &green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
     CU_OK(cuCtxFromGreenCtx, &context, green);
-    use_primary();
+    inside::use_primary();
     CU_OK(cuCtxPushCurrent, context);
     CUcontext current = nullptr;
     CU_OK(cuCtxGetCurrent, &current);
     CHECK(current == context); // of the program
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-    inside::note_runs();
+    support::sim::note_runs(1);
     CHECK_EQ(inside::launch(inside::kernel(), stream), CUDA_SUCCESS);
-    gcx_sim_run run{};
-    support::sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs")(&run, 1);
+    const gcx_sim_run run = support::sim::runs().at(0);
     CHECK_EQ(run.sm_count, 8U);
     for (std::size_t i = 0; i < inside.sms[0].size(); i++)
         CHECK_EQ(run.sms[i] & ~inside.sms[0][i], 0U);
@@ -147,9 +138,8 @@ void green_context_without_descriptor_is_partition(const Inside& inside) {
     CU_OK(cuGreenCtxCreate, &green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
     CU_OK(cuCtxFromGreenCtx, &context, green);
     CU_OK(cuCtxPushCurrent, context);
-    inside::note_runs();
-    CHECK_EQ(inside::launch(inside::kernel(), nullptr), CUDA_SUCCESS);
-    inside::check_runs(inside.sms[0]);
+    inside::check_runs(inside.sms[0], 1,
+                       [&] { CHECK_EQ(inside::launch(inside::kernel(), nullptr), CUDA_SUCCESS); });
 }
 
 } // namespace

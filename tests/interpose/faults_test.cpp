@@ -30,9 +30,7 @@ void work(CUstream own = CU_STREAM_PER_THREAD) {
     CUdeviceptr memory = 0;
     CUmodule module = nullptr;
     CUfunction function = nullptr;
-    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                            ".visible .entry work()\n{ ret; }\n";
-    PERSIST(CU(cuModuleLoadData)(&module, ptx));
+    PERSIST(CU(cuModuleLoadData)(&module, inside::kPtx));
     PERSIST(CU(cuModuleGetFunction)(&function, module, "work"));
     PERSIST(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
     PERSIST(CU(cuMemAlloc)(&memory, 4096));
@@ -107,11 +105,12 @@ void call_failing_keeps_program_in_partition(const std::string& spec,
             CU_OK(cuInit, 0);
             const uint64_t before = support::sim::calls();
             support::sim::fail(nullptr, nth, CUDA_ERROR_UNKNOWN);
-            inside::note_runs();
-            const std::string said = inside::lines_of(program);
-            *ended = support::sim::calls() - before < nth;
-            support::sim::fail(nullptr, 0, CUDA_SUCCESS);
-            inside::check_runs(inside.sms[0], 3);
+            std::string said;
+            inside::check_runs(inside.sms[0], 3, [&] {
+                said = inside::lines_of(program);
+                *ended = support::sim::calls() - before < nth;
+                support::sim::fail(nullptr, 0, CUDA_SUCCESS);
+            });
             if (!CHECK(is_from_shim(said)))
                 std::fprintf(stderr, "call %llu: %s", static_cast<unsigned long long>(nth),
                              said.c_str());

@@ -18,10 +18,10 @@ void launch_graph(CUgraph graph, const inside::Sms& sms, std::size_t nodes) {
     CUstream stream = nullptr;
     CU_OK(cuGraphInstantiateWithFlags, &executable, graph, 0);
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-    inside::note_runs();
-    CU_OK(cuGraphLaunch, executable, stream);
-    CU_OK(cuStreamSynchronize, stream);
-    inside::check_runs(sms, nodes);
+    inside::check_runs(sms, nodes, [&] {
+        CU_OK(cuGraphLaunch, executable, stream);
+        CU_OK(cuStreamSynchronize, stream);
+    });
     CU_OK(cuStreamDestroy, stream);
     CU_OK(cuGraphExecDestroy, executable);
 }
@@ -45,9 +45,7 @@ void graph_captured_runs_in_partition(const Inside& inside) {
 CUDA_KERNEL_NODE_PARAMS kernel_node(CUcontext context) {
     CUDA_KERNEL_NODE_PARAMS node{};
     CUlibrary library = nullptr;
-    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                            ".visible .entry work()\n{ ret; }\n";
-    CU_OK(cuLibraryLoadData, &library, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    CU_OK(cuLibraryLoadData, &library, inside::kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
     CU_OK(cuLibraryGetKernel, &node.kern, library, "work");
     node.gridDimX = node.gridDimY = node.gridDimZ = 1;
     node.blockDimX = 32;
@@ -128,9 +126,7 @@ void graph_with_changed_nodes_runs_in_partition(const Inside& inside) {
     named.ctx = primary;
     CU_OK(cuGraphExecKernelNodeSetParams, executable, kernel, &named);
     CU_OK(cuGraphExecMemsetNodeSetParams, executable, fill, &filling, primary);
-    inside::note_runs();
-    CU_OK(cuGraphLaunch, executable, nullptr);
-    inside::check_runs(inside.sms[0], 2);
+    inside::check_runs(inside.sms[0], 2, [&] { CU_OK(cuGraphLaunch, executable, nullptr); });
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "interpose/stub_library.hpp"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,46 +15,32 @@
 namespace inside {
 namespace {
 
-constexpr char kPtx[] = R"(
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry work()
-{ ret; }
-)";
+CUfunction load(const char* ptx, const char* name) {
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    CU_OK(cuModuleLoadData, &module, ptx);
+    CU_OK(cuModuleGetFunction, &function, module, name);
+    return function;
+}
 
 // Runs in a separate process, in which gcx opens the simulated driver.
 void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
-    gcx_resource whole{};
-    gcx_resource family{};
-    gcx_resource part{};
-    const gcx_sm_request rest = {.sm_count = GCX_REST};
-    const gcx_sm_request request = {.sm_count = sms};
-    CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &whole));
-    CHECK_OK(gcx_sm_split(&whole, &rest, 1, flags, &family, nullptr));
-    CHECK_OK(gcx_sm_split(&family, &request, 1, 0, &part, nullptr));
+    const gcx_resource family =
+        support::split(support::whole_device(device), {GCX_REST}, flags).groups[0];
+    const gcx_resource part = support::split(family, {sms}).groups[0];
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
-    gcx_resource_info its = GCX_RESOURCE_INFO_INIT;
-    gcx_resource_info all = GCX_RESOURCE_INFO_INIT;
     CHECK_OK(gcx_device_get_info(device, &info));
-    CHECK_OK(gcx_resource_get_info(&part, &its));
-    CHECK_OK(gcx_resource_get_info(&family, &all));
     gcx::interpose::DevicePart planned;
     std::copy(std::begin(info.uuid), std::end(info.uuid), planned.uuid.begin());
-    planned.family = its.family;
-    planned.sm_count = its.sm_count;
-    planned.family_atoms = all.atom_count;
-    for (uint32_t i = 0; i < all.atom_count; i++) {
-        gcx_resource atom{};
-        uint32_t shared = 0;
-        CHECK_OK(gcx_resource_get_atom(&family, i, &atom));
-        CHECK_OK(gcx_resource_get_overlap(&atom, &part, &shared));
-        if (shared != 0)
+    planned.family = support::info_of(part).family;
+    planned.sm_count = support::sms(part);
+    planned.family_atoms = support::info_of(family).atom_count;
+    for (uint32_t i = 0; i < planned.family_atoms; i++)
+        if (support::overlap(support::atom_of(family, i), part) != 0)
             planned.atoms.push_back(i);
-    }
     uint32_t ids[GCX_MAX_SMS];
     uint32_t count = 0;
-    CHECK_OK(gcx_device_map_sms(device, its.family));
+    CHECK_OK(gcx_device_map_sms(device, planned.family));
     CHECK_OK(gcx_resource_get_sm_ids(&part, ids, GCX_MAX_SMS, &count));
     Sms set{};
     for (uint32_t i = 0; i < count; i++)
@@ -154,35 +141,66 @@ void* symbol(const char* name) {
     return found;
 }
 
+CUcontext retain(CUdevice device) {
+    CUcontext primary = nullptr;
+    CU_OK(cuDevicePrimaryCtxRetain, &primary, device);
+    return primary;
+}
+
+CUcontext use_primary() {
+    CU_OK(cuInit, 0);
+    const CUcontext primary = retain();
+    CU_OK(cuCtxSetCurrent, primary);
+    return primary;
+}
+
+const char* const kPtx =
+    ".version 6.3\n.target sm_70\n.address_size 64\n.visible .entry work()\n{ ret; }\n";
+
 CUfunction kernel() {
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
-    CU_OK(cuModuleLoadData, &module, kPtx);
-    CU_OK(cuModuleGetFunction, &function, module, "work");
-    return function;
+    return load(kPtx, "work");
 }
 
 CUresult launch(CUfunction function, CUstream stream) {
     return CU(cuLaunchKernel)(function, 500, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr);
 }
 
-void note_runs() {
-    support::sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(1000);
-}
-
-void check_runs(const Sms& sms, std::size_t min) {
-    static gcx_sim_run runs[1000];
-    const std::size_t count =
-        support::sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs")(runs, 1000);
+void check_runs(const Sms& sms, std::size_t min, const std::function<void()>& body) {
+    support::sim::note_runs(1000);
+    body();
     std::size_t checked = 0;
-    for (std::size_t i = 0; i < count && i < std::size(runs); i++) {
-        if (runs[i].kind != GCX_SIM_RUN_KERNEL && runs[i].kind != GCX_SIM_RUN_FILL)
+    for (const gcx_sim_run& run : support::sim::runs()) {
+        if (run.kind != GCX_SIM_RUN_KERNEL && run.kind != GCX_SIM_RUN_FILL)
             continue;
         checked++;
         for (std::size_t word = 0; word < sms.size(); word++)
-            CHECK_EQ(runs[i].sms[word], sms[word]);
+            CHECK_EQ(run.sms[word], sms[word]);
     }
     CHECK(checked >= min);
+}
+
+CUfunction spinner() {
+    return load(".version 6.3\n.target sm_70\n.address_size 64\n"
+                ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n",
+                "gcx_spin");
+}
+
+void spin(CUfunction function, CUstream stream) {
+    uint64_t nanoseconds = 50'000'000;
+    void* arguments[] = {&nanoseconds};
+    CU_OK(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+}
+
+int status_of_child(const std::function<int()>& body) {
+    int status = -1;
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(body());
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string lines_of(const std::function<void()>& body) {

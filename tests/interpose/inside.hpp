@@ -48,14 +48,27 @@ Function function(const char* name) {
 #define CU(name) inside::function<decltype(&::name)>(SUPPORT_NAME(name))
 #define CU_OK(name, ...) CHECK_EQ(CU(name)(__VA_ARGS__), CUDA_SUCCESS)
 
-// Loads a module into the current context and returns its kernel.
+// Retains the primary context of a device.
+CUcontext retain(CUdevice device = 0);
+// Initializes the driver, and makes the primary context of device 0 current.
+CUcontext use_primary();
+
+// A module with an empty kernel, "work".
+extern const char* const kPtx;
+// Loads the module into the current context and returns its kernel.
 CUfunction kernel();
 CUresult launch(CUfunction function, CUstream stream);
 
-// Records the kernels and fills that run from now on. check_runs() checks that all of them ran on
-// these SMs, and that there were at least so many.
-void note_runs();
-void check_runs(const Sms& sms, std::size_t min = 1);
+// Checks that all kernels and fills that the body runs are on these SMs, and that there are at least
+// so many.
+void check_runs(const Sms& sms, std::size_t min, const std::function<void()>& body);
+
+// A kernel that lasts 50 ms of the simulated clock, and its launch.
+CUfunction spinner();
+void spin(CUfunction function, CUstream stream);
+
+// Runs the body in a fork, for 20 s at most, and returns its exit status, or 128 and the signal.
+int status_of_child(const std::function<int()>& body);
 
 // Returns what the body prints on standard error.
 std::string lines_of(const std::function<void()>& body);

@@ -14,12 +14,6 @@ namespace {
 
 using inside::Inside;
 
-CUcontext retain() {
-    CUcontext primary = nullptr;
-    CU_OK(cuDevicePrimaryCtxRetain, &primary, 0);
-    return primary;
-}
-
 void launch_somewhere() {
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
@@ -41,45 +35,37 @@ int is_active() {
 void device_reset_enters_new_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     for (int round = 0; round < 3; round++) {
-        const CUcontext primary = retain();
+        const CUcontext primary = inside::retain();
         CU_OK(cuCtxSetCurrent, primary);
-        inside::note_runs();
-        launch_somewhere();
-        inside::check_runs(inside.sms[0], 2);
+        inside::check_runs(inside.sms[0], 2, launch_somewhere);
         std::thread([&] {
             CU_OK(cuCtxSetCurrent, primary);
             CU_OK(cuDevicePrimaryCtxReset, 0);
             CHECK_EQ(is_active(), 0);
             CHECK_EQ(support::sim::counts().green_contexts, 0U);
-            const CUcontext again = retain();
+            const CUcontext again = inside::retain();
             CU_OK(cuCtxSetCurrent, again);
-            inside::note_runs();
-            launch_somewhere();
-            inside::check_runs(inside.sms[0], 2);
+            inside::check_runs(inside.sms[0], 2, launch_somewhere);
         }).join();
         // The former context was current in this thread, which enters the new one.
-        inside::note_runs();
-        launch_somewhere();
-        inside::check_runs(inside.sms[0], 2);
+        inside::check_runs(inside.sms[0], 2, launch_somewhere);
         CUcontext current = nullptr;
         CU_OK(cuCtxGetCurrent, &current);
-        CHECK_EQ(current, retain());
+        CHECK_EQ(current, inside::retain());
         CU_OK(cuDevicePrimaryCtxReset, 0);
     }
 }
 
 // While the program has a green context, the driver refuses a reset. The partition is unchanged.
 void device_reset_refused_keeps_partition(const Inside& inside) {
-    CU_OK(cuInit, 0);
-    CU_OK(cuCtxSetCurrent, retain());
+    inside::use_primary();
     CUgreenCtx own = nullptr;
     CU_OK(cuGreenCtxCreate, &own, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     CHECK_EQ(CU(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
-    inside::note_runs();
-    CHECK_EQ(inside::launch(inside::kernel(), stream), CUDA_SUCCESS);
-    inside::check_runs(inside.sms[0]);
+    inside::check_runs(inside.sms[0], 1,
+                       [&] { CHECK_EQ(inside::launch(inside::kernel(), stream), CUDA_SUCCESS); });
     CU_OK(cuGreenCtxDestroy, own);
     CU_OK(cuDevicePrimaryCtxReset, 0);
 }
@@ -87,40 +73,30 @@ void device_reset_refused_keeps_partition(const Inside& inside) {
 void primary_context_released_stays_usable(const Inside& inside) {
     CU_OK(cuInit, 0);
     CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
-    retain();
-    const CUcontext primary = retain();
+    inside::retain();
+    const CUcontext primary = inside::retain();
     CU_OK(cuDevicePrimaryCtxRelease, 0);
     CU_OK(cuDevicePrimaryCtxRelease, 0);
     // The program cannot release the reference of gcx.
     CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
-    CHECK_EQ(retain(), primary);
+    CHECK_EQ(inside::retain(), primary);
     CU_OK(cuCtxSetCurrent, primary);
-    inside::note_runs();
-    launch_somewhere();
-    inside::check_runs(inside.sms[0], 2);
+    inside::check_runs(inside.sms[0], 2, launch_somewhere);
 }
 
 // Waiting for the primary context includes the program's green contexts.
 void context_synchronized_includes_green_contexts(const Inside&) {
-    CU_OK(cuInit, 0);
-    CU_OK(cuCtxSetCurrent, retain());
+    inside::use_primary();
     CUgreenCtx own = nullptr;
     CUcontext context = nullptr;
     CU_OK(cuGreenCtxCreate, &own, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
     CU_OK(cuCtxFromGreenCtx, &context, own);
-    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                            ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
-    CUmodule module = nullptr;
-    CUfunction spin = nullptr;
+    const CUfunction spinner = inside::spinner();
     CUstream stream = nullptr;
-    CU_OK(cuModuleLoadData, &module, ptx);
-    CU_OK(cuModuleGetFunction, &spin, module, "gcx_spin");
     CU_OK(cuCtxPushCurrent, context);
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     CU_OK(cuCtxPopCurrent, &context);
-    uint64_t nanoseconds = 50'000'000;
-    void* arguments[] = {&nanoseconds};
-    CU_OK(cuLaunchKernel, spin, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+    inside::spin(spinner, stream);
     CHECK_EQ(CU(cuStreamQuery)(stream), CUDA_ERROR_NOT_READY);
     CU_OK(cuCtxSynchronize);
     CU_OK(cuStreamQuery, stream);
@@ -129,56 +105,42 @@ void context_synchronized_includes_green_contexts(const Inside&) {
 // All threads get the same context.
 void threads_share_the_context(const Inside& inside) {
     CU_OK(cuInit, 0);
-    inside::note_runs();
-    std::atomic<CUcontext> first{nullptr};
-    std::vector<std::thread> all;
-    for (int i = 0; i < 8; i++)
-        all.emplace_back([&] {
-            const CUcontext primary = retain();
-            CUcontext none = nullptr;
-            CHECK(first.compare_exchange_strong(none, primary) || none == primary);
-            for (int round = 0; round < 20; round++) {
-                CU_OK(cuCtxPushCurrent, primary);
-                launch_somewhere();
-                CUcontext popped = nullptr;
-                CU_OK(cuCtxPopCurrent, &popped);
-                CHECK_EQ(popped, primary);
-            }
-            CU_OK(cuDevicePrimaryCtxRelease, 0);
-        });
-    for (std::thread& thread : all)
-        thread.join();
-    inside::check_runs(inside.sms[0], 8 * 20 * 2);
+    inside::check_runs(inside.sms[0], 8 * 20 * 2, [&] {
+        std::atomic<CUcontext> first{nullptr};
+        std::vector<std::thread> all;
+        for (int i = 0; i < 8; i++)
+            all.emplace_back([&] {
+                const CUcontext primary = inside::retain();
+                CUcontext none = nullptr;
+                CHECK(first.compare_exchange_strong(none, primary) || none == primary);
+                for (int round = 0; round < 20; round++) {
+                    CU_OK(cuCtxPushCurrent, primary);
+                    launch_somewhere();
+                    CUcontext popped = nullptr;
+                    CU_OK(cuCtxPopCurrent, &popped);
+                    CHECK_EQ(popped, primary);
+                }
+                CU_OK(cuDevicePrimaryCtxRelease, 0);
+            });
+        for (std::thread& thread : all)
+            thread.join();
+    });
     CHECK_EQ(support::sim::counts().green_contexts, 1U);
-}
-
-int status_of_child(const std::function<int()>& body) {
-    int status = -1;
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(20);
-        _exit(body());
-    }
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // The child of a fork can use CUDA if the parent has not started it.
 void fork_is_as_outside(const Inside& inside) {
-    CHECK_EQ(status_of_child([&] {
-                 inside::note_runs();
-                 CU_OK(cuInit, 0);
-                 CU_OK(cuCtxSetCurrent, retain());
-                 launch_somewhere();
-                 inside::check_runs(inside.sms[0], 2);
+    CHECK_EQ(inside::status_of_child([&] {
+                 inside::check_runs(inside.sms[0], 2, [&] {
+                     CU_OK(cuInit, 0);
+                     inside::use_primary();
+                     launch_somewhere();
+                 });
                  return check::failed != 0 ? 1 : 0;
              }),
              0);
-    CU_OK(cuInit, 0);
-    const CUcontext primary = retain();
-    CU_OK(cuCtxSetCurrent, primary);
-    CHECK_EQ(status_of_child([&] {
+    inside::use_primary();
+    CHECK_EQ(inside::status_of_child([&] {
                  CUcontext out = nullptr;
                  CUstream stream = nullptr;
                  int count = 0;
@@ -210,9 +172,9 @@ void fork_during_reset_does_not_block(const Inside&) {
         }
     });
     for (int round = 0; round < 40; round++)
-        CHECK_EQ(
-            status_of_child([&] { return reset_primary(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1; }),
-            0);
+        CHECK_EQ(inside::status_of_child(
+                     [&] { return reset_primary(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1; }),
+                 0);
     done.store(true);
     other.join();
 }
@@ -238,12 +200,11 @@ void reservation_is_kept_until_exit(const Inside& inside) {
     gcx::interpose::Plan plan = inside.plan;
     plan.devices[0].token = token;
     setenv("GCX_EXEC_PLAN", write_plan(plan).c_str(), 1);
-    CU_OK(cuInit, 0);
-    CU_OK(cuCtxSetCurrent, retain());
+    inside::use_primary();
     CHECK_OK(gcx_reservation_release(reservation));
     CHECK_EQ(live_reservations(folder), 1U);
     launch_somewhere();
-    CHECK_EQ(status_of_child([&] { return live_reservations(folder) == 1 ? 0 : 1; }), 0);
+    CHECK_EQ(inside::status_of_child([&] { return live_reservations(folder) == 1 ? 0 : 1; }), 0);
     CHECK_EQ(std::system((std::string("rm -r ") + folder).c_str()), 0);
 }
 
@@ -262,8 +223,7 @@ void reservation_lost_refuses_program(const Inside&) {
 
 // The process ends without destroying anything.
 void process_exits_with_live_objects(const Inside&) {
-    CU_OK(cuInit, 0);
-    CU_OK(cuCtxSetCurrent, retain());
+    inside::use_primary();
     CUstream stream = nullptr;
     CUdeviceptr memory = 0;
     CU_OK(cuStreamCreate, &stream, 0);

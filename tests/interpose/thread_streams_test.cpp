@@ -1,21 +1,19 @@
 // The per-thread default stream of programs inside a partition, by all of its names. Its work runs
-// on the partition's SMs, in the order that CUDA defines.
+// on the partition's SMs, in the order that CUDA defines. The stream that replaces it is created by
+// the thread's first use and destroyed with the thread, by a reset, or with the process.
 #include "inside.hpp"
 
+#include <pthread.h>
+
 #include <array>
-#include <cstring>
+#include <atomic>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 namespace {
 
 using inside::Inside;
-
-void enter_partition() {
-    CUcontext primary = nullptr;
-    CU_OK(cuDevicePrimaryCtxRetain, &primary, 0);
-    CU_OK(cuCtxSetCurrent, primary);
-}
 
 // Calls a function with CU_STREAM_PER_THREAD, its _ptsz variant with the same, and that with NULL.
 template <class Function, class Call>
@@ -227,54 +225,36 @@ void copy_without_naming() {
 }
 
 void thread_stream_runs_in_partition(const Inside& inside) {
-    CU_OK(cuInit, 0);
-    enter_partition();
+    inside::use_primary();
     const auto use = [&] {
-        enter_partition();
-        inside::note_runs();
-        const CUfunction function = inside::kernel();
-        use_memory();
-        launch_kernels(function);
-        ask_stream();
-        capture(function);
-        copy_without_naming();
-        inside::check_runs(inside.sms[0], 20);
+        inside::use_primary();
+        inside::check_runs(inside.sms[0], 20, [&] {
+            const CUfunction function = inside::kernel();
+            use_memory();
+            launch_kernels(function);
+            ask_stream();
+            capture(function);
+            copy_without_naming();
+        });
     };
     use();
     std::thread(use).join();
 }
 
-CUfunction spinner() {
-    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                            ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
-    CUmodule module = nullptr;
-    CUfunction spin = nullptr;
-    CU_OK(cuModuleLoadData, &module, ptx);
-    CU_OK(cuModuleGetFunction, &spin, module, "gcx_spin");
-    return spin;
-}
-
-void spin(CUfunction function, CUstream stream) {
-    uint64_t nanoseconds = 50'000'000;
-    void* arguments[] = {&nanoseconds};
-    CU_OK(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
-}
-
 // The stream and the legacy default stream wait for each other. Other threads do not wait.
 void thread_stream_keeps_order(const Inside&) {
-    CU_OK(cuInit, 0);
-    enter_partition();
-    const CUfunction function = spinner();
-    spin(function, CU_STREAM_PER_THREAD);
+    inside::use_primary();
+    const CUfunction function = inside::spinner();
+    inside::spin(function, CU_STREAM_PER_THREAD);
     CHECK_EQ(CU(cuStreamQuery)(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
     std::thread([] {
-        enter_partition();
+        inside::use_primary();
         CU_OK(cuStreamQuery, CU_STREAM_PER_THREAD);
     }).join();
     CU_OK(cuStreamSynchronize, nullptr);
     CU_OK(cuStreamQuery, CU_STREAM_PER_THREAD);
-    spin(function, nullptr);
-    spin(function, CU_STREAM_PER_THREAD);
+    inside::spin(function, nullptr);
+    inside::spin(function, CU_STREAM_PER_THREAD);
     // An event in the stream completes after both kernels.
     CUevent event = nullptr;
     CUstream other = nullptr;
@@ -289,7 +269,7 @@ void thread_stream_keeps_order(const Inside&) {
     CUdeviceptr memory = 0;
     uint32_t word = 0;
     CU_OK(cuMemAlloc, &memory, 64);
-    spin(function, CU_STREAM_PER_THREAD);
+    inside::spin(function, CU_STREAM_PER_THREAD);
     CHECK_EQ(PTDS(cuMemcpyDtoH)(&word, memory, 4), CUDA_SUCCESS);
     CU_OK(cuStreamQuery, CU_STREAM_PER_THREAD);
 }
@@ -304,9 +284,9 @@ void thread_stream_is_per_partition(const Inside& inside) {
     for (int round = 0; round < 3; round++)
         for (std::size_t i = 0; i < 2; i++) {
             CU_OK(cuCtxSetCurrent, primaries[i]);
-            inside::note_runs();
-            CHECK_EQ(inside::launch(inside::kernel(), CU_STREAM_PER_THREAD), CUDA_SUCCESS);
-            inside::check_runs(inside.sms[i]);
+            inside::check_runs(inside.sms[i], 1, [&] {
+                CHECK_EQ(inside::launch(inside::kernel(), CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+            });
         }
     CHECK_EQ(support::sim::counts().streams, created + 2);
     CUgreenCtx own = nullptr;
@@ -322,6 +302,179 @@ void thread_stream_is_per_partition(const Inside& inside) {
              NATIVE(cuStreamDestroy)(CU_STREAM_PER_THREAD));
 }
 
+void use_stream(CUfunction function) {
+    CHECK_EQ(inside::launch(function, CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+}
+
+unsigned long long stream_id() {
+    unsigned long long id = 0;
+    CU_OK(cuStreamGetId, CU_STREAM_PER_THREAD, &id);
+    return id;
+}
+
+// Threads that end leave no stream. A thread that does not use its stream has none.
+void thread_stream_ends_with_thread(const Inside& inside) {
+    const CUcontext primary = inside::use_primary();
+    const CUfunction function = inside::kernel();
+    CHECK_EQ(support::sim::counts().streams, 0U);
+    use_stream(function);
+    CHECK_EQ(support::sim::counts().streams, 1U);
+    const unsigned long long mine = stream_id();
+    inside::check_runs(inside.sms[0], 360, [&] {
+        for (int round = 0; round < 40; round++) {
+            std::array<std::thread, 4> all;
+            for (std::thread& thread : all)
+                thread = std::thread([&, uses = &thread != all.data()] {
+                    CU_OK(cuCtxSetCurrent, primary);
+                    for (int again = 0; again < 3 && uses; again++)
+                        use_stream(function);
+                    CHECK(!uses || stream_id() != mine);
+                });
+            for (std::thread& thread : all)
+                thread.join();
+            CHECK_EQ(support::sim::counts().streams, 1U);
+        }
+    });
+    CHECK_EQ(stream_id(), mine);
+}
+
+// Destructors of the program's thread_local objects can use the stream.
+struct Last {
+    CUfunction function = nullptr;
+    unsigned long long id = 0;
+    ~Last() {
+        if (function == nullptr)
+            return;
+        use_stream(function);
+        CHECK_EQ(stream_id(), id); // the stream that the thread has used
+    }
+};
+thread_local Last t_last;
+
+void thread_stream_is_usable_in_destructors(const Inside& inside) {
+    const CUcontext primary = inside::use_primary();
+    static const CUfunction function = inside::kernel();
+    use_stream(function);
+    inside::check_runs(inside.sms[0], 6, [&] {
+        for (int round = 0; round < 3; round++)
+            std::thread([&] {
+                CU_OK(cuCtxSetCurrent, primary);
+                t_last.function = function;
+                use_stream(function);
+                t_last.id = stream_id();
+            }).join();
+    });
+    CHECK_EQ(support::sim::counts().streams, 1U);
+}
+
+// A reset destroys the streams of all threads. Their next use creates new ones.
+void thread_stream_ends_with_reset(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    std::atomic<int> step{0};
+    const auto wait_for = [&](int wanted) {
+        while (step.load() != wanted)
+            std::this_thread::yield();
+    };
+    inside::use_primary();
+    use_stream(inside::kernel());
+    std::thread other([&] {
+        inside::use_primary();
+        use_stream(inside::kernel());
+        step = 1;
+        wait_for(2);
+        // The former context was current in this thread, which enters the new one.
+        inside::check_runs(inside.sms[0], 1, [&] { use_stream(inside::kernel()); });
+        step = 3;
+        wait_for(4); // the thread ends after another reset
+    });
+    wait_for(1);
+    CHECK_EQ(support::sim::counts().streams, 2U);
+    CU_OK(cuDevicePrimaryCtxReset, 0);
+    CHECK_EQ(support::sim::counts().streams, 0U);
+    inside::use_primary();
+    inside::check_runs(inside.sms[0], 1, [&] { use_stream(inside::kernel()); });
+    step = 2;
+    wait_for(3);
+    CHECK_EQ(support::sim::counts().streams, 2U);
+    CU_OK(cuDevicePrimaryCtxReset, 0);
+    step = 4;
+    other.join();
+    CHECK_EQ(support::sim::counts().streams, 0U);
+    CHECK_EQ(support::sim::counts().green_contexts, 0U);
+}
+
+// Ends the last thread. The exit handler skips everything that a process does at its end.
+[[noreturn]] int end_thread() {
+    std::atexit([] { std::_Exit(7); });
+    pthread_exit(nullptr);
+}
+
+// The child of a fork cannot use CUDA, as outside, and it and its threads end normally.
+void thread_stream_after_fork_is_refused(const Inside&) {
+    inside::use_primary();
+    const CUfunction function = inside::kernel();
+    use_stream(function);
+    const auto refused = [&] {
+        return inside::launch(function, CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_INITIALIZED &&
+               CU(cuStreamSynchronize)(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_INITIALIZED;
+    };
+    CHECK_EQ(inside::status_of_child([&] { return refused() ? 7 : 8; }), 7);
+    CHECK_EQ(inside::status_of_child([&] {
+                 bool in_thread = false;
+                 std::thread([&] { in_thread = refused(); }).join();
+                 return in_thread ? 7 : 8;
+             }),
+             7);
+    // The key's destructor runs for the list that the child inherits.
+    CHECK_EQ(inside::status_of_child(end_thread), 7);
+    // Another thread forks while a third creates and destroys streams.
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+        while (!done.load())
+            std::thread([&] {
+                inside::use_primary();
+                use_stream(function);
+            }).join();
+    });
+    for (int round = 0; round < 20; round++)
+        std::thread([&] {
+            inside::use_primary();
+            use_stream(function);
+            CHECK_EQ(inside::status_of_child(end_thread), 7);
+        }).join();
+    done = true;
+    busy.join();
+    use_stream(function);
+    CHECK_EQ(support::sim::counts().streams, 1U);
+}
+
+// The process ends while threads use their streams. The parent notices a child that hangs or
+// crashes.
+void process_with_thread_streams_exits(const Inside&) {
+    CU_OK(cuInit, 0);
+    static const CUcontext primary = inside::retain();
+    static const CUfunction function = [] {
+        CU_OK(cuCtxSetCurrent, primary);
+        return inside::kernel();
+    }();
+    static std::atomic<int> running{0};
+    static const auto launch = CU(cuLaunchKernel);
+    use_stream(function);
+    const auto run_for_ever = [] {
+        CU(cuCtxSetCurrent)(primary);
+        running++;
+        for (;;)
+            std::thread([] {
+                CU(cuCtxSetCurrent)(primary);
+                launch(function, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
+            }).join();
+    };
+    for (int i = 0; i < 3; i++)
+        std::thread(run_for_ever).detach();
+    while (running.load() != 3)
+        std::this_thread::yield();
+}
+
 } // namespace
 
 int main() {
@@ -330,5 +483,14 @@ int main() {
         inside::run({.spec = "h100@" + driver}, thread_stream_keeps_order);
     }
     inside::run({.spec = "2xh100@13.0", .sms = {24, 16}}, thread_stream_is_per_partition);
+    for (const char* const driver : {"12.4", "13.0", "13.5"}) {
+        const inside::Setup setup = {.spec = std::string("h100@") + driver};
+        inside::run(setup, thread_stream_ends_with_thread);
+        inside::run(setup, thread_stream_is_usable_in_destructors);
+        inside::run(setup, thread_stream_ends_with_reset);
+    }
+    inside::run({}, thread_stream_after_fork_is_refused);
+    for (int round = 0; round < 10; round++)
+        inside::run({}, process_with_thread_streams_exits);
     return check::summary("threads' own streams inside");
 }
