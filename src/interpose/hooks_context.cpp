@@ -1,8 +1,13 @@
 // Hooks for contexts. Primary contexts: the first retain creates the partition's green context, a
 // reset destroys it. Current contexts: the green context is current where the program sees the
-// primary one. Created contexts: refused by default, since they would use all SMs.
+// primary one. Created contexts: refused by default, since they would use all SMs. Green contexts of
+// the program: parts of the partition.
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace gcx::interpose {
 namespace {
@@ -114,13 +119,60 @@ CUresult check_create_allowed(CUdevice device) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-template <class Create, class... Arguments>
-CUresult create(CUdevice device, Create& real_create, CUcontext* out, Arguments... arguments) {
+template <class Create>
+CUresult create(CUdevice device, CUcontext* out, const Create& real_create) {
     CUresult result = check_create_allowed(device);
     if (result == CUDA_SUCCESS)
-        result = real_create(out, arguments..., device);
+        result = real_create();
     if (result == CUDA_SUCCESS && out != nullptr)
         forget_former_context(*out);
+    return result;
+}
+
+// The green contexts that the program created, and their devices. Never destroyed, since threads
+// can call the driver while the process ends.
+constinit std::mutex greens_mutex;
+std::map<CUgreenCtx, CUdevice>& program_greens() {
+    static auto& greens = *new std::map<CUgreenCtx, CUdevice>;
+    return greens;
+}
+
+// Finds the SMs of the partition. The program can split them like those of a device, since the
+// driver splits a green context's resource.
+CUresult get_resource(Partition& partition, CUdevResource* resource) {
+    const CUresult result = create_green_context(partition);
+    const CUcontext green = partition.green.load();
+    return result == CUDA_SUCCESS && green != nullptr
+               ? GCX_DRIVER(cuCtxGetDevResource)(green, resource, cu::kResourceSm)
+               : result;
+}
+
+template <bool kNullIsPerThread, class GetContext>
+CUresult get_context_of_stream(CUstream stream, CUcontext* out, GetContext& real_get) {
+    CUresult result = replace_per_thread<kNullIsPerThread>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = real_get(stream, out);
+    if (result == CUDA_SUCCESS)
+        *out = to_program(*out);
+    return result;
+}
+
+// Returns whether a stream belongs to a partition's green context, which the program sees as the
+// primary context.
+bool is_in_partition(CUstream stream) {
+    CUcontext context = nullptr;
+    return GCX_DRIVER(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
+           to_program(context) != context;
+}
+
+template <bool kNullIsPerThread, class GetContexts>
+CUresult get_contexts_of_stream(CUstream stream, CUcontext* out, CUgreenCtx* green,
+                                GetContexts& real_get) {
+    CUresult result = replace_per_thread<kNullIsPerThread>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = real_get(stream, out, green);
+    if (result == CUDA_SUCCESS && green != nullptr && is_in_partition(stream))
+        *green = nullptr;
     return result;
 }
 
@@ -147,41 +199,20 @@ GCX_HOOK(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-GCX_HOOK(cuDevicePrimaryCtxRelease, CUdevice device) {
-    return release(device, GCX_REAL(cuDevicePrimaryCtxRelease));
-}
-
-GCX_HOOK(cuDevicePrimaryCtxRelease_v2, CUdevice device) {
-    return release(device, GCX_REAL(cuDevicePrimaryCtxRelease_v2));
-}
-
-GCX_HOOK(cuDevicePrimaryCtxReset, CUdevice device) {
-    return reset(device, GCX_REAL(cuDevicePrimaryCtxReset));
-}
-
-GCX_HOOK(cuDevicePrimaryCtxReset_v2, CUdevice device) {
-    return reset(device, GCX_REAL(cuDevicePrimaryCtxReset_v2));
-}
-
-GCX_HOOK(cuCtxSetCurrent, CUcontext context) {
-    return set_current(context, GCX_REAL(cuCtxSetCurrent));
-}
-
-GCX_HOOK(cuCtxPushCurrent, CUcontext context) {
-    return set_current(context, GCX_REAL(cuCtxPushCurrent));
-}
-
-GCX_HOOK(cuCtxPushCurrent_v2, CUcontext context) {
-    return set_current(context, GCX_REAL(cuCtxPushCurrent_v2));
-}
-
-GCX_HOOK(cuCtxPopCurrent, CUcontext* out) {
-    return pop_current(out, GCX_REAL(cuCtxPopCurrent));
-}
-
-GCX_HOOK(cuCtxPopCurrent_v2, CUcontext* out) {
-    return pop_current(out, GCX_REAL(cuCtxPopCurrent_v2));
-}
+// Defines a hook of one parameter by one of the functions above.
+#define HOOK_BY(function, name, type)                                                              \
+    GCX_HOOK(name, type argument) {                                                                \
+        return function(argument, GCX_REAL(name));                                                 \
+    }
+HOOK_BY(release, cuDevicePrimaryCtxRelease, CUdevice)
+HOOK_BY(release, cuDevicePrimaryCtxRelease_v2, CUdevice)
+HOOK_BY(reset, cuDevicePrimaryCtxReset, CUdevice)
+HOOK_BY(reset, cuDevicePrimaryCtxReset_v2, CUdevice)
+HOOK_BY(set_current, cuCtxSetCurrent, CUcontext)
+HOOK_BY(set_current, cuCtxPushCurrent, CUcontext)
+HOOK_BY(set_current, cuCtxPushCurrent_v2, CUcontext)
+HOOK_BY(pop_current, cuCtxPopCurrent, CUcontext*)
+HOOK_BY(pop_current, cuCtxPopCurrent_v2, CUcontext*)
 
 GCX_HOOK(cuCtxGetCurrent, CUcontext* out) {
     const CUresult result = GCX_REAL(cuCtxGetCurrent)(out);
@@ -226,49 +257,126 @@ GCX_HOOK(cuCtxSynchronize_v2, CUcontext context) {
                : GCX_REAL(cuCtxSynchronize_v2)(context);
 }
 
-GCX_HOOK(cuCtxCreate, CUcontext* out, unsigned flags, CUdevice device) {
-    return create(device, GCX_REAL(cuCtxCreate), out, flags);
-}
-
-GCX_HOOK(cuCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device) {
-    return create(device, GCX_REAL(cuCtxCreate_v2), out, flags);
-}
-
-GCX_HOOK(cuCtxCreate_v3, CUcontext* out, CUexecAffinityParam* affinity, int count, unsigned flags,
-         CUdevice device) {
-    return create(device, GCX_REAL(cuCtxCreate_v3), out, affinity, count, flags);
-}
-
-GCX_HOOK(cuCtxCreate_v4, CUcontext* out, void* parameters, unsigned flags, CUdevice device) {
-    return create(device, GCX_REAL(cuCtxCreate_v4), out, parameters, flags);
-}
-
+// Defines a hook that creates a context. The parameters and the arguments are in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define CREATE_HOOK(name, parameters, arguments)                                                   \
+    GCX_HOOK(name, GCX_UNPACK parameters) {                                                        \
+        return create(device, out, [&] { return GCX_REAL(name) arguments; });                      \
+    }
+// NOLINTEND(bugprone-macro-parentheses)
+CREATE_HOOK(cuCtxCreate, (CUcontext * out, unsigned flags, CUdevice device), (out, flags, device))
+CREATE_HOOK(cuCtxCreate_v2, (CUcontext * out, unsigned flags, CUdevice device),
+            (out, flags, device))
+CREATE_HOOK(cuCtxCreate_v3,
+            (CUcontext * out, CUexecAffinityParam* affinity, int count, unsigned flags,
+             CUdevice device),
+            (out, affinity, count, flags, device))
+CREATE_HOOK(cuCtxCreate_v4, (CUcontext * out, void* parameters, unsigned flags, CUdevice device),
+            (out, parameters, flags, device))
 // From cudaGL.h and cudaVDPAU.h.
+CREATE_HOOK(cuGLCtxCreate, (CUcontext * out, unsigned flags, CUdevice device), (out, flags, device))
+CREATE_HOOK(cuGLCtxCreate_v2, (CUcontext * out, unsigned flags, CUdevice device),
+            (out, flags, device))
+CREATE_HOOK(cuVDPAUCtxCreate,
+            (CUcontext * out, unsigned flags, CUdevice device, uint32_t vdpau, void* get_address),
+            (out, flags, device, vdpau, get_address))
+CREATE_HOOK(cuVDPAUCtxCreate_v2,
+            (CUcontext * out, unsigned flags, CUdevice device, uint32_t vdpau, void* get_address),
+            (out, flags, device, vdpau, get_address))
 
-GCX_HOOK(cuGLCtxCreate, CUcontext* out, unsigned flags, CUdevice device) {
-    return create(device, GCX_REAL(cuGLCtxCreate), out, flags);
+// Green contexts of the program itself divide the partition's SMs, as they would divide the
+// device's without gcx.
+
+bool program_has_green_contexts() {
+    const std::lock_guard lock(greens_mutex);
+    return !program_greens().empty();
 }
 
-GCX_HOOK(cuGLCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device) {
-    return create(device, GCX_REAL(cuGLCtxCreate_v2), out, flags);
+bool program_has_green_contexts(CUdevice device) {
+    const std::lock_guard lock(greens_mutex);
+    return std::any_of(program_greens().begin(), program_greens().end(),
+                       [&](const auto& green) { return green.second == device; });
 }
 
-GCX_HOOK(cuVDPAUCtxCreate, CUcontext* out, unsigned flags, CUdevice device, uint32_t vdpau_device,
-         void* get_address) {
-    const auto real_create = [&](CUcontext* created, unsigned with_flags, CUdevice on_device) {
-        return GCX_REAL(cuVDPAUCtxCreate)(created, with_flags, on_device, vdpau_device,
-                                          get_address);
-    };
-    return create(device, real_create, out, flags);
+void forget_program_green_contexts(CUdevice device) {
+    const std::lock_guard lock(greens_mutex);
+    std::erase_if(program_greens(), [&](const auto& green) { return green.second == device; });
 }
 
-GCX_HOOK(cuVDPAUCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device,
-         uint32_t vdpau_device, void* get_address) {
-    const auto real_create = [&](CUcontext* created, unsigned with_flags, CUdevice on_device) {
-        return GCX_REAL(cuVDPAUCtxCreate_v2)(created, with_flags, on_device, vdpau_device,
-                                             get_address);
-    };
-    return create(device, real_create, out, flags);
+GCX_HOOK(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource, CUdevResourceType type) {
+    CUresult result = GCX_REAL(cuDeviceGetDevResource)(device, resource, type);
+    Partition* partition = nullptr;
+    if (result == CUDA_SUCCESS && type == cu::kResourceSm)
+        result = find_partition(device, &partition);
+    return result == CUDA_SUCCESS && partition != nullptr ? get_resource(*partition, resource)
+                                                          : result;
+}
+
+GCX_HOOK(cuCtxGetDevResource, CUcontext context, CUdevResource* resource, CUdevResourceType type) {
+    if (const CUresult entered = enter_partition(); entered != CUDA_SUCCESS)
+        return entered;
+    return GCX_REAL(cuCtxGetDevResource)(to_driver(context), resource, type);
+}
+
+GCX_HOOK(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevice device,
+         unsigned flags) {
+    Partition* partition = nullptr;
+    CUresult result = descriptor == nullptr ? find_partition(device, &partition) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS && partition != nullptr) {
+        // A null descriptor means the whole device, which is the partition here.
+        CUdevResource all{};
+        result = get_resource(*partition, &all);
+        if (result == CUDA_SUCCESS)
+            result = GCX_DRIVER(cuDevResourceGenerateDesc)(&descriptor, &all, 1);
+    }
+    if (result == CUDA_SUCCESS)
+        result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
+    if (result == CUDA_SUCCESS) {
+        const std::lock_guard lock(greens_mutex);
+        program_greens()[*out] = device;
+    }
+    return result;
+}
+
+GCX_HOOK(cuGreenCtxDestroy, CUgreenCtx context) {
+    const CUresult result = GCX_REAL(cuGreenCtxDestroy)(context);
+    if (result == CUDA_SUCCESS) {
+        const std::lock_guard lock(greens_mutex);
+        program_greens().erase(context);
+    }
+    return result;
+}
+
+GCX_HOOK(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx green) {
+    const CUresult result = GCX_REAL(cuCtxFromGreenCtx)(out, green);
+    if (result == CUDA_SUCCESS)
+        forget_former_context(*out);
+    return result;
+}
+
+GCX_HOOK(cuStreamGetCtx, CUstream stream, CUcontext* out) {
+    return get_context_of_stream<false>(stream, out, GCX_REAL(cuStreamGetCtx));
+}
+
+GCX_HOOK(cuStreamGetCtx_ptsz, CUstream stream, CUcontext* out) {
+    return get_context_of_stream<true>(stream, out, GCX_REAL(cuStreamGetCtx_ptsz));
+}
+
+GCX_HOOK(cuStreamGetCtx_v2, CUstream stream, CUcontext* out, CUgreenCtx* green) {
+    return get_contexts_of_stream<false>(stream, out, green, GCX_REAL(cuStreamGetCtx_v2));
+}
+
+GCX_HOOK(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext* out, CUgreenCtx* green) {
+    return get_contexts_of_stream<true>(stream, out, green, GCX_REAL(cuStreamGetCtx_v2_ptsz));
+}
+
+GCX_HOOK(cuStreamGetGreenCtx, CUstream stream, CUgreenCtx* green) {
+    CUresult result = replace_per_thread<false>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = GCX_REAL(cuStreamGetGreenCtx)(stream, green);
+    if (result == CUDA_SUCCESS && is_in_partition(stream))
+        *green = nullptr;
+    return result;
 }
 
 } // namespace gcx::interpose

@@ -39,50 +39,51 @@ CUresult with_driver_context(CUgraphNodeParams* parameters, const Call& call) {
     return result;
 }
 
-CUDA_KERNEL_NODE_PARAMS_v2 with_driver_context(CUDA_KERNEL_NODE_PARAMS_v2 parameters) {
-    parameters.ctx = to_driver(parameters.ctx);
-    return parameters;
+const CUDA_KERNEL_NODE_PARAMS_v2* with_driver_context(const CUDA_KERNEL_NODE_PARAMS_v2* parameters,
+                                                      CUDA_KERNEL_NODE_PARAMS_v2& copy) {
+    if (parameters == nullptr)
+        return nullptr;
+    copy = *parameters;
+    copy.ctx = to_driver(copy.ctx);
+    return &copy;
 }
 
 } // namespace
 
-GCX_HOOK(cuGraphAddNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         std::size_t count, CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters, [&] {
-        return GCX_REAL(cuGraphAddNode)(out, graph, dependencies, count, parameters);
-    });
-}
+// Define hooks. The parameters and the arguments are in parentheses. NODE_HOOK changes the context
+// in `parameters`. KERNEL_HOOK changes it in a copy, which is the argument `changed`.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+#define NODE_HOOK(name, types, arguments)                                                          \
+    GCX_HOOK(name, GCX_UNPACK types) {                                                             \
+        return with_driver_context(parameters, [&] { return GCX_REAL(name) arguments; });          \
+    }
+#define KERNEL_HOOK(name, types, arguments)                                                        \
+    GCX_HOOK(name, GCX_UNPACK types, const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {               \
+        CUDA_KERNEL_NODE_PARAMS_v2 copy{};                                                         \
+        const auto* const changed = with_driver_context(parameters, copy);                         \
+        return GCX_REAL(name) arguments;                                                           \
+    }
+// NOLINTEND(bugprone-macro-parentheses)
 
-GCX_HOOK(cuGraphAddNode_v2, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         const CUgraphEdgeData* edges, std::size_t count, CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters, [&] {
-        return GCX_REAL(cuGraphAddNode_v2)(out, graph, dependencies, edges, count, parameters);
-    });
-}
-
-GCX_HOOK(cuGraphAddNode_v3, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         const CUgraphEdgeData* edges, std::size_t count, CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters, [&] {
-        return GCX_REAL(cuGraphAddNode_v3)(out, graph, dependencies, edges, count, parameters);
-    });
-}
-
-GCX_HOOK(cuGraphNodeSetParams, CUgraphNode node, CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters,
-                               [&] { return GCX_REAL(cuGraphNodeSetParams)(node, parameters); });
-}
-
-GCX_HOOK(cuGraphNodeSetParams_v2, CUgraphNode node, CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters,
-                               [&] { return GCX_REAL(cuGraphNodeSetParams_v2)(node, parameters); });
-}
-
-GCX_HOOK(cuGraphExecNodeSetParams, CUgraphExec executable, CUgraphNode node,
-         CUgraphNodeParams* parameters) {
-    return with_driver_context(parameters, [&] {
-        return GCX_REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
-    });
-}
+NODE_HOOK(cuGraphAddNode,
+          (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+           CUgraphNodeParams* parameters),
+          (out, graph, dependencies, count, parameters))
+NODE_HOOK(cuGraphAddNode_v2,
+          (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies,
+           const CUgraphEdgeData* edges, std::size_t count, CUgraphNodeParams* parameters),
+          (out, graph, dependencies, edges, count, parameters))
+NODE_HOOK(cuGraphAddNode_v3,
+          (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies,
+           const CUgraphEdgeData* edges, std::size_t count, CUgraphNodeParams* parameters),
+          (out, graph, dependencies, edges, count, parameters))
+NODE_HOOK(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams* parameters),
+          (node, parameters))
+NODE_HOOK(cuGraphNodeSetParams_v2, (CUgraphNode node, CUgraphNodeParams* parameters),
+          (node, parameters))
+NODE_HOOK(cuGraphExecNodeSetParams,
+          (CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* parameters),
+          (executable, node, parameters))
 
 GCX_HOOK(cuGraphNodeGetParams, CUgraphNode node, CUgraphNodeParams* parameters) {
     const CUresult result = GCX_REAL(cuGraphNodeGetParams)(node, parameters);
@@ -92,29 +93,12 @@ GCX_HOOK(cuGraphNodeGetParams, CUgraphNode node, CUgraphNodeParams* parameters) 
     return result;
 }
 
-GCX_HOOK(cuGraphAddKernelNode_v2, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    const auto changed =
-        with_driver_context(parameters != nullptr ? *parameters : CUDA_KERNEL_NODE_PARAMS_v2{});
-    return GCX_REAL(cuGraphAddKernelNode_v2)(out, graph, dependencies, count,
-                                             parameters != nullptr ? &changed : nullptr);
-}
-
-GCX_HOOK(cuGraphKernelNodeSetParams_v2, CUgraphNode node,
-         const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    const auto changed =
-        with_driver_context(parameters != nullptr ? *parameters : CUDA_KERNEL_NODE_PARAMS_v2{});
-    return GCX_REAL(cuGraphKernelNodeSetParams_v2)(node,
-                                                   parameters != nullptr ? &changed : nullptr);
-}
-
-GCX_HOOK(cuGraphExecKernelNodeSetParams_v2, CUgraphExec executable, CUgraphNode node,
-         const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    const auto changed =
-        with_driver_context(parameters != nullptr ? *parameters : CUDA_KERNEL_NODE_PARAMS_v2{});
-    return GCX_REAL(cuGraphExecKernelNodeSetParams_v2)(executable, node,
-                                                       parameters != nullptr ? &changed : nullptr);
-}
+KERNEL_HOOK(cuGraphAddKernelNode_v2,
+            (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count),
+            (out, graph, dependencies, count, changed))
+KERNEL_HOOK(cuGraphKernelNodeSetParams_v2, (CUgraphNode node), (node, changed))
+KERNEL_HOOK(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec executable, CUgraphNode node),
+            (executable, node, changed))
 
 GCX_HOOK(cuGraphKernelNodeGetParams_v2, CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
     const CUresult result = GCX_REAL(cuGraphKernelNodeGetParams_v2)(node, parameters);

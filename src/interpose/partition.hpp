@@ -5,7 +5,7 @@
 // 2. Loading. When anything opens libcuda, the audit library (audit.cpp) gives the loader a stub
 //    library (stub_library.hpp). That one depends on libgcx-shim.so and on the real libcuda
 //    (real_driver.hpp), so that the shim's functions, the hooks, replace the driver's.
-// 3. Lookup. cudart finds functions by cuGetProcAddress, which is a hook too (entry_points.cpp).
+// 3. Lookup. cudart finds functions by cuGetProcAddress, which is a hook too (real_driver.cpp).
 //    entry_points.inc lists all hooks.
 // 4. Contexts. The shim creates one green context per partitioned device when the program first
 //    retains the device's primary context (hooks_context.cpp). Where the program makes the primary
@@ -13,13 +13,13 @@
 //    context, the program gets the primary one. So work in all streams that it creates, and in the
 //    legacy default stream, runs on the partition's SMs.
 // 5. Lazy initialization. cudart can make the primary context current without a hook. Hooks of the
-//    functions that come before any launch put the green context in its place (lazy_init.cpp).
+//    functions that come before any launch put the green context in its place (enter_partition()).
 // 6. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
 //    with a stream replace them with a stream of the thread (hooks_stream.cpp).
 // 7. Graphs. Nodes that name the primary context get the green one (hooks_graph.cpp).
 // 8. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
 //    sees the partition as the device's resource, so that green contexts of the program are parts
-//    of the partition (hooks_green_context.cpp).
+//    of the partition (hooks_context.cpp).
 //
 // This header: the partitions of the plan in this process, which all of the above share.
 #pragma once

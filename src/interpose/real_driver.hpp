@@ -15,6 +15,8 @@
 #define GCX_HOOK(name, ...)                                                                        \
     extern "C" GCX_EXPORT CUresult CUDAAPI hook_##name(__VA_ARGS__) __asm__(#name);                \
     CUresult CUDAAPI hook_##name(__VA_ARGS__)
+// Removes the parentheses of parameters that are one argument of a macro.
+#define GCX_UNPACK(...) __VA_ARGS__
 
 // Calls the driver: GCX_REAL(cuCtxGetCurrent)(out).
 // GCX_REAL    has the types of the hook of the same name.

@@ -59,8 +59,8 @@ extern const char* const kPtx;
 CUfunction kernel();
 CUresult launch(CUfunction function, CUstream stream);
 
-// Checks that all kernels and fills that the body runs are on these SMs, and that there are at least
-// so many.
+// Checks that all kernels and fills that the body runs are on these SMs, and that there are at
+// least so many.
 void check_runs(const Sms& sms, std::size_t min, const std::function<void()>& body);
 
 // A kernel that lasts 50 ms of the simulated clock, and its launch.
