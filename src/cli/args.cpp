@@ -381,39 +381,38 @@ class Parser {
     Invocation invocation_;
 };
 
-Report report_of(const std::string& help) {
+// command: null for the overview.
+Report help_report(const Command* command) {
     Report report;
-    report.text = help;
-    report.json.set("help", help);
+    report.text = command != nullptr ? help_text(*command) : overview_text();
+    report.json.set("help", report.text);
     return report;
 }
 
 Report run_help(const Arguments& arguments) {
     if (arguments.operands.empty())
-        return overview_report();
+        return help_report(nullptr);
     const Command& command = find_command(arguments.operands);
     const std::size_t words = command.name.find(' ') == std::string_view::npos ? 1 : 2;
     if (arguments.operands.size() > words)
         throw UsageError("help explains one command at a time, e.g. gcx help verify");
-    return help_report(command);
+    return help_report(&command);
 }
 
 } // namespace
 
-Report version_report() {
-    Report report;
-    const std::string version = GCX_VERSION_TEXT;
-    report.text = "gcx " + version + "\n";
-    report.json.set("version", version);
-    return report;
-}
-
-Report overview_report() {
-    return report_of(overview_text());
-}
-
-Report help_report(const Command& command) {
-    return report_of(help_text(command));
+Report report_of(const Invocation& invocation) {
+    if (invocation.version) {
+        Report report;
+        report.text = "gcx " GCX_VERSION_TEXT "\n";
+        report.json.set("version", GCX_VERSION_TEXT);
+        return report;
+    }
+    if (invocation.help)
+        return help_report(invocation.command);
+    if (invocation.command == nullptr)
+        throw UsageError("there is no command; gcx help lists them, e.g. gcx info");
+    return invocation.command->run(invocation.arguments);
 }
 
 std::optional<std::string> Arguments::get(std::string_view option) const {

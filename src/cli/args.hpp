@@ -77,10 +77,8 @@ Invocation parse(std::span<char* const> words);
 // Returns a whole number without a sign, and nothing if the text is anything else.
 std::optional<uint32_t> parse_number(std::string_view text);
 
-// gcx --version, gcx --help, and --help behind a command.
-Report version_report();
-Report overview_report();
-Report help_report(const Command& command);
+// Runs the command, or returns the text that --help or --version asks for. Throws UsageError.
+Report report_of(const Invocation& invocation);
 
 // The commands, each in a file of its name.
 Report run_info(const Arguments& arguments);

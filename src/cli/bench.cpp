@@ -84,6 +84,30 @@ BenchShape bench_shape(int32_t device) {
     return shape;
 }
 
+struct RoundTimes {
+    std::vector<double> gcx; // microseconds
+    std::vector<double> other;
+};
+
+// Runs rounds of gcx, and fewer of the other that are spread over them; both return microseconds.
+// Alternately one runs first and the other first, so that what slows down in the course of the run
+// affects both.
+template <class Gcx, class Other>
+RoundTimes alternate(uint32_t rounds, uint32_t other_rounds, const Gcx& gcx, const Other& other) {
+    RoundTimes times;
+    const uint32_t every = rounds / other_rounds;
+    for (uint32_t round = 0; round < rounds; round++) {
+        const bool both = round % every == 0 && times.other.size() < other_rounds;
+        const bool gcx_first = times.other.size() % 2 == 0;
+        if (both && !gcx_first)
+            times.other.push_back(other());
+        times.gcx.push_back(gcx());
+        if (both && gcx_first)
+            times.other.push_back(other());
+    }
+    return times;
+}
+
 // One resource query takes less than reading the clock, so this many are timed together.
 constexpr int kQueries = 200;
 
@@ -307,25 +331,17 @@ class Bench {
     }
 
   private:
-    // Runs both in each round, alternately one first and the other first, so that what slows down
-    // in the course of the run affects both.
     template <class Gcx, class Driver>
     void compare(const char* name, uint32_t rounds, const Gcx& gcx, const Driver& driver) {
         progress_(name);
-        std::vector<double> gcx_times;
-        std::vector<double> driver_times;
+        const RoundTimes times =
+            alternate(rounds, rounds, [&] { return timed(gcx); }, [&] { return timed(driver); });
         std::vector<double> ratios;
-        for (uint32_t round = 0; round < rounds; round++) {
-            const bool gcx_first = round % 2 == 0;
-            if (gcx_first)
-                gcx_times.push_back(timed(gcx));
-            driver_times.push_back(timed(driver));
-            if (!gcx_first)
-                gcx_times.push_back(timed(gcx));
-            if (driver_times.back() > 0)
-                ratios.push_back(gcx_times.back() / driver_times.back());
+        for (std::size_t i = 0; i < rounds; i++) {
+            if (times.other[i] > 0)
+                ratios.push_back(times.gcx[i] / times.other[i]);
         }
-        comparisons.push_back({name, rounds, median(gcx_times), median(driver_times),
+        comparisons.push_back({name, rounds, median(times.gcx), median(times.other),
                                ratios.empty() ? 0 : median(ratios)});
     }
 
@@ -662,31 +678,20 @@ class Repartition {
             kernel_.fill(busy_, shape_.atom_sms, kLoadNs);
     }
 
-    // Measures rounds_ rounds of gcx and other_rounds of the other, spread over them.
     template <class Gcx, class Other>
     Row compare_rounds(const char* name, const char* against, uint32_t other_rounds, bool busy,
                        const Gcx& gcx, const Other& other) {
         progress_(name);
-        std::vector<double> gcx_times;
-        std::vector<double> other_times;
-        const auto measure = [&](std::vector<double>& to, const auto& body) {
+        const auto measure = [&](const auto& body) {
             if (busy)
                 load();
-            to.push_back(clock_.time(body));
+            return clock_.time(body);
         };
-        const uint32_t every = rounds_ / other_rounds;
-        for (uint32_t round = 0; round < rounds_; round++) {
-            const bool both = round % every == 0 && other_times.size() < other_rounds;
-            const bool gcx_first = other_times.size() % 2 == 0;
-            if (both && !gcx_first)
-                measure(other_times, other);
-            measure(gcx_times, gcx);
-            if (both && gcx_first)
-                measure(other_times, other);
-        }
+        const RoundTimes times = alternate(
+            rounds_, other_rounds, [&] { return measure(gcx); }, [&] { return measure(other); });
         if (busy)
             busy_.synchronize();
-        return {name, against, Timing(gcx_times), Timing(other_times)};
+        return {name, against, Timing(times.gcx), Timing(times.other)};
     }
 
     Progress progress_;

@@ -37,22 +37,12 @@ std::vector<request> read_sms(const Arguments& arguments) {
     if (!given)
         throw UsageError("--sms is missing: " + std::string(kSmsExample));
     std::vector<request> requests;
-    for (const std::string& count : split_list(*given))
+    for (const std::string& count : split(*given, ','))
         requests.push_back(read_count(*given, count, requests.size() + 1));
     if (requests.size() > GCX_MAX_SMS)
         throw UsageError(format("--sms has %zu counts, more than any GPU has SMs (%u at most)",
                                 requests.size(), GCX_MAX_SMS));
     return requests;
-}
-
-std::vector<std::string> lines_of(std::string_view text) {
-    std::vector<std::string> lines;
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        lines.emplace_back(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return lines;
 }
 
 } // namespace
@@ -225,7 +215,10 @@ Verification verify_partitions(const Layout& layout, Partitions& partitions) {
 
     Verification found;
     found.problem_count = verified.found.problem_count;
-    found.problems = lines_of(verified.problems());
+    for (std::string& problem : split(verified.problems(), '\n')) {
+        if (!problem.empty())
+            found.problems.push_back(std::move(problem));
+    }
     found.overlap_count = verified.found.overlap_count;
     found.shared_by_all = bits_of(verified.found.shared_by_all);
     found.virtual_sm_numbers = verified.found.virtual_sm_numbers != 0;

@@ -79,7 +79,7 @@ constexpr char kDevices[] =
 
 // Splits at commas. Throws UsageError if a part is empty.
 std::vector<std::string> read_list(const std::string& text, const char* option, const char* help) {
-    std::vector<std::string> parts = split_list(text);
+    std::vector<std::string> parts = split(text, ',');
     if (const auto empty = std::ranges::find(parts, ""); empty != parts.end())
         throw UsageError(format("%s %s: number %td is empty; %s", option, text.c_str(),
                                 empty - parts.begin() + 1, help));
@@ -111,11 +111,10 @@ SmShare read_share(const std::string& text, const std::string& where, const char
     return share;
 }
 
-void refuse_twice(const std::vector<DeviceShare>& devices, const std::string& device) {
-    for (const DeviceShare& other : devices) {
-        if (other.device == device)
-            throw UsageError(format("device %s is given twice; give each once", device.c_str()));
-    }
+void add_device(std::vector<DeviceShare>& devices, const std::string& device, SmShare share) {
+    if (std::ranges::find(devices, device, &DeviceShare::device) != devices.end())
+        throw UsageError(format("device %s is given twice; give each once", device.c_str()));
+    devices.push_back({device, share});
 }
 
 ExecLayout read_layout_option(const std::string& text) {
@@ -125,10 +124,8 @@ ExecLayout read_layout_option(const std::string& text) {
         if (equals == std::string::npos || equals == 0)
             throw UsageError(format("--layout %s: \"%s\" is not DEVICE=SMS; %s", text.c_str(),
                                     part.c_str(), kLayouts));
-        const std::string device = part.substr(0, equals);
-        refuse_twice(layout.devices, device);
-        layout.devices.push_back(
-            {device, read_share(part.substr(equals + 1), "--layout " + text, kLayouts)});
+        add_device(layout.devices, part.substr(0, equals),
+                   read_share(part.substr(equals + 1), "--layout " + text, kLayouts));
     }
     return layout;
 }
@@ -150,10 +147,8 @@ ExecLayout read_exec_layout(const Arguments& arguments) {
         layout.of_each = share;
         return layout;
     }
-    for (const std::string& device : read_list(*devices, "--device", kDevices)) {
-        refuse_twice(layout.devices, device);
-        layout.devices.push_back({device, share});
-    }
+    for (const std::string& device : read_list(*devices, "--device", kDevices))
+        add_device(layout.devices, device, share);
     return layout;
 }
 
@@ -568,11 +563,6 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
 
 // ---- Libraries and the environment
 
-struct ExecLibraries {
-    std::string auditor;
-    std::string shim;
-};
-
 std::string absolute(const char* path) {
     char real[PATH_MAX];
     if (realpath(path, real) == nullptr)
@@ -588,10 +578,11 @@ std::string folder_of_libgcx() {
     return path.substr(0, path.rfind('/'));
 }
 
-// Looks in gcx/, where libraries are installed, and in the folder where they are built.
-std::string find_library(const std::string& folder, const std::string& built,
-                         const std::string& name) {
-    const std::string places[] = {folder + "/gcx/" + name, folder + "/" + built + "/" + name};
+// Returns the path of a library of gcx exec. It is in gcx/ where libraries are installed, and in
+// interpose/ where they are built.
+std::string find_library(const std::string& name) {
+    const std::string folder = folder_of_libgcx();
+    const std::string places[] = {folder + "/gcx/" + name, folder + "/interpose/" + name};
     for (const std::string& place : places) {
         if (access(place.c_str(), R_OK) == 0)
             return absolute(place.c_str());
@@ -600,16 +591,14 @@ std::string find_library(const std::string& folder, const std::string& built,
                                                    places[0].c_str(), places[1].c_str()));
 }
 
-ExecLibraries find_exec_libraries() {
-    const std::string folder = folder_of_libgcx();
-    ExecLibraries libraries{find_library(folder, "interpose", "libgcx-audit.so"),
-                            find_library(folder, "interpose", "libgcx-shim.so")};
-    // LD_AUDIT separates auditors by colons.
-    if (libraries.auditor.find(':') != std::string::npos)
+// Returns the path of the auditor. LD_AUDIT separates auditors by colons.
+std::string find_auditor() {
+    std::string auditor = find_library("libgcx-audit.so");
+    if (auditor.find(':') != std::string::npos)
         throw Failure(GCX_ERROR_INVALID_VALUE,
                       format("gcx exec can't work from a folder with a colon in its name: %s",
-                             libraries.auditor.c_str()));
-    return libraries;
+                             auditor.c_str()));
+    return auditor;
 }
 
 // Returns the absolute path of the open driver, as the loader found it.
@@ -698,24 +687,15 @@ void warn_of_old_loader() {
                  version);
 }
 
-std::string auditors_with(const std::string& own) {
-    const char* const before = std::getenv("LD_AUDIT");
-    std::string others = before != nullptr ? before : "";
-    if ((":" + others + ":").find(":" + own + ":") != std::string::npos)
+// Returns the variable's value, whose elements are separated by colons, with another element at its
+// end unless the text is in it.
+std::string with_element(const char* variable, const std::string& text,
+                         const std::string& element) {
+    const char* const before = std::getenv(variable);
+    const std::string others = before != nullptr ? before : "";
+    if ((":" + others + ":").find(text) != std::string::npos)
         return others;
-    // The last auditor sees the names of libraries as the others changed them.
-    return others.empty() ? own : others + ":" + own;
-}
-
-// Enlarges the reserve from which libraries take their thread-local memory under an auditor. 8 KiB
-// leave room in the smallest stacks that threads have.
-std::string tunables_with_reserve() {
-    constexpr char kName[] = "glibc.rtld.optional_static_tls";
-    const char* const before = std::getenv("GLIBC_TUNABLES");
-    std::string others = before != nullptr ? before : "";
-    if (others.find(kName) != std::string::npos)
-        return others;
-    return (others.empty() ? "" : others + ":") + kName + "=8192";
+    return (others.empty() ? "" : others + ":") + element;
 }
 
 ReserveOptions read_reserve_options(const Arguments& arguments) {
@@ -811,9 +791,9 @@ Report run_exec(const Arguments& arguments) {
     program_invocation_short_name = program.data();
     const std::vector<ExecPart> parts =
         find_parts(layout, family, arguments.has("--exact"), outer, options);
-    const ExecLibraries libraries = find_exec_libraries();
+    const std::string auditor = find_auditor();
+    plan.shim = find_library("libgcx-shim.so");
     plan.driver = open_driver_path(driver);
-    plan.shim = libraries.shim;
     for (const ExecPart& part : parts)
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
@@ -823,8 +803,12 @@ Report run_exec(const Arguments& arguments) {
         warn_of_old_loader();
 
     set_environment(interpose::kPlanVariable, interpose::write_plan(plan));
-    set_environment("LD_AUDIT", auditors_with(libraries.auditor));
-    set_environment("GLIBC_TUNABLES", tunables_with_reserve());
+    // The last auditor sees the names of libraries as the others changed them.
+    set_environment("LD_AUDIT", with_element("LD_AUDIT", ":" + auditor + ":", auditor));
+    // Enlarges the reserve from which libraries take their thread-local memory under an auditor.
+    // 8 KiB leave room in the smallest stacks that threads have.
+    const std::string reserve = "glibc.rtld.optional_static_tls";
+    set_environment("GLIBC_TUNABLES", with_element("GLIBC_TUNABLES", reserve, reserve + "=8192"));
     if (const std::string spec = open_simulation(driver); !spec.empty())
         set_environment("GCX_SIM", spec);
     if (!options.quiet)

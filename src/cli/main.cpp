@@ -85,19 +85,6 @@ class Program {
         return printed ? 0 : 1;
     }
 
-    static Report report_of(const Invocation& invocation) {
-        if (invocation.version)
-            return version_report();
-        if (invocation.command == nullptr) {
-            if (!invocation.help)
-                throw UsageError("there is no command; gcx help lists them, e.g. gcx info");
-            return overview_report();
-        }
-        if (invocation.help)
-            return help_report(*invocation.command);
-        return invocation.command->run(invocation.arguments);
-    }
-
     void fail(gcx_result result, const std::string& message) const {
         complain(message);
         if (!json_ || !open_output_)

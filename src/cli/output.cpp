@@ -122,12 +122,12 @@ std::string count_text(uint32_t sm_count) {
     return sm_count == GCX_REST ? "rest" : std::to_string(sm_count);
 }
 
-std::vector<std::string> split_list(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
-    for (std::size_t comma = 0; comma != std::string_view::npos;) {
-        comma = text.find(',');
-        parts.emplace_back(text.substr(0, comma));
-        text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    for (std::size_t end = 0; end != std::string_view::npos;) {
+        end = text.find(separator);
+        parts.emplace_back(text.substr(0, end));
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     }
     return parts;
 }

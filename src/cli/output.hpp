@@ -25,8 +25,8 @@ std::string count_of(uint64_t count, std::string_view noun);
 // "24", or "rest" for GCX_REST.
 std::string count_text(uint32_t sm_count);
 
-// Splits the text at each comma.
-std::vector<std::string> split_list(std::string_view text);
+// Splits the text at each separator.
+std::vector<std::string> split(std::string_view text, char separator);
 
 // Pads with spaces on the right up to width.
 std::string padded(std::string_view text, std::size_t width);

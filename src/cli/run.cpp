@@ -56,19 +56,14 @@ std::string found_in_path(const std::string& name) {
     if (name.find('/') != std::string::npos)
         return name;
     const char* const path = std::getenv("PATH");
-    std::string_view rest = path != nullptr ? path : "/bin:/usr/bin";
-    while (true) {
-        const std::size_t colon = rest.find(':');
-        const std::string folder(rest.substr(0, colon));
+    for (const std::string& folder : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
         std::string file = (folder.empty() ? "." : folder) + "/" + name;
         struct stat status{};
         if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &status) == 0 &&
             S_ISREG(status.st_mode))
             return file;
-        if (colon == std::string_view::npos)
-            return "";
-        rest.remove_prefix(colon + 1);
     }
+    return "";
 }
 
 // Whether the program gets rights that its caller lacks: its loader then ignores LD_AUDIT.

@@ -112,12 +112,9 @@ void leave_partition() {
     unsetenv(interpose::kPlanVariable);
     const char* const before = std::getenv("LD_AUDIT");
     std::string others;
-    for (std::string_view rest = before != nullptr ? before : ""; !rest.empty();) {
-        const std::size_t end = std::min(rest.find(':'), rest.size());
-        const std::string_view auditor = rest.substr(0, end);
-        if (auditor.substr(auditor.rfind('/') + 1) != "libgcx-audit.so")
+    for (const std::string& auditor : split(before != nullptr ? before : "", ':')) {
+        if (!auditor.empty() && auditor.substr(auditor.rfind('/') + 1) != "libgcx-audit.so")
             (others += others.empty() ? "" : ":") += auditor;
-        rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     set_environment("LD_AUDIT", others);
 }

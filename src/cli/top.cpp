@@ -1,7 +1,7 @@
 // gcx top: the leases of processes that publish them, as a live view, a text or JSON.
 #include "cli/args.hpp"
-#include "cli/output.hpp"
 #include "cli/device.hpp"
+#include "cli/output.hpp"
 #include "cli/ps.hpp"
 #include "cli/sm_map.hpp"
 
