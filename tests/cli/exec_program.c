@@ -36,21 +36,22 @@ static void check(int result, const char* what) {
     }
 }
 
+/* A function of libcuda by its name and the types of its parameters. */
+#define CUDA(name, ...) ((int (*)(__VA_ARGS__))find(#name))
+
 static void* tell(void* unused) {
-    int (*const init)(unsigned) = (int (*)(unsigned))find("cuInit");
-    int (*const count_of)(int*) = (int (*)(int*))find("cuDeviceGetCount");
-    int (*const attribute)(int*, int, int) = (int (*)(int*, int, int))find("cuDeviceGetAttribute");
-    int (*const by_name)(const char*, void**, int, unsigned long long, void*) =
-        (int (*)(const char*, void**, int, unsigned long long, void*))find("cuGetProcAddress_v2");
     int devices = 0;
-    check(init(0), "cuInit");
-    check(count_of(&devices), "cuDeviceGetCount");
+    check(CUDA(cuInit, unsigned)(0), "cuInit");
+    check(CUDA(cuDeviceGetCount, int*)(&devices), "cuDeviceGetCount");
     for (int device = 0; device < devices; device++) {
         int sms = 0;
         int again = 0;
         void* found = NULL;
-        check(attribute(&sms, kMultiprocessorCount, device), "cuDeviceGetAttribute");
-        check(by_name("cuDeviceGetAttribute", &found, 12000, 0, NULL), "cuGetProcAddress");
+        check(CUDA(cuDeviceGetAttribute, int*, int, int)(&sms, kMultiprocessorCount, device),
+              "cuDeviceGetAttribute");
+        check(CUDA(cuGetProcAddress_v2, const char*, void**, int, unsigned long long,
+                   void*)("cuDeviceGetAttribute", &found, 12000, 0, NULL),
+              "cuGetProcAddress");
         check(((int (*)(int*, int, int))found)(&again, kMultiprocessorCount, device), "the other");
         if (sms != again)
             printf("%d by its name, ", again);
@@ -62,11 +63,9 @@ static void* tell(void* unused) {
 
 /* Makes the partition, for which the process needs the reservation. */
 static void use(void) {
-    int (*const init)(unsigned) = (int (*)(unsigned))find("cuInit");
-    int (*const retain)(void**, int) = (int (*)(void**, int))find("cuDevicePrimaryCtxRetain");
     void* context = NULL;
-    check(init(0), "cuInit");
-    check(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+    check(CUDA(cuInit, unsigned)(0), "cuInit");
+    check(CUDA(cuDevicePrimaryCtxRetain, void**, int)(&context, 0), "cuDevicePrimaryCtxRetain");
 }
 
 static void wait_for(const char* file, const char* end) {
@@ -82,9 +81,16 @@ static void tell_and_exit(int signal_number) {
     _exit(5);
 }
 
-/* Both forks, a session of its own, all descriptors closed but the one that the test reads. */
-static void close_descriptors(void);
+static void close_descriptors(void) {
+    const int highest = (int)sysconf(_SC_OPEN_MAX);
+    for (int descriptor = 0; descriptor < (highest < 4096 ? highest : 4096); descriptor++) {
+        if (descriptor != STDOUT_FILENO)
+            close(descriptor);
+    }
+    open("/dev/null", O_RDWR);
+}
 
+/* Forks twice and starts a session. Closes all descriptors but the one that the test reads. */
 static void become_daemon(void) {
     if (fork() != 0)
         exit(0);
@@ -94,15 +100,6 @@ static void become_daemon(void) {
     close_descriptors();
     if (chdir("/") != 0)
         _exit(6);
-}
-
-static void close_descriptors(void) {
-    const int highest = (int)sysconf(_SC_OPEN_MAX);
-    for (int descriptor = 0; descriptor < (highest < 4096 ? highest : 4096); descriptor++) {
-        if (descriptor != STDOUT_FILENO)
-            close(descriptor);
-    }
-    open("/dev/null", O_RDWR);
 }
 
 int main(int argc, char** argv) {

@@ -6,11 +6,7 @@ import pytest
 
 from .command import (
     DRIVERS,
-    FAMILIES,
     H100,
-    MACHINES,
-    SM_COUNTS,
-    WITHOUT_CLUSTERS,
     fail,
     fail_json,
     succeed,
@@ -40,32 +36,6 @@ def test_plan_is_the_same_on_every_driver(gpu: str, driver: str) -> None:
     assert counts_of("132", machine) == ([132], 0)
     assert counts_of("24,rest", machine) == ([24, 108], 0)
     assert counts_of("10,122", machine, "--family", "fine") == ([10, 122], 0)
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_plan_groups_and_remainder_add_up(machine: str, family: str) -> None:
-    """Groups and remainder add up to the device; no group is smaller than requested."""
-    gpu = machine.removeprefix("sim:").split("@")[0]
-    total = SM_COUNTS[gpu]
-    if family == "max-cluster" and gpu in WITHOUT_CLUSTERS:
-        message = fail("plan", "--sms", "8", "--family", family, driver=machine)
-        assert "compute capability 9.0" in message
-        return
-    for requested in ([1], [2, 2], [total // 2], [total // 4, total // 4], [total]):
-        sms = ",".join(str(count) for count in requested)
-        counts, remainder = counts_of(sms, machine, "--family", family)
-        assert sum(counts) + remainder == total
-        assert all(given >= count for given, count in zip(counts, requested))
-    counts, remainder = counts_of("2,rest", machine, "--family", family)
-    assert (sum(counts), remainder) == (total, 0)
-
-
-def test_plan_rest_twice_is_shared_evenly() -> None:
-    counts, remainder = counts_of("32,rest,rest")
-    assert counts[0] == 32
-    assert sum(counts) + remainder == 132
-    assert abs(counts[1] - counts[2]) <= 12
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

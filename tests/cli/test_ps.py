@@ -89,17 +89,6 @@ def test_ps_uuid_is_that_of_info_and_exec() -> None:
     assert (done.returncode, " has 8 of " in done.stderr) == (0, True)
 
 
-def test_ps_wait_for_rest_is_listed_as_rest() -> None:
-    with publishers(("p", "reservation:all:rest", "wait:reservation:late:rest")):
-        rows = [line.split()[:4] for line in listed("ps").splitlines()[2:-2]]
-        assert rows == [
-            ["all", "132", "coscheduled", "0-15"],
-            ["late", "rest", "coscheduled", "waits"],
-        ]
-        reservations = listed_json("ps")["reservations"]
-        assert [reservation["sm_count"] for reservation in reservations] == [132, "rest"]
-
-
 def test_ps_folder_option_selects_the_folder(folder: Path) -> None:
     other = folder / "other"
     other.mkdir(mode=0o700)

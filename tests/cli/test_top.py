@@ -81,10 +81,18 @@ def test_top_json_has_processes_and_leases() -> None:
         assert (probe["exclusive_sm_count"], len(probe["shared_atoms"])) == (8, 2)
 
 
-def test_top_wait_for_rest_is_listed_as_rest() -> None:
-    with publishers(("p", "all:rest", "wait:late:rest")):
+def test_waits_for_rest_are_listed_as_rest() -> None:
+    with publishers(
+        ("p", "all:rest", "wait:late:rest"),
+        ("q", "reservation:all:rest", "wait:reservation:late:rest"),
+    ):
         assert re.search(r"- +late +waits for the rest +0 +0 +p ", listed("top"))
-        assert [lease["sm_count"] for lease in listed_json("top")["leases"]] == [132, "rest"]
+        rows = [line.split()[:4] for line in listed("ps").splitlines()[2:-2]]
+        assert rows[0] == ["all", "132", "coscheduled", "0-15"]
+        assert rows[1] == ["late", "rest", "coscheduled", "waits"]
+        document = listed_json("top")
+        for name in ("leases", "reservations"):
+            assert [each["sm_count"] for each in document[name]] == [132, "rest"]
 
 
 def test_top_process_without_leases_is_listed() -> None:
