@@ -122,6 +122,11 @@ def compiled(path: Path, source: str | Path, *options: str) -> str:
     return str(path)
 
 
+def pairs(table: Mapping[str, list[str]]) -> list[tuple[str, str]]:
+    """Returns each key with each of its values, for a parametrized test."""
+    return [(key, value) for key, values in table.items() for value in values]
+
+
 def succeed(*words: str, driver: str | None = H100, env: Env | None = None) -> str:
     """Runs the command, which must succeed and print no message, and returns its output."""
     done = gcx(*words, driver=driver, env=env)

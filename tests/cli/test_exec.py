@@ -24,6 +24,7 @@ from .command import (
     compiled,
     fail,
     gcx,
+    pairs,
     program,
     said,
     started,
@@ -593,45 +594,41 @@ def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
         until(lambda: gcx(*TAKE_100).returncode == 0)
 
 
+# What is said of a wrong command line, and the lines.
 WRONG = {
-    "": "no command to run",
-    "--sms 24": "no command to run",
-    "-- true": "--sms is missing",
-    "--sms 0 -- true": "0 SMs",
-    "--sms x -- true": '"x"',
-    "--sms 24, -- true": '"24,"',
-    "--sms 101% -- true": "100% at most",
-    "--sms 0% -- true": "0 SMs",
-    "--sms % -- true": '"%"',
-    "--sms 99999 -- true": "1024",
-    "--sms 24 --device 0,,1 -- true": "2 is empty",
-    "--sms 24 --device 0,0 -- true": "given twice",
-    "--sms 24 --device zero -- true": "give an ordinal",
-    "--sms 24 --layout 0=24 -- true": "leave out --sms",
-    "--layout 0=24 --device 0 -- true": "leave out --device",
-    "--layout 24 -- true": "DEVICE=SMS",
-    "--layout =24 -- true": "DEVICE=SMS",
-    "--layout 0=24,0=8 -- true": "given twice",
-    "--layout 0= -- true": '""',
-    "--sms 24 --family big -- true": "no such family",
-    "--sms 24 --report both -- true": "auto, partition or device",
-    "--sms 24 --contexts green -- true": "refuse or device",
-    "--sms 24 --bogus -- true": "unknown option --bogus",
-    "--sms 24 --device 1 -- true": "no device 1",
-    "--sms 24 --device GPU-ffff0000 -- true": "none of this driver's devices",
-    "--sms 140 -- true": "132",
-    "--sms 5% -- true": "give 7% or more, or --sms 8",
-    "--sms 8 --shared --name x -- true": "leave one",
-    "--sms 8 --shared --wait 3 -- true": "leave one",
-    "--sms 8 --wait soon -- true": '"soon"',
-    "--driver /nowhere/libcuda.so.1 --sms 24 -- true": "/nowhere/libcuda.so.1",
+    "no command to run": ["", "--sms 24"],
+    "--sms is missing": ["-- true"],
+    "0 SMs": ["--sms 0 -- true", "--sms 0% -- true"],
+    '"x"': ["--sms x -- true"],
+    '"24,"': ["--sms 24, -- true"],
+    "100% at most": ["--sms 101% -- true"],
+    '"%"': ["--sms % -- true"],
+    "1024": ["--sms 99999 -- true"],
+    "2 is empty": ["--sms 24 --device 0,,1 -- true"],
+    "given twice": ["--sms 24 --device 0,0 -- true", "--layout 0=24,0=8 -- true"],
+    "give an ordinal": ["--sms 24 --device zero -- true"],
+    "leave out --sms": ["--sms 24 --layout 0=24 -- true"],
+    "leave out --device": ["--layout 0=24 --device 0 -- true"],
+    "DEVICE=SMS": ["--layout 24 -- true", "--layout =24 -- true"],
+    '""': ["--layout 0= -- true"],
+    "no such family": ["--sms 24 --family big -- true"],
+    "auto, partition or device": ["--sms 24 --report both -- true"],
+    "refuse or device": ["--sms 24 --contexts green -- true"],
+    "unknown option --bogus": ["--sms 24 --bogus -- true"],
+    "no device 1": ["--sms 24 --device 1 -- true"],
+    "none of this driver's devices": ["--sms 24 --device GPU-ffff0000 -- true"],
+    "132": ["--sms 140 -- true"],
+    "give 7% or more, or --sms 8": ["--sms 5% -- true"],
+    "leave one": ["--sms 8 --shared --name x -- true", "--sms 8 --shared --wait 3 -- true"],
+    '"soon"': ["--sms 8 --wait soon -- true"],
+    "/nowhere/libcuda.so.1": ["--driver /nowhere/libcuda.so.1 --sms 24 -- true"],
 }
 
 
-@pytest.mark.parametrize("line", WRONG)
-def test_exec_wrong_line_exits_with_125(line: str) -> None:
+@pytest.mark.parametrize(("reason", "line"), pairs(WRONG))
+def test_exec_wrong_line_exits_with_125(reason: str, line: str) -> None:
     """125 is the failure of gcx itself, as for env(1)."""
-    assert WRONG[line] in fail("exec", *line.split(), status=125)
+    assert reason in fail("exec", *line.split(), status=125)
 
 
 def test_exec_with_a_corrupt_outer_plan_is_refused() -> None:
