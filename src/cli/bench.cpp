@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -28,11 +27,6 @@ double median(std::vector<double> values) {
     if (values.size() % 2 != 0)
         return *middle;
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-double host_us() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double, std::micro>(now).count();
 }
 
 // Returns the microseconds that body takes, or those that it returns if it times only a part.

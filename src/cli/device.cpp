@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 namespace gcx::cli {
@@ -98,6 +99,11 @@ void check_driver(int result, std::string_view call) {
 
 bool is_simulated() {
     return driver_is_simulated;
+}
+
+double host_us() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::micro>(now).count();
 }
 
 Json report_start(const gcx_driver_info& driver) {

@@ -56,6 +56,9 @@ std::string banner(const gcx_driver_info& driver);
 // What times on the simulated driver mean.
 extern const char* const simulated_times;
 
+// Returns the microseconds of the host's clock.
+double host_us();
+
 // Returns the device's name, without the mark "SIMULATED" if the banner says it already.
 std::string plain_name(const gcx_device_info& device);
 

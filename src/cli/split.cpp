@@ -2,7 +2,7 @@
 // and destroys them.
 #include "cli/device.hpp"
 
-#include <chrono>
+#include <utility>
 
 namespace gcx::cli {
 namespace {
@@ -11,14 +11,12 @@ class Stopwatch {
   public:
     // Returns the microseconds since the start, or since the last call.
     double lap() {
-        const auto now = std::chrono::steady_clock::now();
-        const std::chrono::duration<double, std::micro> passed = now - start_;
-        start_ = now;
-        return passed.count();
+        const double now = host_us();
+        return now - std::exchange(start_, now);
     }
 
   private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    double start_ = host_us();
 };
 
 // Microseconds.

@@ -364,13 +364,5 @@ void destroy_thread_streams(Partition& partition) {
 #define E(...)
 #define P(...)
 #include "interpose/entry_points.inc"
-#undef E
-#undef P
-#undef S
-#undef N
-#undef SE
-#undef NE
-#undef D
-#undef L
 
 } // namespace gcx::interpose

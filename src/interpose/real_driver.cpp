@@ -23,10 +23,6 @@
 #define D(base, symbol, ...) E(base, symbol##_ptds, 0)
 #define L D
 #include "interpose/entry_points.inc"
-#undef E
-#undef P
-#undef S
-#undef D
 
 namespace gcx::interpose {
 namespace {
@@ -54,15 +50,11 @@ constexpr EntryPoint kEntryPoints[] = {
                            &entry_##symbol##_ptsz},
 #define D(base, symbol, ...)                                                                       \
     {#base, #symbol "_ptds", kPerThreadSince, true, &entry_##symbol##_ptds},
+#define N(base, symbol, since, ...) E(base, symbol, since)
+#define SE S
+#define NE N
+#define L D
 #include "interpose/entry_points.inc"
-#undef E
-#undef P
-#undef S
-#undef N
-#undef SE
-#undef NE
-#undef D
-#undef L
 };
 constexpr std::size_t kEntryPointCount = sizeof kEntryPoints / sizeof kEntryPoints[0];
 
