@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <chrono>
 #include <condition_variable>
@@ -336,35 +335,23 @@ class WaitNotice {
     std::jthread thread_;
 };
 
-// Ends the process at signals that end programs. A container's first process has no default actions
-// for signals, so that nothing else would end it while it waits.
-class EndAtSignals {
-  public:
-    EndAtSignals() {
-        for (std::size_t i = 0; i < kSignals.size(); i++) {
-            sigaction(kSignals[i], nullptr, &before_[i]);
-            if (before_[i].sa_handler != SIG_DFL)
-                continue;
-            struct sigaction end{};
-            end.sa_handler = [](int signal) {
-                raise(signal); // has no effect in a container's first process
-                _exit(128 + signal);
-            };
-            end.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-            sigaction(kSignals[i], &end, nullptr);
-        }
+// Lets signals that end programs end this process. A container's first process has no default
+// actions for signals, so that nothing else would end it while it waits. The command does not
+// inherit these handlers.
+void end_at_signals() {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+        struct sigaction action{};
+        sigaction(signal, nullptr, &action);
+        if (action.sa_handler != SIG_DFL)
+            continue;
+        action.sa_handler = [](int number) {
+            raise(number); // has no effect in a container's first process
+            _exit(128 + number);
+        };
+        action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+        sigaction(signal, &action, nullptr);
     }
-    ~EndAtSignals() {
-        for (std::size_t i = 0; i < kSignals.size(); i++)
-            sigaction(kSignals[i], &before_[i], nullptr);
-    }
-    EndAtSignals(const EndAtSignals&) = delete;
-    EndAtSignals& operator=(const EndAtSignals&) = delete;
-
-  private:
-    static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP};
-    std::array<struct sigaction, kSignals.size()> before_{};
-};
+}
 
 struct ExecPart {
     int32_t device = 0;
@@ -550,7 +537,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
         by_uuid.try_emplace(hex_of(gcx::device(device).info()), device, share);
-    const EndAtSignals end_at_signals;
+    end_at_signals();
     const Clock::time_point wait_end = Clock::now() + options.timeout;
     std::vector<ExecPart> parts;
     parts.reserve(by_uuid.size());

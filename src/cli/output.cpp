@@ -20,16 +20,10 @@ namespace {
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
-    std::size_t length = 0;
     if (first < 0x80)
         return 1;
-    if (first >= 0xc2 && first <= 0xdf)
-        length = 2;
-    else if (first >= 0xe0 && first <= 0xef)
-        length = 3;
-    else if (first >= 0xf0 && first <= 0xf4)
-        length = 4;
-    if (length == 0 || text.size() < length)
+    const std::size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (first < 0xc2 || first > 0xf4 || text.size() < length)
         return 0;
     for (std::size_t i = 1; i < length; i++) {
         if ((byte(i) & 0xc0) != 0x80)
