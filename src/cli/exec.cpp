@@ -679,7 +679,7 @@ void warn_of_old_loader() {
 std::string with_element(const char* variable, const std::string& text,
                          const std::string& element) {
     const char* const before = std::getenv(variable);
-    const std::string others = before != nullptr ? before : "";
+    std::string others = before != nullptr ? before : "";
     if ((":" + others + ":").find(text) != std::string::npos)
         return others;
     return (others.empty() ? "" : others + ":") + element;

@@ -427,8 +427,7 @@ bool show_live(uint32_t seconds) {
 
 Report run_top(const Arguments& arguments) {
     constexpr std::size_t kColumns = 100; // where there is no terminal
-    constexpr uint32_t kMostSeconds = 3600;
-    const uint32_t seconds = arguments.number("--interval", 1, kMostSeconds, 1);
+    const uint32_t seconds = arguments.number("--interval", 1, 3600, 1);
     const bool once = arguments.has("--once") || arguments.has("--json");
     Report report;
     if (!once && is_terminal()) {
