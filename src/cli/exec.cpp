@@ -215,13 +215,6 @@ const FamilyName& outer_family(const interpose::DevicePart& outer, const FamilyN
     return *found;
 }
 
-Family family_of(int32_t device, const FamilyName& name) {
-    Family family = find_family(device, name);
-    if (!family.unavailable.empty())
-        throw Failure(GCX_ERROR_NOT_SUPPORTED, family.unavailable);
-    return family;
-}
-
 resource outer_sms(const Family& family, const interpose::DevicePart& outer, int32_t device) {
     if (outer.family_atoms != family.atoms.size())
         throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
@@ -484,7 +477,9 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* reque
     const FamilyName& name = outer != nullptr       ? outer_family(*outer, requested)
                              : requested != nullptr ? *requested
                                                     : family_names[0];
-    const Family family = family_of(device, name);
+    const Family family = find_family(device, name);
+    if (!family.unavailable.empty())
+        throw Failure(GCX_ERROR_NOT_SUPPORTED, family.unavailable);
     const resource all = outer != nullptr ? outer_sms(family, *outer, device) : family.all;
 
     ExecPart part;

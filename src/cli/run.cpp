@@ -1,7 +1,6 @@
 #include "cli/run.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -24,33 +24,20 @@ namespace {
 constexpr int kInterpreters = 5;             // as many as Linux follows
 constexpr std::size_t kFirstLineBytes = 256; // of a script, as many as Linux reads
 
-class ProgramFile {
-  public:
-    explicit ProgramFile(const std::string& path)
-        : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-    ProgramFile(const ProgramFile&) = delete;
-    ProgramFile& operator=(const ProgramFile&) = delete;
-    ~ProgramFile() {
-        if (descriptor_ >= 0)
-            close(descriptor_);
-    }
+// Reads at most size bytes and returns how many; 0 if the file was not opened.
+std::size_t read_at(std::ifstream& file, std::size_t offset, void* bytes, std::size_t size) {
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(offset));
+    file.read(static_cast<char*>(bytes), static_cast<std::streamsize>(size));
+    return static_cast<std::size_t>(file.gcount());
+}
 
-    // Reads at most size bytes and returns how many.
-    std::size_t read_at(std::size_t offset, void* bytes, std::size_t size) const {
-        const ssize_t got = pread(descriptor_, bytes, size, static_cast<off_t>(offset));
-        return got < 0 ? 0 : static_cast<std::size_t>(got);
-    }
-    template <class T>
-    std::optional<T> read_struct(std::size_t offset) const {
-        T value{};
-        if (read_at(offset, &value, sizeof value) != sizeof value)
-            return std::nullopt;
-        return value;
-    }
-
-  private:
-    int descriptor_;
-};
+template <class T>
+std::optional<T> read_struct(std::ifstream& file, std::size_t offset) {
+    T value{};
+    return read_at(file, offset, &value, sizeof value) == sizeof value ? std::optional(value)
+                                                                       : std::nullopt;
+}
 
 std::string found_in_path(const std::string& name) {
     if (name.find('/') != std::string::npos)
@@ -81,9 +68,9 @@ bool gains_rights(const std::string& path) {
     return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-std::optional<std::string> interpreter_of_script(const ProgramFile& file) {
+std::optional<std::string> interpreter_of_script(std::ifstream& file) {
     std::array<char, kFirstLineBytes> bytes{};
-    std::string_view line(bytes.data(), file.read_at(0, bytes.data(), bytes.size()));
+    std::string_view line(bytes.data(), read_at(file, 0, bytes.data(), bytes.size()));
     if (!line.starts_with("#!"))
         return std::nullopt;
     line = line.substr(2, line.find('\n') == std::string_view::npos ? std::string_view::npos
@@ -93,13 +80,13 @@ std::optional<std::string> interpreter_of_script(const ProgramFile& file) {
 }
 
 // Returns an empty string if the program has none.
-std::string loader_of(const ProgramFile& file, const ElfW(Ehdr) & header) {
+std::string loader_of(std::ifstream& file, const ElfW(Ehdr) & header) {
     for (std::size_t i = 0; i < header.e_phnum; i++) {
-        const auto segment = file.read_struct<ElfW(Phdr)>(header.e_phoff + i * header.e_phentsize);
+        const auto segment = read_struct<ElfW(Phdr)>(file, header.e_phoff + i * header.e_phentsize);
         if (!segment || segment->p_type != PT_INTERP)
             continue;
         std::string loader(std::min<std::size_t>(segment->p_filesz, 4096), '\0');
-        loader.resize(file.read_at(segment->p_offset, loader.data(), loader.size()));
+        loader.resize(read_at(file, segment->p_offset, loader.data(), loader.size()));
         loader.resize(std::strlen(loader.c_str()));
         return loader;
     }
@@ -114,10 +101,10 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 // Returns why the program's loader won't put it into the partition; empty if it will.
-std::string why_not(const std::string& path, const ProgramFile& file) {
-    static const ProgramFile gcx("/proc/self/exe");
-    static const auto own = gcx.read_struct<ElfW(Ehdr)>(0);
-    const auto header = file.read_struct<ElfW(Ehdr)>(0);
+std::string why_not(const std::string& path, std::ifstream& file) {
+    std::ifstream gcx("/proc/self/exe", std::ios::binary);
+    const auto own = read_struct<ElfW(Ehdr)>(gcx, 0);
+    const auto header = read_struct<ElfW(Ehdr)>(file, 0);
     if (!header || !own || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return "";
     if (header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS] || header->e_machine != own->e_machine)
@@ -171,7 +158,7 @@ int why_not_found(const std::string& name) {
 ProgramKind program_kind(const std::string& name) {
     std::string path = found_in_path(name);
     for (int i = 0; i < kInterpreters && !path.empty(); i++) {
-        const ProgramFile file(path);
+        std::ifstream file(path, std::ios::binary);
         if (auto interpreter = interpreter_of_script(file)) {
             path = std::move(*interpreter);
             continue;
