@@ -84,6 +84,8 @@ constexpr std::array kSimRunOptions = {
     Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
 };
 
+constexpr std::span<const Option> kNoOptions;
+
 Report run_help(const Arguments& arguments);
 
 constexpr std::array kCommands = {
@@ -126,24 +128,15 @@ constexpr std::array kCommands = {
             "environment or by a call, with a map of the SMs, and all reservations. Updates until "
             "q is pressed. Opens no driver.",
             "gcx top --once", kTopOptions, run_top},
-    Command{"sim list",
-            "shows the GPUs and drivers that can be simulated",
-            "",
-            "Shows the GPUs and driver versions of the simulated driver.",
-            "gcx sim list",
-            {},
-            run_sim_list},
+    Command{"sim list", "shows the GPUs and drivers that can be simulated", "",
+            "Shows the GPUs and driver versions of the simulated driver.", "gcx sim list",
+            kNoOptions, run_sim_list},
     Command{"sim run", "runs a command on the simulated driver", "-- COMMAND [ARGUMENT...]",
             "Runs COMMAND with gcx's simulated driver as its libcuda. The exit status is that of "
             "COMMAND; 127 if there is no such command, 126 if it can't be run.",
             "gcx sim run --gpu h100 --driver 13.0 -- gcx info", kSimRunOptions, run_sim_run},
-    Command{"help",
-            "explains gcx, or a command",
-            "[COMMAND]",
-            "Explains gcx, or a command.",
-            "gcx help verify",
-            {},
-            run_help},
+    Command{"help", "explains gcx, or a command", "[COMMAND]", "Explains gcx, or a command.",
+            "gcx help verify", kNoOptions, run_help},
 };
 
 constexpr std::size_t kTextWidth = 80; // columns of a terminal

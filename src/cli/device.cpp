@@ -187,7 +187,7 @@ gcx::split_flags Layout::flags() const {
 std::string Layout::line() const {
     const gcx::device of(device);
     return format("device %d: %s, %s, %s\n", device, plain_name(of.info()).c_str(),
-                  count_of(of.sms().sm_count(), "SM").c_str(), std::string(family->name).c_str());
+                  count_of(of.sms().sm_count(), "SM").c_str(), family->name);
 }
 
 Json Layout::json(const gcx_driver_info& driver) const {

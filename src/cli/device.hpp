@@ -63,7 +63,7 @@ double host_us();
 std::string plain_name(const gcx_device_info& device);
 
 struct FamilyName {
-    std::string_view name;
+    const char* name;
     gcx_sm_family family;
     gcx::split_flags flags;
     std::string_view promise;

@@ -211,7 +211,7 @@ const FamilyName& outer_family(const interpose::DevicePart& outer, const FamilyN
             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
             format("gcx exec runs in a partition of the %s family already, and gives parts "
                    "of it; leave out --family %s",
-                   std::string(found->name).c_str(), std::string(requested->name).c_str()));
+                   found->name, requested->name));
     return *found;
 }
 
@@ -464,8 +464,7 @@ uint32_t exact_count(const SmShare& share, const resource& all, const FamilyName
             : count_of(share.number, "SM");
     throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                   format("--exact: %s can't give exactly %s in the %s family; %s", label.c_str(),
-                         share_text.c_str(), std::string(family.name).c_str(),
-                         nearest_sizes(all, whole).c_str()));
+                         share_text.c_str(), family.name, nearest_sizes(all, whole).c_str()));
 }
 
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* requested, bool exact,
