@@ -51,15 +51,16 @@ int is_reporting() {
 }
 
 gcx_context make(uint32_t sms, int32_t device = 0) {
-    gcx_resource whole{};
-    gcx_resource part{};
-    gcx_sm_request want{};
-    want.sm_count = sms;
-    gcx_context context = nullptr;
-    CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &whole));
-    CHECK_OK(gcx_sm_split(&whole, &want, 1, 0, &part, nullptr));
-    CHECK_OK(gcx_context_create(&part, 1, nullptr, &context));
-    return context;
+    return support::make_context(support::split(support::whole_device(device), {sms}).groups[0]);
+}
+
+// Runs the body while a new context is current.
+void within(uint32_t sms, int32_t device, const std::function<void()>& body) {
+    const gcx_context part = make(sms, device);
+    CHECK_OK(gcx_context_push(part));
+    body();
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_OK(gcx_context_destroy(part));
 }
 
 void start() {
@@ -117,49 +118,44 @@ void count_follows_current_context() {
 
 void count_of_other_device_is_unchanged() {
     start();
-    const gcx_context part = make(24, 1);
-    CHECK_OK(gcx_context_push(part));
-    CHECK_EQ(reported(0), 132);
-    CHECK_EQ(reported(1), 24);
-    CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_OK(gcx_context_destroy(part));
+    within(24, 1, [&] {
+        CHECK_EQ(reported(0), 132);
+        CHECK_EQ(reported(1), 24);
+    });
 }
 
 void occupancy_fills_partition() {
     start();
-    const gcx_context part = make(24);
-    CHECK_OK(gcx_context_push(part));
-    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                            ".visible .entry work()\n{ ret; }\n";
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
-    CHECK_EQ(OTHER(cuModuleLoadData)(&module, ptx), CUDA_SUCCESS);
-    CHECK_EQ(OTHER(cuModuleGetFunction)(&function, module, "work"), CUDA_SUCCESS);
-    int grid = 0;
-    int block = 0;
-    int blocks = 0;
-    CHECK_EQ(OTHER(cuOccupancyMaxPotentialBlockSize)(&grid, &block, function, nullptr, 0, 0),
-             CUDA_SUCCESS);
-    CHECK_EQ(OTHER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, function, block, 0),
-             CUDA_SUCCESS);
-    CHECK_EQ(grid, 24 * blocks);
-    CHECK_EQ(OTHER(cuModuleUnload)(module), CUDA_SUCCESS);
-    CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_OK(gcx_context_destroy(part));
+    within(24, 0, [&] {
+        const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry work()\n{ ret; }\n";
+        CUmodule module = nullptr;
+        CUfunction function = nullptr;
+        CHECK_EQ(OTHER(cuModuleLoadData)(&module, ptx), CUDA_SUCCESS);
+        CHECK_EQ(OTHER(cuModuleGetFunction)(&function, module, "work"), CUDA_SUCCESS);
+        int grid = 0;
+        int block = 0;
+        int blocks = 0;
+        CHECK_EQ(OTHER(cuOccupancyMaxPotentialBlockSize)(&grid, &block, function, nullptr, 0, 0),
+                 CUDA_SUCCESS);
+        CHECK_EQ(OTHER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, function, block, 0),
+                 CUDA_SUCCESS);
+        CHECK_EQ(grid, 24 * blocks);
+        CHECK_EQ(OTHER(cuModuleUnload)(module), CUDA_SUCCESS);
+    });
 }
 
 // If a driver call of the hook fails, it reports the driver's count and no error.
 void count_on_driver_error_is_the_devices() {
     start();
-    const gcx_context part = make(24);
-    CHECK_OK(gcx_context_push(part));
-    for (const char* const name : {"cuCtxGetDevResource", "cuCtxGetDevice", "cuCtxGetCurrent"}) {
-        support::sim::fail(name, 1, CUDA_ERROR_UNKNOWN);
-        CHECK_EQ(reported(), 132);
-        CHECK_EQ(reported(), 24);
-    }
-    CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_OK(gcx_context_destroy(part));
+    within(24, 0, [&] {
+        for (const char* const name :
+             {"cuCtxGetDevResource", "cuCtxGetDevice", "cuCtxGetCurrent"}) {
+            support::sim::fail(name, 1, CUDA_ERROR_UNKNOWN);
+            CHECK_EQ(reported(), 132);
+            CHECK_EQ(reported(), 24);
+        }
+    });
 }
 
 // gcx has opened the driver before.
@@ -188,11 +184,7 @@ void reporting_without_driver_choice_finds_libcuda() {
     unsetenv("GCX_DRIVER");
     setenv("GCX_SIM", "h100@13.0", 1);
     start();
-    const gcx_context part = make(24);
-    CHECK_OK(gcx_context_push(part));
-    CHECK_EQ(reported(), 24);
-    CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_OK(gcx_context_destroy(part));
+    within(24, 0, [&] { CHECK_EQ(reported(), 24); });
     // The name means the stub library. gcx uses the real driver.
     CHECK_OK(gcx_driver_open("libcuda.so.1"));
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
