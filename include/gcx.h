@@ -19,7 +19,8 @@
  *
  * Rules for all functions
  *
- * Results. A gcx_result has the number and the name of a CUresult and can be cast to one. The
+ * Results. A gcx_result has the number and name of a CUresult; those from 10000 on are gcx's own,
+ *   for conditions that CUDA has no result for. Cast only a result below 10000 to a CUresult. The
  *   driver's own errors are returned unchanged. A function that fails writes no output parameter
  *   and creates nothing, and gcx_last_error_message() says what was wrong, with values, and what
  *   to do. Any function can fail with
@@ -50,8 +51,8 @@
  *   `reserved`. Set `reserved` to 0.
  *
  * Lists. A function that fills an array takes the array's capacity in elements and writes the
- *   number of elements to *count. If capacity is too small, it fails with GCX_ERROR_INVALID_VALUE,
- *   and *count is the capacity that is needed.
+ *   number of elements to *count. If capacity is too small, it fails with
+ *   GCX_ERROR_INSUFFICIENT_CAPACITY, and *count is the capacity that is needed.
  *
  * Graph captures. No function breaks a capture in any thread, although CUDA forbids queries and
  *   synchronization during one. An object that takes part in a capture cannot be queried or waited

@@ -18,7 +18,6 @@ class Kind:
     listed: str  # the results without GCX_ERROR_, its own first
     bases: tuple[str, ...] = ("Error",)  # in Python
     java: str | None = None  # its name in Java, if it has another's class there
-    by_result: bool = True  # False: the binding itself knows when it is meant
 
     @property
     def doc(self) -> str:
@@ -42,7 +41,6 @@ KINDS = (
     Kind("InvalidDevice", "INVALID_DEVICE", bases=("Error", "ValueError")),
     Kind("InvalidContext", "INVALID_CONTEXT"),
     Kind("AlreadyAcquired", "ALREADY_ACQUIRED"),
-    Kind("DriverAlreadyOpen", "ALREADY_ACQUIRED", bases=("AlreadyAcquiredError",), by_result=False),
     Kind("ContextInUse", "CONTEXT_ALREADY_IN_USE"),
     Kind(
         "DriverNotFound",
@@ -70,4 +68,16 @@ KINDS = (
     Kind("GraphUpdate", "GRAPH_EXEC_UPDATE_FAILURE"),
     Kind("InvalidResourceType", "INVALID_RESOURCE_TYPE"),
     Kind("ResourceConfiguration", "INVALID_RESOURCE_CONFIGURATION"),
+    Kind("Timeout", "TIMEOUT", bases=("Error", "builtins.TimeoutError")),
+    Kind("Cancelled", "CANCELLED"),
+    Kind("TooLate", "TOO_LATE"),
+    Kind("DriverAlreadyOpen", "DRIVER_ALREADY_OPEN"),
+    Kind("UnsafeFolder", "UNSAFE_FOLDER"),
+    Kind("InCallback", "IN_CALLBACK"),
+    Kind("DuplicateLibrary", "DUPLICATE_LIBRARY"),
+    Kind("SmsNotMapped", "SMS_NOT_MAPPED"),
+    Kind("SharedSmsUnknown", "SHARED_SMS_UNKNOWN"),
+    Kind("CorruptFile", "CORRUPT_FILE"),
+    Kind("InsufficientCapacity", "INSUFFICIENT_CAPACITY", bases=("Error", "ValueError")),
+    Kind("CacheLimitExceeded", "CACHE_LIMIT_EXCEEDED", bases=("Error", "ValueError")),
 )

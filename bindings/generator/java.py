@@ -485,9 +485,8 @@ def _exceptions() -> str:
     cases: list[str] = []
     declared: list[str] = []
     for name, kinds in classes.items():
-        results = [result for kind in kinds for result in kind.results if kind.by_result]
-        if results:
-            cases += _listed("      case ", results, f" -> new {name}(code, name, detail);")
+        results = [result for kind in kinds for result in kind.results]
+        cases += _listed("      case ", results, f" -> new {name}(code, name, detail);")
         doc = _comment([kinds[0].doc], "  ")
         declared += ["", *render(EXCEPTION, doc=doc, name=name, result=kinds[0].results[0])]
     return render_file("GcxException.java.in", cases=cases, classes=declared)

@@ -34,7 +34,7 @@ def _errors(api: Api) -> str:
         classes += ["", "", f"class {kind.name}Error({', '.join(kind.bases)}):"]
         classes += [*_docstring(kind.doc), "", f"    code = {kind.codes(api)[0]}"]
         classes.append(f'    name = "GCX_ERROR_{kind.results[0]}"')
-    by_result = [(code, kind) for kind in KINDS if kind.by_result for code in kind.codes(api)]
+    by_result = [(code, kind) for kind in KINDS for code in kind.codes(api)]
     return render_file(
         "errors.py.in",
         classes=classes,

@@ -135,7 +135,7 @@ func TestWaitIsCancelled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	noError(t, cancel.Signal())
-	refused(t, "a cancelled wait", <-waited, raw.ErrorNotPermitted)
+	refused(t, "a cancelled wait", <-waited, raw.ErrorCancelled)
 	noError(t, cancel.Close(), all.Close())
 }
 
@@ -219,7 +219,7 @@ func TestProcessFunctions(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	refused(t, "too many connections", RequestConnections(raw.MaxConnections+1), raw.ErrorInvalidValue)
-	refused(t, "too late", ReportPartitionCounts(), raw.ErrorNotPermitted)
+	refused(t, "too late", ReportPartitionCounts(), raw.ErrorTooLate)
 	if must[bool](t)(ReportsPartitionCounts()) {
 		t.Error("it reports")
 	}

@@ -42,7 +42,7 @@
             return GCX_ERROR_OUT_OF_MEMORY;                                                        \
         *list = grown;                                                                             \
         result = CALL;                                                                             \
-    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);                                  \
+    } while (result == GCX_ERROR_INSUFFICIENT_CAPACITY && needed > room);                          \
     *list_count = needed;                                                                          \
     return result
 %}

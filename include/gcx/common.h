@@ -55,7 +55,8 @@ struct CUfunc_st;
 #define GCX_ENUM_OF_INT
 #endif
 
-/* Numbers and names are CUresult's. */
+/* Below 10000, numbers and names are CUresult's. From 10000 on they are gcx's own, for conditions
+ * that CUDA has no result for. */
 typedef enum gcx_result GCX_ENUM_OF_INT {
     GCX_SUCCESS = 0,
     GCX_ERROR_INVALID_VALUE = 1,
@@ -162,7 +163,29 @@ typedef enum gcx_result GCX_ENUM_OF_INT {
     GCX_ERROR_STREAM_DETACHED = 917,
     GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918,
     GCX_ERROR_FABRIC_NOT_READY = 919,
-    GCX_ERROR_UNKNOWN = 999
+    GCX_ERROR_UNKNOWN = 999,
+    /* gcx_cancel_signal() was called */
+    GCX_ERROR_CANCELLED = 10000,
+    /* the function must be called earlier: before CUDA starts, or before libcuda is loaded */
+    GCX_ERROR_TOO_LATE = 10001,
+    /* another driver is open, for the rest of the process */
+    GCX_ERROR_DRIVER_ALREADY_OPEN = 10002,
+    /* a folder is a link, belongs to another user or is open to others */
+    GCX_ERROR_UNSAFE_FOLDER = 10003,
+    /* the function was called from a callback that must not call it */
+    GCX_ERROR_IN_CALLBACK = 10004,
+    /* another copy of gcx in this process has leases */
+    GCX_ERROR_DUPLICATE_LIBRARY = 10005,
+    /* which SMs the atoms have is not known: call gcx_device_map_sms() first */
+    GCX_ERROR_SMS_NOT_MAPPED = 10006,
+    /* the shared SMs are not known: call gcx_device_get_shared_sms() first */
+    GCX_ERROR_SHARED_SMS_UNKNOWN = 10007,
+    /* a reservation's file is invalid or cannot be read; the message has its path */
+    GCX_ERROR_CORRUPT_FILE = 10008,
+    /* an array or a text is too small */
+    GCX_ERROR_INSUFFICIENT_CAPACITY = 10009,
+    /* the cache limit is below the number of contexts to prepare */
+    GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010
 } gcx_result;
 
 /* ------------------------------------------------------------------------------------------

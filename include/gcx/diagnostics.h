@@ -22,7 +22,7 @@ extern "C" {
  * no silent fallback: without a driver each call fails, and the next one tries again.
  *
  * Errors:
- *   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process */
+ *   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process */
 GCX_API gcx_result gcx_driver_open(const char* driver);
 
 typedef struct gcx_driver_info {
@@ -121,7 +121,7 @@ GCX_API gcx_result gcx_queue_get_info(gcx_queue_info* info);
  * driver. Succeeds after CUDA has started if there are enough connections.
  *
  * Errors:
- *   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+ *   GCX_ERROR_TOO_LATE       CUDA has started with fewer, or certain is 0
  *   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS */
 GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
 
@@ -153,7 +153,7 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  * may start a short-lived child process.
  *
  * Errors:
- *   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+ *   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
  *   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
  *                                        names, is not installed
  *   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
@@ -183,7 +183,7 @@ GCX_API gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
  *
  * Errors:
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
- *   GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time */
+ *   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time */
 GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
                                         uint32_t* count);
 
@@ -194,7 +194,9 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
  *
  * Errors:
  *   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
- *   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual */
+ *   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
+ *   GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+ *                            before a module with dynamic parallelism is loaded */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* Finds the SMs that all partitions of this process share because a module with dynamic parallelism
@@ -253,7 +255,7 @@ GCX_API gcx_result gcx_verify(const gcx_stream* streams, uint32_t count,
 /* Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
  *
  * Errors:
- *   GCX_ERROR_NOT_READY              the family is not mapped
+ *   GCX_ERROR_SMS_NOT_MAPPED         the family is not mapped
  *   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
  *                                    it
  *   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource */
@@ -292,7 +294,7 @@ GCX_API gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t 
  * the driver.
  *
  * Errors:
- *   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+ *   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
  *   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
  *                               GCX_RESERVATION_DIR is missing, full or read-only
  *   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path */
@@ -319,7 +321,7 @@ typedef struct gcx_published_process {
  * capacity is 0. If the user's own folder is missing, the list is empty.
  *
  * Errors:
- *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start */
+ *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start */
 GCX_API gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
                                               uint32_t* count);
 
@@ -383,7 +385,7 @@ typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void*
  *
  * Errors:
  *   GCX_ERROR_INVALID_VALUE  level is unknown
- *   GCX_ERROR_NOT_PERMITTED  called from a log callback */
+ *   GCX_ERROR_IN_CALLBACK    called from a log callback */
 GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
                                         void* user_data);
 

@@ -32,7 +32,7 @@ class GCX_API error : public std::runtime_error {
                              std::to_string(static_cast<int>(result)) + "]"),
           result_(result) {}
 
-    // The result, with the number of a CUresult.
+    // The result: a CUresult below 10000, from 10000 on gcx's own.
     gcx_result result() const noexcept { return result_; }
     // "GCX_ERROR_INVALID_VALUE"
     const char* name() const noexcept { return gcx_result_name(result_); }
@@ -71,7 +71,7 @@ std::vector<Element> listed(const List& list, uint32_t room = 16) {
         uint32_t count = 0;
         const gcx_result result = list(elements.data(), room, &count);
         // The list can grow between two calls.
-        if (result != GCX_ERROR_INVALID_VALUE || count <= room)
+        if (result != GCX_ERROR_INSUFFICIENT_CAPACITY || count <= room)
             check(result);
         elements.resize(count);
         if (count <= room)

@@ -79,14 +79,15 @@ typedef struct gcx_lease_params {
  * older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
  *
  * Errors: those of gcx_context_create, and
- *   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
- *                                             after timeout_ms; the message names them
- *   GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
- *                                             gcx in this process has leases, and the message has
- *                                             the paths of both
+ *   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
+ *                                             timeout_ms is 0; the message names them
+ *   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
+ *   GCX_ERROR_CANCELLED                       gcx_cancel_signal() was called
+ *   GCX_ERROR_DUPLICATE_LIBRARY               another copy of gcx in this process has leases; the
+ *                                             message has the paths of both
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
  *                                             requested
- *   GCX_ERROR_NOT_READY                       there are leases of another family: call
+ *   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
  *                                             gcx_device_map_sms() for both families first
  *   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
  *   GCX_ERROR_INVALID_DEVICE                  there is no such device
@@ -142,14 +143,13 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  * GCX_PREPARE_FOR_LEASES.
  *
  * Errors: those of gcx_lease_resize, and
- *   GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare */
+ *   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
  * operation. flags are those of a resize.
  *
- * Errors: those of gcx_lease_resize, and
- *   GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create */
+ * Errors: those of gcx_lease_resize. */
 GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
 
 typedef struct gcx_lease_info {

@@ -108,8 +108,8 @@ struct log {
 // has returned, will not be called again and is destroyed.
 inline void set_log(gcx_log_level level, log_function function) {
     if (detail::log::inside())
-        throw error(GCX_ERROR_NOT_PERMITTED, "gcx::set_log: called from a log function, which it "
-                                             "would wait for; call it elsewhere");
+        throw error(GCX_ERROR_IN_CALLBACK, "gcx::set_log: called from a log function, which it "
+                                           "would wait for; call it elsewhere");
     auto next = function ? std::make_unique<log_function>(std::move(function)) : nullptr;
     detail::log& log = detail::log::instance();
     // Declared before the lock, so that the previous function is destroyed without it.

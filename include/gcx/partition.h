@@ -210,10 +210,11 @@ typedef struct gcx_sm_request {
  *                                             families; a structured split breaks a rule of CUDA,
  *                                             for which the driver can also return
  *                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
- *   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
- *                                             known (call gcx_device_get_shared_sms after the
- *                                             module is loaded), or their atoms are not (call
- *                                             gcx_device_map_sms)
+ *   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+ *                                             known. Call gcx_device_get_shared_sms() after the
+ *                                             module is loaded
+ *   GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
+ *                                             shared SMs are not known. Call gcx_device_map_sms()
  *   GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
  *                                             locality domains (13.4), or the device has no
  *                                             clusters or too few SMs (a small MIG slice) for
@@ -247,7 +248,7 @@ GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resou
 /* Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
  *
  * Errors:
- *   GCX_ERROR_NOT_READY              there are live contexts of another family: call
+ *   GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
  *                                    gcx_device_map_sms() for both families first
  *   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
  *                                    mapped
@@ -257,7 +258,7 @@ GCX_API gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, u
 /* Counts the SMs that a and b have in common: 0 for two devices.
  *
  * Errors:
- *   GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+ *   GCX_ERROR_SMS_NOT_MAPPED         they are of different families: call gcx_device_map_sms() for
  *                                    both first
  *   GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
  *                                    which cannot be mapped
@@ -311,13 +312,13 @@ typedef struct gcx_context_params {
  *
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
- *                                             families, or have 0 SMs
+ *                                             families, or have 0 SMs; [13.1+] the remainder atom
+ *                                             is combined with atoms that do not run up to the
+ *                                             last: CUDA allows no such set
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
  *   GCX_ERROR_INVALID_VALUE                   resource_count is 0
  *   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
- *   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
- *                                             that do not run up to the last: CUDA allows no
- *                                             such set */
+ */
 GCX_API gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_count,
                                       const gcx_context_params* params, gcx_context* context);
 
@@ -600,7 +601,7 @@ typedef struct gcx_cancel_s* gcx_cancel;
 
 /* Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
  * it is signalled, all calls that wait with it, and all later ones, fail with
- * GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+ * GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
  * either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
  * nothing. */
 GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
@@ -652,10 +653,12 @@ typedef struct gcx_prepare_params {
  * device destroys them. After a failure the contexts that were created stay prepared.
  *
  * Errors: those of gcx_context_create, and
- *   GCX_ERROR_NOT_PERMITTED          the cancellation object was signalled; it is checked before
- *                                    each resource
- *   GCX_ERROR_INVALID_VALUE          count is 0, or a device would have more prepared contexts than
- *                                    its limit, including those in use; nothing was created
+ *   GCX_ERROR_CANCELLED              gcx_cancel_signal() was called; this is checked before each
+ *                                    resource
+ *   GCX_ERROR_CACHE_LIMIT_EXCEEDED   a device would have more prepared contexts than its limit
+ *                                    (gcx_cache_set_limit), including those in use; nothing was
+ *                                    created
+ *   GCX_ERROR_INVALID_VALUE          count is 0
  *   GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource, or, with GCX_PREPARE_FOR_LEASES, is
  *                                    a structured group, which leases cannot have */
 GCX_API gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,

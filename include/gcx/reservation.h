@@ -84,14 +84,18 @@ typedef struct gcx_reservation_params {
  * even if timeout_ms is shorter.
  *
  * Errors:
- *   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
- *                               timeout_ms, and the message names them; or they changed the folder
- *                               all that time
- *   GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
- *                               user or is open to others
- *   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
- *                               process was stopped in the middle of a change; /dev/shm/gcx-UID was
- *                               removed while a process has a reservation in it
+ *   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
+ *                               0; the message names them
+ *   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
+ *                               locked all that time, because they changed it continuously or one
+ *                               was stopped in the middle of a change
+ *   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
+ *   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
+ *   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
+ *                               so the SMs of its reservation are not known
+ *   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; files in it were removed
+ *                               during the call; /dev/shm/gcx-UID was removed while a process has a
+ *                               reservation in it
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
  *                               fewer SMs or is of another family
  *   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
@@ -110,7 +114,7 @@ GCX_API gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
  * GCX_MAX_RESERVATION_TOKEN is always enough.
  *
  * Errors:
- *   GCX_ERROR_INVALID_VALUE  capacity is too small */
+ *   GCX_ERROR_INSUFFICIENT_CAPACITY  capacity is too small */
 GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token,
                                              uint32_t capacity);
 
@@ -120,8 +124,9 @@ GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* 
  * Errors:
  *   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
  *   GCX_ERROR_INVALID_VALUE     token is not a token
- *   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
- *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
+ *   GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
+ *   GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
+ *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
 GCX_API gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
 
 /* Releases the reservation. If no other process joined it and no lease in it is left, other
@@ -215,7 +220,7 @@ typedef struct gcx_live_reservation {
  * removed where this process may. If the user's own folder is missing, the list is empty.
  *
  * Errors:
- *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
+ *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
 GCX_API gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
                                         uint32_t capacity, uint32_t* count);
 

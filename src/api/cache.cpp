@@ -62,7 +62,7 @@ gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
             [&] {
                 if (cancel && (*cancel)->signalled())
                     fail(
-                        GCX_ERROR_NOT_PERMITTED,
+                        GCX_ERROR_CANCELLED,
                         format("cancelled by gcx_cancel_signal after %u of %u contexts, which stay "
                                "cached",
                                done, count));

@@ -171,7 +171,7 @@ void open_library(const char* choice) {
         return;
     }
     if (!is_default(choice) && !current->driver.is(choice))
-        fail(GCX_ERROR_ALREADY_ACQUIRED,
+        fail(GCX_ERROR_DRIVER_ALREADY_OPEN,
              format("the driver %s is already open, and a process can open only one; open %s "
                     "before the first call that needs a driver",
                     current->driver.choice().c_str(), choice));

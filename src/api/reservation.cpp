@@ -208,7 +208,7 @@ gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, u
         not_null(token, "token");
         const std::string text = reservation_handles().pin(reservation)->reservation->token();
         if (text.size() >= capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
+            fail(GCX_ERROR_INSUFFICIENT_CAPACITY,
                  format("the token has %zu bytes with its final 0, and there is room for %u; "
                         "GCX_MAX_RESERVATION_TOKEN (%u) is enough",
                         text.size() + 1, capacity, GCX_MAX_RESERVATION_TOKEN));

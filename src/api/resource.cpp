@@ -81,7 +81,7 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
              "the group and call gcx_stream_probe_sms");
     const SmMap* map = resource.family->sm_map();
     if (map == nullptr)
-        fail(GCX_ERROR_NOT_READY,
+        fail(GCX_ERROR_SMS_NOT_MAPPED,
              format("it isn't known yet which SMs the atoms hold; call gcx_device_map_sms(%d, %d), "
                     "the %s family",
                     resource.device->ordinal(), kind, family_name(kind)));

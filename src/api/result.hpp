@@ -93,7 +93,7 @@ void give_list(const std::vector<Found>& found, const char* what, T* to, uint32_
                uint32_t* count, Describe&& describe) {
     *count = static_cast<uint32_t>(found.size());
     if (found.size() > capacity)
-        fail(GCX_ERROR_INVALID_VALUE,
+        fail(GCX_ERROR_INSUFFICIENT_CAPACITY,
              format("there are %zu %s, and room for %u; *count is what is needed", found.size(),
                     what, capacity));
     std::transform(found.begin(), found.end(), to, describe);

@@ -172,7 +172,7 @@ void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_dat
     Sink& s = sink();
     const std::lock_guard lock(s.mutex);
     if (any_running(s, [](const Call& call) { return call.thread == std::this_thread::get_id(); }))
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_IN_CALLBACK,
              "called from a log callback, for which it would have to wait; call it from elsewhere");
     s.callback = callback;
     s.user_data = user_data;

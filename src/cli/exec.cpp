@@ -394,28 +394,31 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
     params.flags = reservation_flags::inherit;
     params.family = name.family;
     gcx::reservation reserved;
-    // Returns false if other processes have the SMs.
-    const auto acquire = [&] {
+    // Returns why there are no SMs now: other processes have them, or have the folder locked.
+    const auto acquire = [&]() -> std::optional<error> {
         try {
             reserved = gcx::reservation(part.device, part.requested, params);
-            return true;
+            return std::nullopt;
         } catch (const error& error) {
             if (error.result() != GCX_ERROR_ALREADY_ACQUIRED && error.result() != GCX_ERROR_TIMEOUT)
                 throw;
-            return false;
+            return error;
         }
     };
-    bool acquired = acquire();
-    if (!acquired && options.timeout.count() != 0) {
+    std::optional<error> refused = acquire();
+    const bool in_use = refused && refused->result() == GCX_ERROR_ALREADY_ACQUIRED;
+    if (refused && options.timeout.count() != 0) {
         std::optional<WaitNotice> notice;
         if (!options.quiet)
             notice.emplace(place);
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
         params.timeout = std::max(left, std::chrono::milliseconds(0));
-        acquired = acquire();
+        refused = acquire();
     }
-    if (!acquired)
+    if (refused && in_use)
         throw Failure(GCX_ERROR_ALREADY_ACQUIRED, refusal_text(part, options, place));
+    if (refused)
+        throw error(*refused);
     const resource sms = reserved.get_resource();
     part.plan.token = reserved.token();
     part.reserved = true;

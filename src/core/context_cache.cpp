@@ -331,7 +331,7 @@ void ContextCache::make(GreenContext& context) {
     // smCoscheduledAlignment, which a remainder does not share with groups.
     if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
         driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
-        fail(GCX_ERROR_NOT_SUPPORTED,
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("a driver of CUDA %s makes no context of these %u SMs: it accepts the "
                     "remainder atom only together with the last atoms, and groups of a structured "
                     "split only if they were requested alike; use sets that gcx_sm_split returned",
@@ -489,7 +489,7 @@ void ContextCache::check_room(const Keys& keys) {
         drop_dead(*device);
         count = prepared_with(*device, keys);
         if (count > limit_)
-            fail(GCX_ERROR_INVALID_VALUE,
+            fail(GCX_ERROR_CACHE_LIMIT_EXCEEDED,
                  format("%s would have %u prepared context%s, it has %u now, and its limit of "
                         "cached contexts is %u; raise the limit with gcx_cache_set_limit, or "
                         "destroy contexts that are no longer needed with gcx_cache_trim",

@@ -158,7 +158,7 @@ void claim_leases() {
         std::this_thread::sleep_for(
             std::chrono::microseconds(std::random_device{}() % kLongestClaimPauseUs));
     }
-    fail(GCX_ERROR_NOT_PERMITTED,
+    fail(GCX_ERROR_DUPLICATE_LIBRARY,
          format("this process has two copies of gcx, and each would assign the same SMs: %s "
                 "acquires leases already, and this copy is %s; link and load only one of them, or "
                 "acquire all leases through the first",

@@ -121,7 +121,7 @@ LeaseManager::taken_by_other_families(DeviceState& state, const std::shared_ptr<
 AtomSet LeaseManager::available_atoms(DeviceState& state, const std::shared_ptr<Family>& family) {
     const auto taken = taken_by_other_families(state, family);
     if (!taken)
-        fail(GCX_ERROR_NOT_READY,
+        fail(GCX_ERROR_SMS_NOT_MAPPED,
              format("there are leases of another family than the %s one on %s, and which SMs their "
                     "atoms are is not known yet; call gcx_device_map_sms for both families",
                     family_name(family->kind()), state.device.label().c_str()));
@@ -348,13 +348,11 @@ void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
     const std::string requested = request_text(waiter.request);
     const std::string usage = describe_usage(state, waiter.family, request.terms);
     if (is_cancelled(request))
-        fail(GCX_ERROR_NOT_PERMITTED,
-             format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
-                    usage.c_str()));
+        fail(GCX_ERROR_CANCELLED, format("the wait for %s was cancelled by gcx_cancel_signal: %s",
+                                         requested.c_str(), usage.c_str()));
     if (request.timeout_ms != 0)
-        fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("timed out after %u ms waiting for %s: %s", request.timeout_ms,
-                    requested.c_str(), usage.c_str()));
+        fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
+                                       request.timeout_ms, requested.c_str(), usage.c_str()));
     fail(GCX_ERROR_ALREADY_ACQUIRED,
          format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
                 usage.c_str(),
@@ -605,7 +603,7 @@ void LeaseManager::hand_over(Lease& from, Lease& to, bool deferred) {
              format("%s shares SMs with other leases, so %s, which is not shared, cannot get them",
                     from.label().c_str(), to.label().c_str()));
     if (!to.family->can_make_context(after.all()))
-        fail(GCX_ERROR_NOT_SUPPORTED,
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("a driver of CUDA %s makes no context of the SMs of both leases: it accepts "
                     "the remainder atom only together with the last atoms",
                     version_text(to.device.driver().version()).c_str()));

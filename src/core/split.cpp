@@ -458,14 +458,14 @@ AtomSet shared_atoms(Device& device, const Family& family) {
     const std::vector<uint32_t> shared = device.shared_sms();
     if (shared.empty())
         fail(
-            GCX_ERROR_NOT_READY,
+            GCX_ERROR_SHARED_SMS_UNKNOWN,
             format("GCX_SPLIT_EXCLUDE_SHARED: the SMs that all partitions of this process share on "
                    "%s aren't known; load the module with dynamic parallelism and launch a kernel "
                    "of it, then call gcx_device_get_shared_sms(%d)",
                    device.label().c_str(), device.ordinal()));
     const SmMap* const map = family.sm_map();
     if (map == nullptr)
-        fail(GCX_ERROR_NOT_READY,
+        fail(GCX_ERROR_SMS_NOT_MAPPED,
              format("GCX_SPLIT_EXCLUDE_SHARED: it isn't known yet which SMs the atoms hold; call "
                     "gcx_device_map_sms(%d, %d), the %s family",
                     device.ordinal(), family.kind(), family_name(family.kind())));

@@ -116,7 +116,7 @@ void request_connections(const std::string& choice, uint32_t count) {
     if (now.count >= count && now.certain)
         return;
     if (now.started)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_TOO_LATE,
              format("CUDA has started in this process%s with %s, so it is too late for %u; request "
                     "them before the first cuInit, or start the process with %s=%u",
                     now.certain ? "" : ", before the process set the variable again,",

@@ -66,7 +66,7 @@ void* loaded_libcuda() {
 void use_loaded(void* loaded) {
     const auto count = reinterpret_cast<CountFn>(dlsym(loaded, kCountFunction));
     if (count == nullptr)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_TOO_LATE,
              format("libcuda.so.1 is loaded in this process already, as %s; call this before "
                     "anything loads it, in Python before torch, cupy or jax is imported, or start "
                     "the process with gcx exec",
@@ -109,7 +109,7 @@ void report_partition_counts(const std::string& choice) {
     if (void* const loaded = loaded_libcuda(); loaded != nullptr)
         use_loaded(loaded);
     else if (Driver::started())
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_TOO_LATE,
              "gcx has opened the driver in this process already; call this before anything that "
              "opens it, or start the process with gcx exec");
     else

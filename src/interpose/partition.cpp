@@ -82,11 +82,11 @@ Partition* find_by_uuid(Partitions& all, const CUuuid& uuid) {
     return nullptr;
 }
 
-// Prints gcx's last error and returns its number.
+// Prints gcx's last error and returns its number, if CUDA has it.
 CUresult failed(const Partition& partition, gcx_result result) {
     log_line("device %d: no partition of %u SMs: %s", partition.device.load(),
              partition.planned.sm_count, gcx_last_error_message());
-    return static_cast<CUresult>(result);
+    return result < GCX_ERROR_CANCELLED ? static_cast<CUresult>(result) : CUDA_ERROR_UNKNOWN;
 }
 
 CUresult differs(const Partition& partition, const char* what, uint32_t found, uint32_t expected) {

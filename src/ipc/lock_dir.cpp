@@ -41,20 +41,20 @@ constexpr mode_t kModeReadOnly = S_IRUSR | S_ISVTX;
 bool is_of_group(const struct stat& info, const std::string& path) {
     const mode_t mode = info.st_mode & 07777;
     if ((mode & kOthers) != 0)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s has mode %o, so all users can enter it; name a private folder "
                     "of mode 700, or one of a group of mode 2770",
                     path.c_str(), mode));
     if ((mode & S_IRWXG) == 0) {
         if (info.st_uid == geteuid())
             return false;
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s is private to user %u, and this process runs as user %u; a "
                     "group's folder has mode 2770",
                     path.c_str(), info.st_uid, geteuid()));
     }
     if ((mode & S_IRWXG) != S_IRWXG || (mode & S_ISGID) == 0)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s has mode %o, which gives its group some permissions; a group's "
                     "folder has mode 2770 or 3770, so that its files belong to the group",
                     path.c_str(), mode));
@@ -144,7 +144,7 @@ std::optional<LockDir> LockDir::find(const std::string& path) {
 LockDir LockDir::open_checked(const std::string& private_dir) {
     LockDir dir = open_at(private_dir, O_NOFOLLOW);
     if (dir.of_group_)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s was replaced while it was opened; try again",
                     private_dir.c_str()));
     return dir;
@@ -217,7 +217,7 @@ bool LockDir::lock_or_fail(Clock::time_point deadline, const std::function<bool(
             continue;
         const auto waited =
             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
-        fail(differ(now, first) ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_OPERATING_SYSTEM,
+        fail(GCX_ERROR_TIMEOUT,
              format("other processes have had the folder %s locked for %lld ms%s: many use it at "
                     "once, or one was stopped in the middle of a change, or isn't gcx; try again, "
                     "and if that doesn't help, lsof tells which processes have the folder open",

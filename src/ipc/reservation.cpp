@@ -516,13 +516,12 @@ class Acquisition final : private CancelList::Wait {
         const std::string requested = count_text(request_.sm_count);
         const std::string owners = owners_text(others);
         if (request_.cancelled())
-            fail(GCX_ERROR_NOT_PERMITTED,
+            fail(GCX_ERROR_CANCELLED,
                  format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
                         owners.c_str()));
         if (request_.timeout_ms != 0)
-            fail(GCX_ERROR_ALREADY_ACQUIRED,
-                 format("timed out after %u ms waiting for %s: %s", request_.timeout_ms,
-                        requested.c_str(), owners.c_str()));
+            fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
+                                           request_.timeout_ms, requested.c_str(), owners.c_str()));
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("asked for %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
                     owners.c_str(),

@@ -116,7 +116,7 @@ std::string name_of(int32_t pid, const Record& record) {
 } // namespace
 
 void refuse_file(const LockDir& dir, const std::string& name, const std::string& why) {
-    fail(GCX_ERROR_OPERATING_SYSTEM,
+    fail(GCX_ERROR_CORRUPT_FILE,
          format("can't tell which SMs the reservation in %s/%s has: %s; end the process that owns "
                 "the file (lsof tells which), or remove the file if it is no reservation",
                 dir.path().c_str(), name.c_str(), why.c_str()));

@@ -59,18 +59,18 @@ bool check_private(const std::string& path) {
         fail_in_dir("can't open the folder", path, errno);
     }
     if (!S_ISDIR(info.st_mode))
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("%s is %s; remove it, or set %s to a folder of your own with mode 700",
                     path.c_str(),
                     S_ISLNK(info.st_mode) ? "a symbolic link and not a folder" : "not a folder",
                     kFolderVariable));
     if (info.st_uid != geteuid())
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s belongs to user %u, and this process runs as user %u; remove "
                     "it, or set %s to a folder of your own with mode 700",
                     path.c_str(), info.st_uid, geteuid(), kFolderVariable));
     if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        fail(GCX_ERROR_NOT_PERMITTED,
+        fail(GCX_ERROR_UNSAFE_FOLDER,
              format("the folder %s has mode %o, so other users can enter it; run chmod 700 on it, "
                     "or set %s to another folder with mode 700",
                     path.c_str(), info.st_mode & 07777, kFolderVariable));

@@ -138,7 +138,7 @@ void check_map(const SmMap& map, const AtomShape& shape, const Device& device,
                 : format("map again when the device is idle, or before loading the module with "
                          "dynamic parallelism, because of which all partitions share SMs %u and %u",
                          shared[0], shared[1]);
-        fail(GCX_ERROR_NOT_READY,
+        fail(GCX_ERROR_TIMEOUT,
              format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work occupied "
                     "the SMs, or the driver's contexts use others; %s",
                     atom, device.label().c_str(), size_of(shape, atom), map[atom].size(),
@@ -221,9 +221,9 @@ Probe::Seen Probe::stream_sms(ContextCache& cache, Device& device, EventPool& ev
         if (auto seen = leased_sms(cache, device, events, stream))
             return *std::move(seen);
     }
-    fail(GCX_ERROR_NOT_READY, format("the lease's SMs changed %d times while its stream was being "
-                                     "probed; probe again when nothing changes them",
-                                     kMoves));
+    fail(GCX_ERROR_TIMEOUT, format("the lease's SMs changed %d times while its stream was being "
+                                   "probed; probe again when nothing changes them",
+                                   kMoves));
 }
 
 std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device, EventPool& events,

@@ -97,12 +97,12 @@ void prepare_cancelled_by_progress_stops() {
         if (done == 3)
             CHECK_OK(gcx_cancel_signal(cancel));
     };
-    CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_NOT_PERMITTED);
+    CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_CANCELLED);
     CHECK(message_has("3 of 8"));
     CHECK_EQ(made(), 3U);
     CHECK_EQ(cache_stats().kept, 3U);
     // The signal is permanent.
-    CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_NOT_PERMITTED);
+    CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_CANCELLED);
     CHECK(message_has("0 of 8"));
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_INVALID_HANDLE);
@@ -130,7 +130,7 @@ void prepare_cancelled_by_another_thread_stops() {
         if (done == 5)
             std::thread([&] { CHECK_OK(gcx_cancel_signal(cancel)); }).join();
     };
-    CHECK_REFUSED(prepare(sets(kLayouts), &progress, cancel), GCX_ERROR_NOT_PERMITTED);
+    CHECK_REFUSED(prepare(sets(kLayouts), &progress, cancel), GCX_ERROR_CANCELLED);
     CHECK_EQ(cache_stats().kept, 5U);
     CHECK_OK(gcx_cancel_destroy(cancel));
 }
@@ -161,7 +161,7 @@ void progress_may_call_gcx() {
 void prepare_beyond_the_limit_is_refused() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(7));
-    CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare(layouts), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK(message_has("device 0 would have 8 prepared contexts, it has 0 now"));
     CHECK(message_has("limit of cached contexts is 7"));
     CHECK(message_has("gcx_cache_set_limit") && message_has("gcx_cache_trim"));
@@ -169,20 +169,20 @@ void prepare_beyond_the_limit_is_refused() {
     // A context in use returns to the cache, so it counts too. A set that is passed twice counts
     // once.
     const gcx_context used = make_context(layouts[0]);
-    CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare(layouts), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(made(), 1U);
     CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(prepare({layouts[1], layouts[2], layouts[1], layouts[0]}));
     CHECK_OK(gcx_context_destroy(used));
     CHECK_EQ(cache_stats().kept, 3U);
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_REFUSED(prepare({layouts[1]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare({layouts[1]}), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(cache_stats().kept, 0U);
     // A lease's layouts count as well.
     gcx_lease lease = acquire(8);
     const gcx_lease_size size = {lease, 48, 0};
     const uint64_t before = made();
-    CHECK_REFUSED(gcx_lease_prepare(&size, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_lease_prepare(&size, 1), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(made(), before);
     CHECK_OK(gcx_lease_release(lease));
 }
@@ -268,7 +268,7 @@ void limit_holds_for_each_device() {
     CHECK_OK(prepare(sets({8, 16, 24}, 0)));
     CHECK_OK(prepare(sets({8, 16, 24}, 1)));
     CHECK_EQ(cache_stats().kept, 6U);
-    CHECK_REFUSED(prepare(sets({32}, 1)), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare(sets({32}, 1)), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK(message_has("device 1 would have 4 prepared contexts"));
     CHECK_OK(gcx_cache_set_limit(2));
     CHECK_EQ(cache_stats().kept, 4U);
@@ -330,7 +330,7 @@ void prepare_in_a_loop_is_refused_at_the_limit() {
         if (result == GCX_SUCCESS)
             continue;
         refused_at = sms;
-        CHECK_REFUSED(result, GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(result, GCX_ERROR_CACHE_LIMIT_EXCEEDED);
         CHECK(message_has("device 0 would have 66 prepared contexts, it has 64 now"));
         CHECK_EQ(made(), before);
     }
@@ -389,7 +389,7 @@ void lower_limit_evicts_prepared_contexts_last() {
     before = made();
     CHECK_OK(prepare({layouts[3], layouts[4]}));
     CHECK_EQ(made(), before + 2);
-    CHECK_REFUSED(prepare({layouts[5]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare({layouts[5]}), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_OK(gcx_context_destroy(make_context(layouts[0])));
     CHECK_EQ(made(), before + 2);
 }
@@ -398,10 +398,10 @@ void trim_makes_room_for_other_layouts() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(4));
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2], layouts[3]}));
-    CHECK_REFUSED(prepare({layouts[4]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare({layouts[4]}), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(trim(1).contexts, 3U);
     CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
-    CHECK_REFUSED(prepare({layouts[7]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare({layouts[7]}), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     const uint64_t before = made();
     CHECK_OK(prepare({layouts[3]}));
     CHECK_EQ(made(), before);
@@ -415,7 +415,7 @@ void limit_lowered_during_prepare_applies() {
         if (done == 5)
             CHECK_OK(gcx_cache_set_limit(2));
     };
-    CHECK_REFUSED(prepare(layouts, &progress), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(prepare(layouts, &progress), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(made(), 5U);
     CHECK_EQ(cache_stats().kept, 2U);
     // Contexts that the call would have created no longer count.
@@ -432,7 +432,7 @@ void concurrent_prepares_keep_to_the_limit() {
         if (done != 1)
             return;
         std::thread([&] {
-            CHECK_REFUSED(prepare(others), GCX_ERROR_INVALID_VALUE);
+            CHECK_REFUSED(prepare(others), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
             CHECK_OK(prepare({others[0], others[1], others[2]}));
         }).join();
     };

@@ -15,6 +15,7 @@ std::mutex mutex;
 std::condition_variable changed;
 std::string blocked;
 int inside = 0;
+int released = 0;
 
 void pass(const char* function) {
     std::unique_lock lock(mutex);
@@ -22,8 +23,10 @@ void pass(const char* function) {
         return;
     inside++;
     changed.notify_all();
-    changed.wait(lock, [&] { return blocked != function; });
-    inside--;
+    const int before = released;
+    changed.wait(lock, [&] { return blocked != function || released != before; });
+    if (released == before)
+        inside--;
 }
 
 // Wraps one of the simulated driver's functions.
@@ -65,6 +68,14 @@ __attribute__((visibility("default"))) void await_blocked_call() {
     changed.wait(lock, [] { return inside != 0; });
 }
 
+// Lets the blocked call continue. The next call is blocked again.
+__attribute__((visibility("default"))) void release_blocked_call() {
+    const std::lock_guard lock(mutex);
+    released++;
+    inside--;
+    changed.notify_all();
+}
+
 // The reference keeps the simulated driver linked; all other functions are found there.
 [[gnu::used]] const void* simulated_driver = reinterpret_cast<const void*>(&cuDriverGetVersion);
 
@@ -82,6 +93,7 @@ cuGetProcAddress_v2(const char* name, void** found, int version, cuuint64_t flag
     put_in_place(name, "cuStreamWaitEvent", &cuStreamWaitEvent, found);
     put_in_place(name, "cuEventRecord", &cuEventRecord, found);
     put_in_place(name, "cuLaunchKernel", &cuLaunchKernel, found);
+    put_in_place(name, "cuMemsetD32Async", &cuMemsetD32Async, found);
     return result;
 }
 

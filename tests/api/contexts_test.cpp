@@ -99,7 +99,7 @@ void contexts_in_use_are_listed() {
             CHECK_EQ(word, 0U);
     // The list is too short.
     gcx_live_context one{};
-    CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 2U);
     CHECK_EQ(one.id, 0U);
     // A stream or a thread that has it current keeps a context alive.
@@ -159,7 +159,7 @@ void overlaps_with_live_contexts() {
         CHECK_EQ(live_overlap(whole_device()), 24U);
         CHECK_EQ(live_overlap(none), 0U);
         uint32_t count = 77;
-        CHECK_REFUSED(gcx_resource_get_live_overlap(&fine, &count), GCX_ERROR_NOT_READY);
+        CHECK_REFUSED(gcx_resource_get_live_overlap(&fine, &count), GCX_ERROR_SMS_NOT_MAPPED);
         CHECK_EQ(count, 77U);
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
@@ -240,7 +240,8 @@ void remainder_atom_needs_the_last_atoms() {
     CHECK_OK(gcx_resource_get_atom(&whole, 15, &remainder));
     const gcx_resource both[] = {first, remainder};
     gcx_context context = nullptr;
-    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
+    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("remainder atom") && context == nullptr);
 }
 

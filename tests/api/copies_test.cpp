@@ -74,7 +74,7 @@ bool refused_as_copy(const Copy& copy, const std::string& first, const std::stri
     gcx_lease lease = nullptr;
     const gcx_result result = copy.acquire(&lease);
     const std::string message = copy.message();
-    return CHECK_EQ(result, GCX_ERROR_NOT_PERMITTED) && CHECK(lease == nullptr) &&
+    return CHECK_EQ(result, GCX_ERROR_DUPLICATE_LIBRARY) && CHECK(lease == nullptr) &&
            CHECK(message.find("two copies of gcx") != message.npos) &&
            CHECK(message.find(fs::canonical(first).string() + " acquires") != message.npos) &&
            CHECK(message.find("copy is " + fs::canonical(second).string()) != message.npos);
@@ -103,7 +103,7 @@ void first_lease_decides() {
     gcx_lease lease = nullptr;
     CHECK_OK(other.acquire(&lease));
     gcx_lease mine = nullptr;
-    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &mine), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &mine), GCX_ERROR_DUPLICATE_LIBRARY);
     CHECK(message_has(fs::canonical(file.path()).string() + " acquires"));
     CHECK_OK(other.release(lease));
 }
@@ -125,7 +125,7 @@ void copy_closed_with_leases_keeps_them() {
     gcx_lease lease = nullptr;
     CHECK_OK(other.acquire(&lease));
     other.close();
-    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &lease), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &lease), GCX_ERROR_DUPLICATE_LIBRARY);
     CHECK(message_has("two copies of gcx"));
 }
 
@@ -152,7 +152,7 @@ void copies_acquire_at_once_one_has_leases() {
     thread.join();
     CHECK(results[0] != GCX_SUCCESS || results[1] != GCX_SUCCESS);
     for (const gcx_result result : results)
-        CHECK(result == GCX_SUCCESS || result == GCX_ERROR_NOT_PERMITTED);
+        CHECK(result == GCX_SUCCESS || result == GCX_ERROR_DUPLICATE_LIBRARY);
     if (results[0] == GCX_SUCCESS)
         CHECK_OK(gcx_lease_release(leases[0]));
     if (results[1] == GCX_SUCCESS)

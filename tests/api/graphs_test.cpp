@@ -675,7 +675,7 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_graph_get_info(graph, nullptr), GCX_ERROR_INVALID_VALUE);
     uint32_t count = 0;
     gcx_graph_node one{};
-    CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 3U);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);

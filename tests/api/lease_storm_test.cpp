@@ -638,12 +638,12 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t minimum, u
         params.exclusive_sm_count = count == GCX_REST ? 8 : count / 2;
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
-    const gcx_result result =
-        CALL(gcx_lease_acquire, (worker.device, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    const gcx_result result = CALL(gcx_lease_acquire, (worker.device, count, &params, &lease),
+                                   timeout == 0 ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_TIMEOUT,
+                                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
     const bool injected = worker.injected;
-    if (result == GCX_ERROR_ALREADY_ACQUIRED && !injected &&
+    if (result == GCX_ERROR_TIMEOUT && !injected &&
         (waited < timeout || waited > timeout + (check::slow ? 8000 : 4000)))
         worker.complain("waited %.0f ms of a timeout of %u ms", waited, timeout);
     const bool has_exclusive =
@@ -767,9 +767,9 @@ void own_resize(Worker& worker) {
     const uint32_t flags = random.one_in(3) ? GCX_RESIZE_DEFERRED : GCX_RESIZE_DEFAULT;
     bool prepared = false;
     if (random.one_in(3)) {
-        prepared =
-            CALL(gcx_lease_prepare, (sizes.data(), number), GCX_ERROR_ALREADY_ACQUIRED,
-                 GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION) == GCX_SUCCESS;
+        prepared = CALL(gcx_lease_prepare, (sizes.data(), number), GCX_ERROR_ALREADY_ACQUIRED,
+                        GCX_ERROR_CACHE_LIMIT_EXCEEDED,
+                        GCX_ERROR_INVALID_RESOURCE_CONFIGURATION) == GCX_SUCCESS;
         check_own(worker);
     }
     const gcx_result result = [&] {
@@ -817,7 +817,7 @@ void own_hand_over(Worker& worker) {
     const gcx_result result = [&] {
         const SubmitLocks locks({from, to});
         return CALL(gcx_lease_hand_over, (from->lease, to->lease, flags),
-                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED);
+                    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     worker.own.push_back(to);
     if (result != GCX_SUCCESS) {
@@ -1139,7 +1139,7 @@ void own_layouts(Worker& worker) {
             sizes.push_back({worker.own[i]->lease, layout[i], 0});
         if (CALL(gcx_lease_prepare, (sizes.data(), static_cast<uint32_t>(leases)),
                  GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 GCX_ERROR_INVALID_VALUE) != GCX_SUCCESS)
+                 GCX_ERROR_CACHE_LIMIT_EXCEEDED) != GCX_SUCCESS)
             return;
     }
     uint64_t made = 0;
@@ -1257,7 +1257,7 @@ void own_cancel(Worker& worker) {
             own_release_all(worker);
             take_all();
         }
-        expect(waiting, GCX_ERROR_NOT_PERMITTED);
+        expect(waiting, GCX_ERROR_CANCELLED);
         give_back(worker, waiting);
     } else if (busy != nullptr && choice == 1) {
         Waiting large(worker.device, 132, timeout, first, jitter, random.next());
@@ -1269,7 +1269,7 @@ void own_cancel(Worker& worker) {
             worker.complain("a request behind a cancelled one waits on");
         gcx_cancel_signal(second);
         expect(small, GCX_SUCCESS);
-        expect(large, GCX_ERROR_NOT_PERMITTED);
+        expect(large, GCX_ERROR_CANCELLED);
         give_back(worker, small);
         give_back(worker, large);
     } else if (busy != nullptr && choice == 2) {
@@ -1283,7 +1283,7 @@ void own_cancel(Worker& worker) {
         if (waiting.outcome() == GCX_SUCCESS)
             give_back(worker, waiting);
         else
-            expect(waiting, GCX_ERROR_NOT_PERMITTED);
+            expect(waiting, GCX_ERROR_CANCELLED);
         take_all();
     } else if (busy != nullptr && choice == 3) {
         Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
@@ -1300,7 +1300,7 @@ void own_cancel(Worker& worker) {
         own_release_all(worker);
         signal_first();
         Waiting waiting(worker.device, 8, random.below(2) * 50, first, jitter, random.next());
-        expect(waiting, GCX_ERROR_NOT_PERMITTED);
+        expect(waiting, GCX_ERROR_CANCELLED);
         take_all();
     } else if (busy != nullptr) {
         Waiting large(worker.device, 132, 30 + random.below(30), first, jitter, random.next());
@@ -1311,7 +1311,7 @@ void own_cancel(Worker& worker) {
             worker.complain("a request behind one that has timed out waits on");
         gcx_cancel_signal(second);
         expect(small, GCX_SUCCESS);
-        expect(large, GCX_ERROR_ALREADY_ACQUIRED);
+        expect(large, GCX_ERROR_TIMEOUT);
         give_back(worker, small);
     }
     DESTROY(gcx_cancel_destroy, first);
@@ -1341,7 +1341,8 @@ void own_reservation(Worker& worker) {
     CALL(gcx_reservation_acquire_lease, (reservation, GCX_REST, &lease_params, &lease));
     gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
-    CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other), GCX_ERROR_ALREADY_ACQUIRED);
+    CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other),
+         params.timeout_ms == 0 ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_TIMEOUT);
     if (other != nullptr)
         worker.complain("96 SMs were reserved next to 64 of 132");
     DESTROY(gcx_reservation_release, other);
@@ -1426,16 +1427,16 @@ void common_acquire(Worker& worker) {
         params.timeout_ms = random.below(3);
     gcx_lease lease = nullptr;
     const auto begin = Clock::now();
-    const gcx_result result =
-        CALL(gcx_lease_acquire, (0, count, &params, &lease), GCX_ERROR_ALREADY_ACQUIRED,
-             GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE);
+    const gcx_result result = CALL(
+        gcx_lease_acquire, (0, count, &params, &lease),
+        params.timeout_ms == 0 ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_TIMEOUT,
+        GCX_ERROR_CANCELLED, GCX_ERROR_SMS_NOT_MAPPED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+        GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE);
     const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-    if (result == GCX_ERROR_ALREADY_ACQUIRED && params.timeout_ms != GCX_FOREVER &&
-        !worker.injected &&
+    if (result == GCX_ERROR_TIMEOUT && params.timeout_ms != GCX_FOREVER && !worker.injected &&
         (waited < params.timeout_ms || waited > params.timeout_ms + (check::slow ? 8000 : 4000)))
         worker.complain("waited %.0f ms of a timeout of %u ms", waited, params.timeout_ms);
-    if (result == GCX_ERROR_NOT_PERMITTED && params.cancel == nullptr && !worker.injected)
+    if (result == GCX_ERROR_CANCELLED && params.cancel == nullptr && !worker.injected)
         worker.complain("cancelled without a cancel");
     if (result == GCX_ERROR_INVALID_HANDLE && params.cancel == nullptr && !worker.injected)
         worker.complain("an invalid handle, and none was given");
@@ -1466,11 +1467,11 @@ void common_resize(Worker& worker) {
     if (random.one_in(4))
         CALL(gcx_lease_prepare, (sizes.data(), count), STALE, GCX_ERROR_ALREADY_ACQUIRED,
              GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
-             GCX_ERROR_NOT_READY);
+             GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     const SubmitLocks locks(members);
     if (CALL(gcx_lease_resize, (sizes.data(), count, random.below(9) % 3), STALE,
              GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
+             GCX_ERROR_INVALID_VALUE) == GCX_SUCCESS)
         storm.changed++;
 }
 
@@ -1483,8 +1484,7 @@ void common_hand_over(Worker& worker) {
     const SubmitLocks locks({from, to});
     const gcx_result result =
         CALL(gcx_lease_hand_over, (from->lease, to->lease, worker.random.below(2)), STALE,
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
-             GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY);
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE);
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
     if (result == GCX_SUCCESS && gcx_lease_get_info(from->lease, &info) == GCX_SUCCESS)
         worker.complain("the lease that was handed over still answers");
@@ -1664,13 +1664,13 @@ void anyone_lists(Worker& worker) {
     check_list(worker, worker.random.one_in(2) ? -1 : 0);
     gcx_live_context contexts[8];
     uint32_t count = 0;
-    CALL(gcx_context_list, (-1, contexts, 8, &count), GCX_ERROR_INVALID_VALUE);
+    CALL(gcx_context_list, (-1, contexts, 8, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     gcx_resource whole{};
     gcx_resource group{};
     gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
     CALL(gcx_sm_split, (&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr),
-         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY);
+         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_SMS_NOT_MAPPED);
 }
 
 void anyone_cancels(Worker& worker) {
@@ -1740,8 +1740,8 @@ void anyone_changes_the_cache(Worker& worker) {
         gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
         params.flags = random.below(2) * GCX_PREPARE_FOR_LEASES;
         params.cancel = worker.storm.some(random, worker.storm.cancels);
-        CALL(gcx_cache_prepare, (groups, 2, &params), GCX_ERROR_NOT_PERMITTED,
-             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE);
+        CALL(gcx_cache_prepare, (groups, 2, &params), GCX_ERROR_CANCELLED,
+             GCX_ERROR_CACHE_LIMIT_EXCEEDED, GCX_ERROR_INVALID_HANDLE);
         break;
     }
     default:
@@ -1761,7 +1761,7 @@ void anyone_publishes(Worker& worker) {
         CALL(gcx_publish_stop, ());
         break;
     default:
-        CALL(gcx_published_lease_list, (leases, 4, &count), GCX_ERROR_INVALID_VALUE);
+        CALL(gcx_published_lease_list, (leases, 4, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     }
 }
 
@@ -1806,7 +1806,7 @@ void anyone_forges(Worker& worker) {
     case 7: {
         const uint32_t counts[] = {GCX_REST - 1, 1025, 133, 0x80000000U};
         if (CALL(gcx_lease_acquire, (0, counts[random.below(4)], nullptr, &made),
-                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY) == GCX_SUCCESS)
+                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_SMS_NOT_MAPPED) == GCX_SUCCESS)
             worker.complain("more SMs than there are");
         break;
     }

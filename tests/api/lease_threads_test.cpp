@@ -95,6 +95,21 @@ void probe_of_moved_stream_sees_new_sms() {
     release_all({stream}, {lease});
 }
 
+void probe_of_stream_that_moves_each_time_times_out() {
+    constexpr int kProbes = 64; // after which gcx_stream_probe_sms gives up
+    const gcx_lease lease = acquire(8);
+    const gcx_stream stream = stream_of(lease);
+    BlockedCall call("cuMemsetD32Async", [&] { return probe(stream); });
+    for (int i = 0; i < kProbes; i++) {
+        control<void()>("await_blocked_call")();
+        CHECK_OK(resize(lease, i % 2 == 0 ? 16 : 8));
+        control<void()>("release_blocked_call")();
+    }
+    CHECK_EQ(call.finish(), GCX_ERROR_TIMEOUT);
+    CHECK_OK(probe(stream));
+    release_all({stream}, {lease});
+}
+
 // A change by another thread takes effect after the call that is in progress.
 void change_waits_for(const char* function, const std::function<gcx_result(gcx_stream)>& act) {
     const gcx_lease lease = acquire(64);
@@ -248,11 +263,12 @@ void refused_release_can_be_repeated() {
 
 int main(int, char** argv) {
     blocking_driver = argv[1];
-    for (void (*body)() : {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
-                           probe_of_moved_stream_sees_new_sms, change_waits_for_submissions,
-                           wait_during_change_holds_later_work, release_during_queries_frees_sms,
-                           hand_over_during_release_is_all_or_nothing, release_twice_succeeds_once,
-                           refused_release_can_be_repeated}) {
+    for (void (*body)() :
+         {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
+          probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
+          change_waits_for_submissions, wait_during_change_holds_later_work,
+          release_during_queries_frees_sms, hand_over_during_release_is_all_or_nothing,
+          release_twice_succeeds_once, refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
                 return;

@@ -541,7 +541,7 @@ void waiting_requests_are_served_in_order() {
     // 28 are free, but the large request is first.
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("1 waits, the first for 64 SMs"));
-    CHECK_REFUSED(try_acquire(8, {.timeout_ms = 1}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(8, {.timeout_ms = 1}), GCX_ERROR_TIMEOUT);
     CHECK(message_has("timed out after 1 ms waiting for 8 SMs"));
     CHECK_REFUSED(resize({{busy, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     std::thread second([&] { wait_for(8, "small", &small, 1); });
@@ -559,7 +559,7 @@ void waits_are_cancelled() {
     gcx_cancel cancel = make_cancel();
     const auto wait = [&] {
         CHECK_REFUSED(try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
-                      GCX_ERROR_NOT_PERMITTED);
+                      GCX_ERROR_CANCELLED);
         CHECK(message_has("was cancelled by gcx_cancel_signal"));
     };
     std::thread first(wait);
@@ -590,7 +590,7 @@ void wait_for_rest_is_listed_as_rest() {
 
 void leases_of_two_families_need_maps() {
     const gcx_lease lease = acquire(24, "lease");
-    CHECK_REFUSED(try_acquire(10, {.family = GCX_SM_FAMILY_FINE}), GCX_ERROR_NOT_READY);
+    CHECK_REFUSED(try_acquire(10, {.family = GCX_SM_FAMILY_FINE}), GCX_ERROR_SMS_NOT_MAPPED);
     CHECK(message_has("gcx_device_map_sms"));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
@@ -709,7 +709,7 @@ void invalid_arguments_are_refused() {
     CHECK(message_has("140 for \"lease\"") && message_has("is 144; device 0 has 132"));
     CHECK_REFUSED(gcx_lease_hand_over(lease, lease, 0), GCX_ERROR_INVALID_VALUE);
     uint32_t count = 0;
-    CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 1U);
     CHECK_REFUSED(gcx_lease_list(7, nullptr, 0, &count), GCX_ERROR_INVALID_DEVICE);
     release_all({}, {lease});

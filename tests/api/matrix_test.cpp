@@ -186,8 +186,8 @@ void maps_agree_with_kernels(const gcx_device_info& device) {
     const Split fine = split(whole, {device.sm_count / 3, 4}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     uint32_t shared = 0;
     CHECK_REFUSED(gcx_resource_get_overlap(&coarse.groups[0], &fine.groups[0], &shared),
-                  GCX_ERROR_NOT_READY);
-    CHECK_REFUSED(gcx_resource_get_sm_ids(&whole, nullptr, 0, &shared), GCX_ERROR_NOT_READY);
+                  GCX_ERROR_SMS_NOT_MAPPED);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&whole, nullptr, 0, &shared), GCX_ERROR_SMS_NOT_MAPPED);
     const gcx_sim_counts before = sim::counts();
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
@@ -441,7 +441,7 @@ void unusable_driver_is_refused() {
         CHECK(message_has("no device") && message_has("13.0"));
         // The next call opens another driver, so nothing of the failure was cached.
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        CHECK_REFUSED(gcx_driver_open("sim:h200@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(gcx_driver_open("sim:h200@13.0"), GCX_ERROR_DRIVER_ALREADY_OPEN);
     });
     in_child("absent", [] {
         setenv("GCX_DRIVER", "libno-such-cuda.so.1", 1);

@@ -450,7 +450,7 @@ void context_of_unfit_resources_is_refused() {
     for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect})
         CHECK_REFUSED(combine(two.groups.data(), fine.groups.data(), &out), kUnfit);
     CHECK_REFUSED(gcx_resource_get_overlap(two.groups.data(), fine.groups.data(), &count),
-                  GCX_ERROR_NOT_READY);
+                  GCX_ERROR_SMS_NOT_MAPPED);
 }
 
 void objects_of_two_devices_are_not_mixed() {
@@ -652,16 +652,19 @@ void short_arrays_are_refused() {
     const Objects made;
     uint32_t ids[8] = {5, 5, 5, 5, 5, 5, 5, 5};
     uint32_t count = 0;
-    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 7, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 7, &count),
+                  GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 8U);
     CHECK_EQ(ids[0], 5U);
     count = 0;
-    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 0, &count),
+                  GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 8U);
     CHECK_OK(gcx_stream_probe_sms(made.stream, ids, 8, &count));
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
     count = 0;
-    CHECK_REFUSED(gcx_resource_get_sm_ids(&made.resource, ids, 7, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&made.resource, ids, 7, &count),
+                  GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 8U);
     CHECK(message_has("8") && message_has("7"));
     CHECK_OK(gcx_resource_get_sm_ids(&made.resource, ids, 8, &count));

@@ -21,7 +21,7 @@ void open_driver_is_opened_again() {
             CHECK_OK(gcx_driver_open(driver));
         CHECK_OK(gcx_driver_open(nullptr));
         for (const char* other : {"sim:h200@13.0", "libcuda.so.1", gcx_simulator_path()}) {
-            CHECK_REFUSED(gcx_driver_open(other), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(gcx_driver_open(other), GCX_ERROR_DRIVER_ALREADY_OPEN);
             CHECK(message_has("sim:h100@13.0") && message_has(other));
         }
         int32_t count = 0;
@@ -34,7 +34,7 @@ void open_driver_is_opened_again() {
         CHECK_OK(gcx_driver_open(path.c_str()));
         CHECK_OK(gcx_driver_open(path.c_str()));
         CHECK_OK(gcx_driver_open(same.c_str()));
-        CHECK_REFUSED(gcx_driver_open("sim:h100@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(gcx_driver_open("sim:h100@13.0"), GCX_ERROR_DRIVER_ALREADY_OPEN);
     });
     in_child("opened by a first call", [] {
         setenv("GCX_DRIVER", "sim:a100@12.8", 1);

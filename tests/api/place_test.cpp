@@ -254,15 +254,15 @@ void folder_that_others_can_change_is_refused() {
             fs::create_directory("/dev/shm/elsewhere");
             fs::permissions("/dev/shm/elsewhere", fs::perms::owner_all);
             fs::create_symlink("/dev/shm/elsewhere", path);
-            check_refused(GCX_ERROR_NOT_PERMITTED, {path, "a symbolic link", "remove it"});
+            check_refused(GCX_ERROR_UNSAFE_FOLDER, {path, "a symbolic link", "remove it"});
             CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
-                          GCX_ERROR_NOT_PERMITTED);
+                          GCX_ERROR_UNSAFE_FOLDER);
             CHECK(fs::is_empty("/dev/shm/elsewhere"));
         }
         {
             const Shm shm;
             std::ofstream(path) << "a file";
-            check_refused(GCX_ERROR_NOT_PERMITTED, {path, "not a folder"});
+            check_refused(GCX_ERROR_UNSAFE_FOLDER, {path, "not a folder"});
         }
         for (const mode_t mode : {0770U, 0701U, 0750U, 01777U}) {
             const Shm shm;
@@ -270,17 +270,17 @@ void folder_that_others_can_change_is_refused() {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
             char text[16];
             std::snprintf(text, sizeof text, "mode %o", mode);
-            check_refused(GCX_ERROR_NOT_PERMITTED, {path, text, "chmod 700"});
-            CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+            check_refused(GCX_ERROR_UNSAFE_FOLDER, {path, text, "chmod 700"});
+            CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_UNSAFE_FOLDER);
         }
         if (geteuid() == 0) {
             const Shm shm;
             fs::create_directory(path);
             fs::permissions(path, fs::perms::owner_all);
             CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
-            check_refused(GCX_ERROR_NOT_PERMITTED, {path, "belongs to user 4711", "user 0"});
+            check_refused(GCX_ERROR_UNSAFE_FOLDER, {path, "belongs to user 4711", "user 0"});
             CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
-                          GCX_ERROR_NOT_PERMITTED);
+                          GCX_ERROR_UNSAFE_FOLDER);
         }
     });
 }

@@ -117,7 +117,7 @@ gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags, uint32_t 
     if (cancel == nullptr)
         CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
     else
-        CHECK_EQ(gcx_lease_acquire(0, sm_count, &params, &lease), GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(gcx_lease_acquire(0, sm_count, &params, &lease), GCX_ERROR_CANCELLED);
     return lease;
 }
 

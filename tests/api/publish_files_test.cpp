@@ -266,7 +266,7 @@ void many_publishers_are_all_listed() {
     CHECK_EQ(processes().size(), count + 1);
     CHECK_EQ(leases().size(), count + 1);
     uint32_t needed = 0;
-    CHECK_EQ(gcx_published_lease_list(nullptr, 0, &needed), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(gcx_published_lease_list(nullptr, 0, &needed), GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(needed, count + 1);
     other.next();
     other.ended();
@@ -286,17 +286,17 @@ void unusable_folder_is_refused() {
     const std::string inner = folder.published().string();
     CHECK_EQ(mkdir(inner.c_str(), 0755), 0);
     CHECK_EQ(chmod(inner.c_str(), 0755), 0);
-    refused_start(GCX_ERROR_NOT_PERMITTED);
+    refused_start(GCX_ERROR_UNSAFE_FOLDER);
     uint32_t count = 0;
-    CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+    CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_UNSAFE_FOLDER);
     CHECK_EQ(rmdir(inner.c_str()), 0);
 
     CHECK_EQ(symlink("/tmp", inner.c_str()), 0);
-    refused_start(GCX_ERROR_NOT_PERMITTED);
-    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+    refused_start(GCX_ERROR_UNSAFE_FOLDER);
+    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_UNSAFE_FOLDER);
     unlink(inner.c_str());
     std::ofstream(inner) << "a file";
-    refused_start(GCX_ERROR_NOT_PERMITTED);
+    refused_start(GCX_ERROR_UNSAFE_FOLDER);
     unlink(inner.c_str());
 
     struct Wrong {
@@ -314,12 +314,12 @@ void unusable_folder_is_refused() {
     setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
     // A folder that others can enter is refused, even if the private one in it is not.
     CHECK_EQ(chmod(folder.inner().c_str(), 0755), 0);
-    refused_start(GCX_ERROR_NOT_PERMITTED);
+    refused_start(GCX_ERROR_UNSAFE_FOLDER);
     CHECK_EQ(chmod(folder.inner().c_str(), 0700), 0);
     if (geteuid() == 0) {
         CHECK_EQ(mkdir(inner.c_str(), 0700), 0);
         CHECK_EQ(chown(inner.c_str(), 12345, 12345), 0);
-        refused_start(GCX_ERROR_NOT_PERMITTED);
+        refused_start(GCX_ERROR_UNSAFE_FOLDER);
         CHECK_EQ(rmdir(inner.c_str()), 0);
     } else {
         CHECK_EQ(chmod(folder.inner().c_str(), 0500), 0);

@@ -46,7 +46,7 @@ void no_publisher_lists_nothing() {
         CHECK_EQ(std::string(processes().at(0).name), program_invocation_short_name);
         CHECK_EQ(processes().size(), 1U);
         gcx_published_process one;
-        CHECK_REFUSED(gcx_published_process_list(&one, 0, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_published_process_list(&one, 0, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
         CHECK_EQ(count, 1U);
     });
     CHECK_EQ(folder.files().size(), 0U);

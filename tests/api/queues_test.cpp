@@ -116,7 +116,7 @@ void request_after_cuda_started_is_refused() {
     in_child("gcx had started it", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_TOO_LATE);
         CHECK(message_has("8 connections") && message_has("32") && message_has(kVariable));
         CHECK_EQ(variable(), "not set");
         CHECK_OK(gcx_queue_request_connections(8));
@@ -124,7 +124,7 @@ void request_after_cuda_started_is_refused() {
     in_child("others had started it", [] {
         unsetenv(kVariable);
         start_natively();
-        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_TOO_LATE);
         CHECK_EQ(variable(), "not set");
         check_info(8, GCX_QUEUE_SOURCE_DEFAULT, true, true);
     });
@@ -133,7 +133,7 @@ void request_after_cuda_started_is_refused() {
         start_natively();
         setenv(kVariable, "32", 1);
         check_info(32, GCX_QUEUE_SOURCE_ENVIRONMENT, true, false);
-        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(gcx_queue_request_connections(32), GCX_ERROR_TOO_LATE);
         CHECK(message_has("the process set the variable"));
         CHECK_OK(gcx_driver_open(nullptr));
         check_info(32, GCX_QUEUE_SOURCE_ENVIRONMENT, true, false);

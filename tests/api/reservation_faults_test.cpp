@@ -45,8 +45,8 @@ void use_reservations(gcx_reservation other) {
     const gcx_result result = try_reserve(64, {.name = "own"}, &reservation);
     CHECK(result == GCX_SUCCESS ? reservation != nullptr : reservation == nullptr);
     const gcx_result timed_out = try_reserve(132, {.timeout_ms = 2}, &joined);
-    CHECK(timed_out == GCX_ERROR_ALREADY_ACQUIRED || timed_out == GCX_ERROR_OPERATING_SYSTEM ||
-          timed_out == GCX_ERROR_NOT_PERMITTED);
+    CHECK(timed_out == GCX_ERROR_TIMEOUT || timed_out == GCX_ERROR_CORRUPT_FILE ||
+          timed_out == GCX_ERROR_OPERATING_SYSTEM || timed_out == GCX_ERROR_CANCELLED);
     gcx_reservation_list(nullptr, found, 8, &count);
     if (reservation != nullptr &&
         gcx_reservation_join(token_of(reservation).c_str(), &joined) == GCX_SUCCESS) {

@@ -74,10 +74,10 @@ void check_refused_as_invalid(const fs::path& path, const std::string& bytes,
         std::any_of(publish::warnings.begin(), publish::warnings.end(),
                     [&](const std::string& text) { return text.find(why) != text.npos; });
     CHECK(warned);
-    CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+    CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_CORRUPT_FILE);
     CHECK(message_has(path.filename()));
     CHECK(message_has(why));
-    CHECK_EQ(gcx_reservation_join(path.c_str(), &reservation), GCX_ERROR_OPERATING_SYSTEM);
+    CHECK_EQ(gcx_reservation_join(path.c_str(), &reservation), GCX_ERROR_CORRUPT_FILE);
 }
 
 void invalid_files_are_skipped_or_refused() {
@@ -133,10 +133,10 @@ void waiter_reports_invalid_files() {
         const gcx_reservation all = reserve(GCX_REST);
         std::string token = token_of(all);
         for (const bool removed : {false, true}) {
-            std::thread waiter([] {
+            std::thread waiter([removed] {
                 gcx_reservation reservation = nullptr;
                 CHECK_EQ(try_reserve(8, {.timeout_ms = 20'000}, &reservation),
-                         GCX_ERROR_OPERATING_SYSTEM);
+                         removed ? GCX_ERROR_OPERATING_SYSTEM : GCX_ERROR_CORRUPT_FILE);
             });
             while (listed().size() != 2)
                 std::this_thread::yield();
@@ -177,7 +177,7 @@ void unusable_folder_is_refused() {
         for (const auto& [mode, why] : modes) {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
             if (why != nullptr) {
-                refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, why);
+                refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, why);
                 continue;
             }
             const gcx_reservation reservation = reserve(24, {.folder = path.c_str()});
@@ -197,7 +197,7 @@ void unusable_folder_is_refused() {
         if (geteuid() == 0) { // another user's
             CHECK_EQ(chmod(path.c_str(), 0700), 0);
             CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
-            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "is private to user 4711");
+            refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, "is private to user 4711");
             CHECK_EQ(chmod(path.c_str(), 02770), 0);
             CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
             Other stranger([&](Other&) {
@@ -294,7 +294,7 @@ void resource_exhausted_is_reported() {
         // Another process keeps the folder locked, as if it was stopped in the middle of a change.
         const int locked = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         CHECK_EQ(flock(locked, LOCK_EX), 0);
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_TIMEOUT);
         CHECK(message_has("locked for"));
         // A request that is cancelled while it waits for the lock gets nothing.
         gcx_cancel cancel = nullptr;
@@ -304,7 +304,7 @@ void resource_exhausted_is_reported() {
             CHECK_OK(gcx_cancel_signal(cancel));
         });
         CHECK_EQ(try_reserve(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
-                 GCX_ERROR_NOT_PERMITTED);
+                 GCX_ERROR_CANCELLED);
         later.join();
         CHECK_OK(gcx_cancel_destroy(cancel));
         CHECK_EQ(listed().size(), 1U); // seen all the same

@@ -241,12 +241,12 @@ void waits_in_a_part_end_by_timeout_and_cancel() {
         const gcx_reservation all = reserve(GCX_REST);
         CHECK_EQ(info_of(all).sm_count, 24U);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_TIMEOUT);
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
         std::thread waiter([&] {
             CHECK_EQ(try_reserve(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
-                     GCX_ERROR_NOT_PERMITTED);
+                     GCX_ERROR_CANCELLED);
         });
         until_waiting(1);
         CHECK_OK(gcx_cancel_signal(cancel));

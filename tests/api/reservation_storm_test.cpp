@@ -148,7 +148,8 @@ void one_round(const Marks& marks, std::mt19937& random) {
     gcx_reservation reservation = nullptr;
     const gcx_result result =
         try_reserve(fine ? 2 + random() % 8 : counts[random() % 8], wanted, &reservation);
-    if (result == GCX_ERROR_ALREADY_ACQUIRED) {
+    if (result == GCX_ERROR_TIMEOUT ||
+        (result == GCX_ERROR_ALREADY_ACQUIRED && wanted.timeout_ms == 0)) {
         sums->in_vain++;
         return;
     }

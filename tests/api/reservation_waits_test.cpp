@@ -73,8 +73,7 @@ void within(Clock::duration most, const Body& body) {
 }
 
 bool is_lock_refusal(gcx_result result) {
-    return (result == GCX_ERROR_ALREADY_ACQUIRED || result == GCX_ERROR_OPERATING_SYSTEM) &&
-           message_has("locked for");
+    return result == GCX_ERROR_TIMEOUT && message_has("locked for");
 }
 
 void folder_locked_acquire_returns_at_timeout() {
@@ -115,8 +114,7 @@ void folder_locked_waiter_returns_at_timeout() {
         gcx_reservation reservation = nullptr;
         std::thread waiter([&] {
             within(1s + kPatience, [&] {
-                CHECK_EQ(try_reserve(8, {.timeout_ms = 1000}, &reservation),
-                         GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK_EQ(try_reserve(8, {.timeout_ms = 1000}, &reservation), GCX_ERROR_TIMEOUT);
             });
         });
         while (listed().size() != 2)
@@ -169,7 +167,7 @@ void cancel_signalled_waiter_is_never_granted() {
             const gcx_reservation next = reserve(GCX_REST); // and in nobody's way
             CHECK_EQ(info_of(next).sm_count, 132U);
             waiter.end();
-            CHECK_EQ(waiter.result, GCX_ERROR_NOT_PERMITTED);
+            CHECK_EQ(waiter.result, GCX_ERROR_CANCELLED);
             release(next);
         }
     });
@@ -195,7 +193,7 @@ void cancel_signalled_as_sms_become_free_is_decided() {
                 has = has || (live.waits == 0 && std::string(live.name) == "w");
             giver.join();
             waiter.thread.join();
-            CHECK_EQ(waiter.result, has ? GCX_SUCCESS : GCX_ERROR_NOT_PERMITTED);
+            CHECK_EQ(waiter.result, has ? GCX_SUCCESS : GCX_ERROR_CANCELLED);
             granted += has ? 1 : 0;
             if (waiter.reservation != nullptr)
                 release(waiter.reservation);
@@ -218,7 +216,7 @@ void cancel_signalled_next_waiter_is_served() {
         second.thread = std::thread([] {});
         second.end();
         first.end();
-        CHECK_EQ(first.result, GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(first.result, GCX_ERROR_CANCELLED);
         release(most);
     });
     CHECK(folder.files().empty());
@@ -238,7 +236,7 @@ void cancel_signalled_while_folder_locked_returns() {
         }
         release(reserve(GCX_REST));
         waiter.end();
-        CHECK_EQ(waiter.result, GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(waiter.result, GCX_ERROR_CANCELLED);
     });
     CHECK(folder.files().empty());
 }
@@ -256,7 +254,7 @@ void cancel_signalled_ends_all_its_waits() {
                 gcx_reservation reservation = nullptr;
                 CHECK_EQ(
                     try_reserve(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
-                    GCX_ERROR_NOT_PERMITTED);
+                    GCX_ERROR_CANCELLED);
             });
         while (listed().size() != 5)
             std::this_thread::yield();
@@ -265,7 +263,7 @@ void cancel_signalled_ends_all_its_waits() {
         CHECK_OK(gcx_cancel_signal(cancel));
         release(all);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_CANCELLED);
         for (std::thread& thread : threads)
             thread.join();
         CHECK_OK(gcx_cancel_destroy(cancel));

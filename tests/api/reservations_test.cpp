@@ -139,7 +139,7 @@ void invalid_arguments_are_refused() {
         reservation = reserve(8);
         char token[8] = "";
         CHECK_REFUSED(gcx_reservation_get_token(reservation, token, sizeof token),
-                      GCX_ERROR_INVALID_VALUE);
+                      GCX_ERROR_INSUFFICIENT_CAPACITY);
         CHECK_REFUSED(gcx_reservation_get_token(reservation, nullptr, 8), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_join(std::string(9000, 'x').c_str(), &reservation),
                       GCX_ERROR_INVALID_VALUE);
@@ -150,7 +150,8 @@ void invalid_arguments_are_refused() {
         CHECK_REFUSED(gcx_reservation_release(handle_cast<gcx_reservation>(whole_device)),
                       GCX_ERROR_INVALID_HANDLE);
         uint32_t count = 7;
-        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
+                      GCX_ERROR_INSUFFICIENT_CAPACITY);
         CHECK_EQ(count, 1U);
         CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
@@ -180,7 +181,7 @@ void owner_killed_or_released_waiter_is_served() {
             gcx_reservation more = nullptr;
             CHECK_REFUSED(try_reserve(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK(message_has("\"big\" of process "));
-            CHECK_REFUSED(try_reserve(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(16, {.timeout_ms = 30}, &more), GCX_ERROR_TIMEOUT);
             CHECK(message_has("timed out after 30 ms"));
             std::thread later([&] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -237,7 +238,7 @@ void waiters_are_served_in_order() {
         std::thread first([&] {
             gcx_reservation reservation = nullptr;
             CHECK_EQ(try_reserve(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
-                     GCX_ERROR_NOT_PERMITTED);
+                     GCX_ERROR_CANCELLED);
         });
         while (listed().size() != 2)
             std::this_thread::yield();
@@ -253,7 +254,7 @@ void waiters_are_served_in_order() {
         CHECK_OK(gcx_cancel_signal(cancel));
         first.join();
         second.join();
-        CHECK_REFUSED(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_CANCELLED);
         CHECK_OK(gcx_cancel_destroy(cancel));
         release(all);
     });
@@ -293,7 +294,7 @@ void waiter_killed_is_skipped() {
         gcx_reservation reservation = nullptr;
         CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         stop_between_changes(waiter.pid(), folder);
-        CHECK_REFUSED(try_reserve(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_TIMEOUT);
         ::kill(waiter.pid(), SIGKILL);
         CHECK_OK(try_reserve(8, {.timeout_ms = 10'000}, &reservation));
         release(reservation);

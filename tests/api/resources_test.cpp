@@ -122,7 +122,8 @@ void advice_can_be_followed() {
             CHECK_OK(sm_ids(without(one, one), count));
             CHECK_EQ(count, 0U);
         }
-        CHECK_REFUSED(sm_ids(split(whole_device(), {8}).groups[0], count), GCX_ERROR_NOT_READY);
+        CHECK_REFUSED(sm_ids(split(whole_device(), {8}).groups[0], count),
+                      GCX_ERROR_SMS_NOT_MAPPED);
         CHECK(message_has("gcx_device_map_sms(0, 1)"));
     });
 }

@@ -1,4 +1,4 @@
-// Tests that results have CUresult's numbers, and that each has a name and a sentence.
+// Tests that results below 10000 have CUresult's numbers, and that each has a name and a sentence.
 
 #include "check.hpp"
 
@@ -122,6 +122,20 @@
     X(FABRIC_NOT_READY)
 // clang-format on
 
+// gcx's own results, from 10000 on.
+#define OWN_RESULTS(X)                                                                             \
+    X(CANCELLED)                                                                                   \
+    X(TOO_LATE)                                                                                    \
+    X(DRIVER_ALREADY_OPEN)                                                                         \
+    X(UNSAFE_FOLDER)                                                                               \
+    X(IN_CALLBACK)                                                                                 \
+    X(DUPLICATE_LIBRARY)                                                                           \
+    X(SMS_NOT_MAPPED)                                                                              \
+    X(SHARED_SMS_UNKNOWN)                                                                          \
+    X(CORRUPT_FILE)                                                                                \
+    X(INSUFFICIENT_CAPACITY)                                                                       \
+    X(CACHE_LIMIT_EXCEEDED)
+
 #define SAME_NUMBER(name)                                                                          \
     static_assert(static_cast<int>(GCX_ERROR_##name) == static_cast<int>(CUDA_ERROR_##name));
 static_assert(static_cast<int>(GCX_SUCCESS) == static_cast<int>(CUDA_SUCCESS));
@@ -138,6 +152,8 @@ RESULTS_SINCE_13_1(SAME_NUMBER)
 #if CUDA_VERSION >= 13050
 RESULTS_SINCE_13_5(SAME_NUMBER)
 #endif
+#define OWN_NUMBER(name) static_assert(GCX_ERROR_##name >= 10000);
+OWN_RESULTS(OWN_NUMBER)
 
 namespace {
 
@@ -148,7 +164,7 @@ struct Row {
 #define ROW(name) {GCX_ERROR_##name, "GCX_ERROR_" #name},
 const Row kRows[] = {{GCX_SUCCESS, "GCX_SUCCESS"},
                      RESULTS_OF_12_4(ROW) RESULTS_SINCE_12_8(ROW) RESULTS_SINCE_13_0(ROW)
-                         RESULTS_SINCE_13_1(ROW) RESULTS_SINCE_13_5(ROW)};
+                         RESULTS_SINCE_13_1(ROW) RESULTS_SINCE_13_5(ROW) OWN_RESULTS(ROW)};
 
 bool is_named(gcx_result result) {
     for (const Row& row : kRows) {
@@ -160,7 +176,9 @@ bool is_named(gcx_result result) {
 
 void results_have_names_and_sentences() {
     std::set<std::string> sentences;
+    std::set<int> numbers;
     for (const Row& row : kRows) {
+        CHECK(numbers.insert(row.result).second);
         CHECK_EQ(std::string(gcx_result_name(row.result)), std::string(row.name));
         const std::string sentence = gcx_result_string(row.result);
         CHECK(sentence.size() > 5);
@@ -169,7 +187,7 @@ void results_have_names_and_sentences() {
 }
 
 void unknown_numbers_are_unrecognized() {
-    for (int number = -2; number < 1100; number++) {
+    for (int number = -2; number < 10100; number++) {
         gcx_result result = GCX_SUCCESS;
         std::memcpy(&result, &number, sizeof result); // any int, as C lets a caller pass
         const std::string name = gcx_result_name(result);

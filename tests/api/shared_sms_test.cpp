@@ -124,7 +124,8 @@ void shared_sms_are_found_once_the_module_is_loaded() {
 
         uint32_t count = 0;
         uint32_t one = 0;
-        CHECK_REFUSED(gcx_device_get_shared_sms(0, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_device_get_shared_sms(0, &one, 1, &count),
+                      GCX_ERROR_INSUFFICIENT_CAPACITY);
         CHECK_EQ(count, 2U);
         CHECK_REFUSED(gcx_device_get_shared_sms(0, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_device_get_shared_sms(1, &one, 1, &count), GCX_ERROR_INVALID_DEVICE);
@@ -175,7 +176,7 @@ void shared_sms_under_mps_are_refused() {
         uint32_t count = 0;
         CHECK_REFUSED(gcx_device_get_shared_sms(0, nullptr, 0, &count), GCX_ERROR_NOT_SUPPORTED);
         CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_EXCLUDE_SHARED).result,
-                      GCX_ERROR_NOT_READY);
+                      GCX_ERROR_SHARED_SMS_UNKNOWN);
     });
     unsetenv("GCX_SIM_MPS");
 }
@@ -230,7 +231,7 @@ void map_of_shared_sms_in_two_atoms_is_refused() {
     const Profile profile(profile_of(0, 2));
     on_machine(profile.path() + "@13.0", [] {
         load_module();
-        CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE), GCX_ERROR_NOT_READY);
+        CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE), GCX_ERROR_TIMEOUT);
     });
 }
 
@@ -239,11 +240,11 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         const gcx_resource whole = whole_device();
         constexpr uint32_t kFlag = GCX_SPLIT_EXCLUDE_SHARED;
         constexpr uint32_t kFine = GCX_SPLIT_IGNORE_SM_COSCHEDULING;
-        CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_NOT_READY);
+        CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_SHARED_SMS_UNKNOWN);
         CHECK(message_has("call gcx_device_get_shared_sms(0)"));
         load_module();
         CHECK(shared_sms() == kShared);
-        CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_NOT_READY);
+        CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_SMS_NOT_MAPPED);
         CHECK(message_has("call gcx_device_map_sms(0, 1)"));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -374,6 +375,18 @@ def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str) -> None:
                     if "less than the smallest part" not in line:
                         assert " has " in line, (gpu, driver, shares, given, line)
                         given.append(line)
+
+
+def test_exec_locked_folder_is_reported(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # As if a process was stopped in the middle of a change.
+    try:
+        for wait in ((), ("--wait", "1", "--quiet")):
+            done = gcx("exec", "--sms", "8", *wait, "--", "true")
+            assert done.returncode == 125, done
+            assert f"the folder {folder} locked for" in done.stderr
+    finally:
+        os.close(descriptor)
 
 
 def test_exec_waiting_names_the_holder_and_the_requests_ahead() -> None:

@@ -129,7 +129,7 @@ def test_top_folder_open_to_others_is_refused(folder: Path) -> None:
     inner.chmod(0o777)
     document, message = fail_json("top")
     assert "chmod 700" in message
-    assert document["error"]["result"] == "GCX_ERROR_NOT_PERMITTED"
+    assert document["error"]["result"] == "GCX_ERROR_UNSAFE_FOLDER"
 
 
 @pytest.mark.parametrize("value", ["0", "x", "-1", "3601", "1.5"])

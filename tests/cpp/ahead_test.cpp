@@ -39,25 +39,24 @@ void cancelled_prepare_stops() {
     const auto all = layouts();
     const uint64_t before = made();
     const gcx::cancel cancel;
-    CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
-                 gcx::prepare_contexts(all, with_progress(
-                                                [&](uint32_t done, uint32_t) {
-                                                    if (done == 2)
-                                                        cancel.signal();
-                                                },
-                                                &cancel)));
+    CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::prepare_contexts(all, with_progress(
+                                                                     [&](uint32_t done, uint32_t) {
+                                                                         if (done == 2)
+                                                                             cancel.signal();
+                                                                     },
+                                                                     &cancel)));
     CHECK(std::string(gcx::last_error_message()).find("2 of 6") != std::string::npos);
     CHECK(made() == before + 2 && gcx::cache_stats().kept == 2);
 #ifdef __cpp_lib_jthread
     std::stop_source stop;
     CHECK_THROWS(
-        GCX_ERROR_NOT_PERMITTED,
+        GCX_ERROR_CANCELLED,
         gcx::prepare_contexts(all, stop.get_token(), with_progress([&](uint32_t done, uint32_t) {
                                   if (done == 3)
                                       std::jthread([&] { stop.request_stop(); });
                               })));
     CHECK_EQ(made(), before + 3);
-    CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::prepare_contexts(all, stop.get_token()));
+    CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::prepare_contexts(all, stop.get_token()));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
                  gcx::prepare_contexts(all, stop.get_token(), with_progress({}, &cancel)));
     CHECK_EQ(made(), before + 3);

@@ -112,7 +112,7 @@ void acquire_waits_in_order_of_arrival() {
     CHECK(gcx::live_leases()[1].waits == 1 && gcx::live_leases()[1].sm_count == 64);
     // 28 are free, for the request that came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(0, 8));
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(0, 8, waiting(3ms)));
+    CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::lease(0, 8, waiting(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("after 3 ms") != std::string::npos);
     most->resize(68);
     waiter.join();
@@ -125,7 +125,7 @@ void cancelled_acquire_returns_an_error() {
     const gcx::lease all(0, gcx::rest);
     const gcx::cancel cancel;
     const auto wait = [&] {
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, waiting(gcx::forever, &cancel)));
+        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, waiting(gcx::forever, &cancel)));
     };
     std::thread first(wait);
     std::thread second(wait);
@@ -137,8 +137,8 @@ void cancelled_acquire_returns_an_error() {
     CHECK_EQ(gcx::live_leases().size(), 1u);
 #ifdef __cpp_lib_jthread
     std::jthread stopped([](const std::stop_token& stop) {
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, stop, waiting(gcx::forever)));
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::lease(0, 8, stop, {.timeout = 1h}));
+        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, stop, waiting(gcx::forever)));
+        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, stop, {.timeout = 1h}));
     });
     wait_for_live_leases(2);
     stopped.request_stop();

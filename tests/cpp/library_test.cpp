@@ -35,7 +35,7 @@ void driver_info_describes_the_simulation() {
     const gcx_driver_info info = gcx::driver_info();
     CHECK(info.simulated == 1 && info.version >= 12040);
     gcx::open_driver();
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::open_driver("sim:a100@13.0"));
+    CHECK_THROWS(GCX_ERROR_DRIVER_ALREADY_OPEN, gcx::open_driver("sim:a100@13.0"));
     for (int i = 0; i < gcx::capability::count; i++) {
         const auto of = gcx::capability_info(static_cast<gcx_capability>(i));
         CHECK_EQ(of.available == 1, of.required_version <= info.version);
@@ -98,14 +98,14 @@ void log_callback_receives_messages() {
         }
     });
     fail();
-    CHECK_EQ(inside, GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(inside, GCX_ERROR_IN_CALLBACK);
 
     // A refused callback leaves the previous one in place.
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
                  gcx::set_log(static_cast<gcx_log_level>(99), [](auto, auto) {}));
     inside = GCX_SUCCESS;
     fail();
-    CHECK_EQ(inside, GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(inside, GCX_ERROR_IN_CALLBACK);
 
     // The callback's state is destroyed with it.
     const auto state = std::make_shared<int>(1);

@@ -31,7 +31,7 @@ void queue_request_before_cuda_succeeds() {
     support::in_child("too late, and too few", [] {
         setenv(kVariable, "1", 1);
         gcx::open_driver("sim:h100@13.0");
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::request_connections());
+        CHECK_THROWS(GCX_ERROR_TOO_LATE, gcx::request_connections());
         CHECK_EQ(gcx::queue_info().too_few, 1);
         std::string said;
         gcx::set_log(gcx::log_level::warning,

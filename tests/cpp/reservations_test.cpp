@@ -118,10 +118,10 @@ void acquire_waits_until_released_or_cancelled() {
     CHECK_EQ(std::string(gcx::live_reservations()[1].name), "large");
     // 28 are free, for the request that came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8));
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8, params_with_timeout(3ms)));
+    CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::reservation(0, 8, params_with_timeout(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
     std::thread cancelled([&] {
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
+        CHECK_THROWS(GCX_ERROR_CANCELLED,
                      gcx::reservation(0, 8, params_with_timeout(gcx::forever, &cancel)));
     });
     wait_for_live_reservations(3);
@@ -129,7 +129,7 @@ void acquire_waits_until_released_or_cancelled() {
     cancelled.join();
 #ifdef __cpp_lib_jthread
     std::jthread stopped([](const std::stop_token& stop) {
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
+        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
     });
     wait_for_live_reservations(3);
     stopped.request_stop();

@@ -119,9 +119,9 @@ void acquire_next_to(uint32_t listed, const gcx_live_reservation& other) {
     gcx_reservation reservation = nullptr;
     const gcx_result result = gcx_reservation_acquire(0, GCX_REST, nullptr, &reservation);
     if (listed == 0)
-        must(result == GCX_ERROR_OPERATING_SYSTEM, "acquired next to a corrupt reservation");
+        must(result == GCX_ERROR_CORRUPT_FILE, "acquired next to a corrupt reservation");
     if (result != GCX_SUCCESS) {
-        must(result == GCX_ERROR_OPERATING_SYSTEM || result == GCX_ERROR_ALREADY_ACQUIRED,
+        must(result == GCX_ERROR_CORRUPT_FILE || result == GCX_ERROR_ALREADY_ACQUIRED,
              "an unexpected error");
         return;
     }

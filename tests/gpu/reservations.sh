@@ -108,7 +108,7 @@ printf 'a third, without waiting: %s after %s ms\n' "$result" "$waited"
 check 'it is refused' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\""
 waiter 2 24
 printf 'a third, with 2 s: %s after %s ms\n' "$result" "$waited"
-check 'it times out' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\" && $waited >= 2000"
+check 'it times out' "\"$result\" == \"GCX_ERROR_TIMEOUT\" && $waited >= 2000"
 (sleep 2 && kill -KILL "$small") &
 waiter 60 24
 printf 'a third, while the small one is killed after 2 s: %s after %s ms\n' "$result" "$waited"

@@ -162,7 +162,7 @@ void count_on_driver_error_is_the_devices() {
 void reporting_after_driver_open_fails() {
     int32_t count = 0;
     CHECK_OK(gcx_device_get_count(&count));
-    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_TOO_LATE);
     CHECK_EQ(is_reporting(), 0);
     const gcx_context part = make(16);
     CHECK_OK(gcx_context_destroy(part));
@@ -172,7 +172,7 @@ void reporting_after_driver_open_fails() {
 void reporting_after_libcuda_load_fails() {
     void* const first = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CHECK(first != nullptr);
-    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_TOO_LATE);
     CHECK(std::string(gcx_last_error_message()).find("loaded in this process already") !=
           std::string::npos);
     CHECK_EQ(is_reporting(), 0);

@@ -14,8 +14,8 @@ from tests.vectors.resources import (
     CONFIGURATION,
     DEVICE,
     HANDLE,
-    NOT_READY,
     OK,
+    SMS_NOT_MAPPED,
     TYPE,
     VALUE,
     Answer,
@@ -138,7 +138,7 @@ class Leasing(Machine):
                 raise Undecided
             return refused(CONFIGURATION)
         if self._blocked(device, family) is None:
-            return refused(NOT_READY)
+            return refused(SMS_NOT_MAPPED)
         free = self._free(device, family)
         shared = flags == "shared"
         exclusive = (

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from tests.vectors.resources import (
+    CACHE_LIMIT,
     CONFIGURATION,
     DEVICE,
     HANDLE,
-    NOT_READY,
     NOT_SUPPORTED,
     OK,
+    SMS_NOT_MAPPED,
     TYPE,
     VALUE,
     Answer,
@@ -145,7 +146,7 @@ class Machine(Resources):
             return refused(CONFIGURATION)
         whole = self._set_of(sms[0], atoms)
         if self._undescribable(whole):
-            return refused(NOT_SUPPORTED)
+            return refused(CONFIGURATION)
         green = self._green_for(frozenset({whole, *queues}), whole, flags == "private")
         green.handles.add(out)
         self.names[out] = green
@@ -240,7 +241,7 @@ class Machine(Resources):
             if not green.in_use or green.sms.device != sms.device:
                 continue
             if green.sms.family != sms.family and self._shared(green.sms, sms) is None:
-                return refused(NOT_READY)
+                return refused(SMS_NOT_MAPPED)
             in_use |= self._ids(green.sms)
         return Answer(OK, (len(in_use & self._ids(sms)),))
 
@@ -253,7 +254,7 @@ class Machine(Resources):
         if not found.atoms:
             return refused(CONFIGURATION)
         if self._undescribable(found):
-            return refused(NOT_SUPPORTED)
+            return refused(CONFIGURATION)
         if self.gpus[found.device].has_clusters:
             green = self._green_for(frozenset({found}), found, private=False)
             self._release(green)
@@ -318,13 +319,13 @@ class Machine(Resources):
         if not all(sms.atoms for sms in sets):
             return refused(CONFIGURATION)
         if any(self._undescribable(sms) for sms in sets):
-            return refused(NOT_SUPPORTED)
+            return refused(CONFIGURATION)
         keys: list[frozenset[Resource]] = [frozenset({sms}) for sms in sets]
         for device in {sms.device for sms in sets}:
             prepared = {green.resources for green in self._prepared(device)}
             new = {key for key, sms in zip(keys, sets) if sms.device == device} - prepared
             if len(self._prepared(device)) + len(new) > self.cache_limit:
-                return refused(VALUE, f"limit of cached contexts is {self.cache_limit}")
+                return refused(CACHE_LIMIT, f"limit of cached contexts is {self.cache_limit}")
         for key, sms in zip(keys, sets):
             green = self._in_use(key)
             if green is None:

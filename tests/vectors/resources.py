@@ -15,9 +15,10 @@ from tests.vectors.gpus import MAX_CLUSTER_FIRST, Gpu, gpu, sizes_of
 
 OK = "GCX_SUCCESS"
 VALUE = "GCX_ERROR_INVALID_VALUE"
+CACHE_LIMIT = "GCX_ERROR_CACHE_LIMIT_EXCEEDED"
 DEVICE = "GCX_ERROR_INVALID_DEVICE"
 HANDLE = "GCX_ERROR_INVALID_HANDLE"
-NOT_READY = "GCX_ERROR_NOT_READY"
+SMS_NOT_MAPPED = "GCX_ERROR_SMS_NOT_MAPPED"
 NOT_SUPPORTED = "GCX_ERROR_NOT_SUPPORTED"
 TYPE = "GCX_ERROR_INVALID_RESOURCE_TYPE"
 CONFIGURATION = "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
@@ -270,7 +271,7 @@ class Resources:
         if left.device == right.device and len(families) == 2 and "structured" in families:
             return refused(NOT_SUPPORTED)
         shared = self._shared(left, right)
-        return refused(NOT_READY) if shared is None else Answer(OK, (shared,))
+        return refused(SMS_NOT_MAPPED) if shared is None else Answer(OK, (shared,))
 
     def same(self, a: str, b: str) -> Answer:
         return Answer(OK, ("yes" if self.names[a] == self.names[b] else "no",))
@@ -292,7 +293,7 @@ class Resources:
         if sms.family == "structured":
             return refused(NOT_SUPPORTED)
         if (sms.device, sms.family) not in self.mapped and sms.atoms:
-            return refused(NOT_READY)
+            return refused(SMS_NOT_MAPPED)
         return Answer(OK, (ids_text(self._ids(sms)),))
 
     def _cluster(self, sms: Sms) -> int:

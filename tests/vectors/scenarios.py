@@ -39,7 +39,7 @@ def opening(w: Writer) -> None:
     machine = f"sim:{','.join(w.gpus)}@{w.driver}"
     w.given("open", "GCX_SUCCESS", machine)
     w.given("open", "GCX_SUCCESS", machine)
-    w.given("open", "GCX_ERROR_ALREADY_ACQUIRED", "sim:a100@13.0")
+    w.given("open", "GCX_ERROR_DRIVER_ALREADY_OPEN", "sim:a100@13.0")
     w("driver")
     w("devices")
     w.vector("capabilities")

@@ -95,9 +95,10 @@ def prewarm(
         cancel: Cancels the rest, from another thread or from progress.
 
     Raises:
-        NotPermittedError: Cancel.signal was called.
-        InvalidValueError: There are none; a device would have more prepared contexts than its
-            limit, see gcx.set_cache_limit. None was made.
+        CancelledError: Cancel.signal was called.
+        CacheLimitExceededError: A device would have more prepared contexts than its limit, see
+            gcx.set_cache_limit. None was made.
+        InvalidValueError: There are none.
         InvalidResourceTypeError: for_leases with a structured split.
         As gcx.Context. The contexts made so far stay cached.
     """

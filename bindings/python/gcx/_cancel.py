@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from gcx import _gcx
-from gcx._errors import AlreadyAcquiredError, InvalidHandleError, InvalidValueError
+from gcx._errors import AlreadyAcquiredError, InvalidHandleError, InvalidValueError, TimeoutError
 from gcx._owned import Owned
 
 # Seconds. A signal wakes the main thread, unless the system has another thread handle it.
@@ -38,7 +38,7 @@ class Cancel(Owned):
         return self._signalled
 
     def signal(self) -> None:
-        """Cancels all calls that use it, current and future: they raise gcx.NotPermittedError."""
+        """Cancels all calls that use it, current and future: they raise gcx.CancelledError."""
         handle = self._live()
         self._signalled = True  # Before _waits is read: a call adds itself, then reads this.
         _gcx.gcx_cancel_signal(handle)
@@ -87,8 +87,8 @@ def wait_for(
     if milliseconds == 0 or threading.get_ident() != threading.main_thread().ident:
         ask(milliseconds, handle)
         return
-    # Usually the SMs are free, which needs no thread.
-    with suppress(AlreadyAcquiredError):
+    # Usually the SMs are free, which needs no thread. TimeoutError: the folder is locked.
+    with suppress(AlreadyAcquiredError, TimeoutError):
         ask(0, handle)
         return
     try:

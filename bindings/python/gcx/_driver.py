@@ -6,7 +6,6 @@ import os
 from typing import NamedTuple
 
 from gcx import _gcx
-from gcx._errors import AlreadyAcquiredError, DriverAlreadyOpenError
 
 
 class DriverInfo(NamedTuple):
@@ -35,10 +34,7 @@ def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
     """
     if spec is not None and not isinstance(spec, (str, os.PathLike)):
         raise TypeError(f"a driver is named by a string or None, not {type(spec).__name__}")
-    try:
-        _gcx.gcx_driver_open(spec)
-    except AlreadyAcquiredError as error:  # The same number as for SMs in use.
-        raise DriverAlreadyOpenError(error.message, error.code, error.name) from None
+    _gcx.gcx_driver_open(spec)
 
 
 def version_of(number: int) -> tuple[int, int]:
@@ -71,7 +67,7 @@ def report_partition_counts() -> None:
     `gcx.current(part, cublas=True)`. See docs/counts.md.
 
     Raises:
-        NotPermittedError: libcuda.so.1 is loaded already.
+        TooLateError: libcuda.so.1 is loaded already.
         DriverNotFoundError: There is no driver, or gcx's library for it isn't installed.
     """
     _gcx.gcx_driver_report_partition_counts()

@@ -152,7 +152,7 @@ class Error(RuntimeError):
     """The base of all exceptions of gcx. A RuntimeError, as those of PyTorch and CuPy are.
 
     Attributes:
-        code: The result's number, that of a CUresult: 915.
+        code: The result's number: a CUresult's, as 915, or gcx's own from 10000 on.
         name: Its name: "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION".
         message: What is wrong and what to do, with C's names; str() has Python's.
     """

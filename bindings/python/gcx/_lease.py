@@ -238,12 +238,13 @@ def acquire(
             have them from CUDA 13.1 on and share the process's before, see gcx.queue_info.
 
     Raises:
-        AlreadyAcquiredError: Other leases or earlier requests still have the SMs after the timeout;
-            the message names them.
-        NotPermittedError: Cancel.signal was called.
+        AlreadyAcquiredError: Other leases or earlier requests have the SMs, and timeout is 0; the
+            message names them.
+        TimeoutError: They still have the SMs after the timeout. Also a built-in TimeoutError.
+        CancelledError: Cancel.signal was called.
         ResourceConfigurationError: The device has fewer SMs than requested.
-        NotReadyError: There are leases of another family, and the SMs of the families are unknown:
-            call Device.map_sms for both.
+        SmsNotMappedError: There are leases of another family, and the SMs of the families are
+            unknown: call Device.map_sms for both.
         NotSupportedError: require_workqueues on a driver before CUDA 13.1.
         InvalidValueError, TypeError: A count of 0; min_sm_count or exclusive_sm_count above
             sm_count; a name that is too long; a negative timeout.

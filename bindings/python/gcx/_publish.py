@@ -25,7 +25,7 @@ def publish(name: str | None = None) -> None:
         name: For display, at most 63 bytes of UTF-8; None: the program's.
 
     Raises:
-        NotPermittedError: The folder is a link, belongs to another user or is open to others.
+        UnsafeFolderError: The folder is a link, belongs to another user or is open to others.
         InvalidValueError: GCX_RESERVATION_DIR is not an absolute path.
         Error: GCX_ERROR_OPERATING_SYSTEM, the file can't be created.
     """
@@ -56,7 +56,7 @@ def published_processes() -> list[PublishedProcess]:
     """Returns the processes of this user that publish, including this one. Opens no driver.
 
     Raises:
-        NotPermittedError: The folder belongs to another user or is open to others.
+        UnsafeFolderError: The folder belongs to another user or is open to others.
     """
     return [
         PublishedProcess(

@@ -40,7 +40,7 @@ def request_connections(connections: int = _gcx.GCX_MAX_CONNECTIONS) -> None:
     `os.environ` does not show the change, but child processes inherit it.
 
     Raises:
-        NotPermittedError: CUDA has started with fewer.
+        TooLateError: CUDA has started with fewer.
         InvalidValueError: connections is not 1 to 32.
     """
     _gcx.gcx_queue_request_connections(

@@ -208,12 +208,15 @@ def reserve(
         inherit: Forked children and programs started by exec own it too, until they end.
 
     Raises:
-        AlreadyAcquiredError: Other processes or earlier requests still have the SMs after the
-            timeout; the message names them.
-        NotPermittedError: Cancel.signal was called; the folder belongs to another user or is open
-            to too many.
+        AlreadyAcquiredError: Other processes or earlier requests have the SMs, and timeout is 0;
+            the message names them.
+        TimeoutError: They still have the SMs after the timeout, or the folder locked. Also a
+            built-in TimeoutError.
+        CancelledError: Cancel.signal was called.
+        UnsafeFolderError: The folder belongs to another user or is open to too many.
+        CorruptFileError: A file that a process keeps locked is invalid or can't be read.
         ResourceConfigurationError: The device has fewer SMs than requested.
-        Error: GCX_ERROR_OPERATING_SYSTEM, the folder or a file in it can't be used.
+        Error: GCX_ERROR_OPERATING_SYSTEM, the folder can't be used.
         InvalidValueError, TypeError: A count of 0; min_sm_count above sm_count; a name that is too
             long; a negative timeout.
     """
@@ -243,7 +246,8 @@ def join_reservation(token: Path) -> Reservation:
     Raises:
         NotFoundError: The reservation has ended.
         InvalidValueError: It is no token.
-        NotPermittedError: The folder belongs to another user or is open to too many.
+        CorruptFileError: Its file is invalid or can't be read.
+        UnsafeFolderError: The folder belongs to another user or is open to too many.
     """
     return _gcx.gcx_reservation_join(token, _empty_reservation())
 
@@ -288,7 +292,7 @@ def reservations(folder: Path | None = None) -> list[LiveReservation]:
         folder: As in gcx.reserve.
 
     Raises:
-        NotPermittedError: The folder belongs to another user or is open to too many.
+        UnsafeFolderError: The folder belongs to another user or is open to too many.
     """
     found = []
     for fields in _gcx.gcx_reservation_list(folder):

@@ -9,8 +9,8 @@ from gcx import _gcx
 from gcx._checks import chosen, whole
 from gcx._errors import (
     InvalidResourceTypeError,
-    NotReadyError,
     ResourceConfigurationError,
+    SmsNotMappedError,
     described,
 )
 from gcx._request import FAMILIES, Counts, Family, requests_of, split_flags
@@ -229,7 +229,9 @@ class SMResource(Resource):
         Raises:
             ResourceConfigurationError: The groups don't fit, or one would be empty; exact, and a
                 count would be rounded; another family than this resource's.
-            NotReadyError: exclude_shared, and the shared SMs or their atom are unknown.
+            SharedSmsUnknownError: exclude_shared, and the shared SMs are unknown; call
+                Device.shared_sms.
+            SmsNotMappedError: exclude_shared, and their atom is unknown; call Device.map_sms.
             NotSupportedError: The driver lacks structured splits (before CUDA 13.1) or locality
                 domains (before 13.4); the device has no such family.
             InvalidValueError, TypeError: As SplitOptions; a structured split that breaks one of
@@ -288,7 +290,7 @@ class SMResource(Resource):
         """Returns how many SMs both have; 0 for resources of two devices.
 
         Raises:
-            NotReadyError: They have two families whose SMs are unknown; call Device.map_sms.
+            SmsNotMappedError: They have two families whose SMs are unknown; call Device.map_sms.
             NotSupportedError: One has the family "structured", which can't be mapped.
         """
         if not isinstance(other, SMResource):
@@ -299,7 +301,8 @@ class SMResource(Resource):
         """Returns how many of its SMs live contexts of this process have, see gcx.live_contexts.
 
         Raises:
-            NotReadyError: A context has another family whose SMs are unknown; call Device.map_sms.
+            SmsNotMappedError: A context has another family whose SMs are unknown; call
+                Device.map_sms.
         """
         return _gcx.gcx_resource_get_live_overlap(self._value)
 
@@ -343,7 +346,7 @@ class SMResource(Resource):
         """
         try:
             return _gcx.gcx_resource_get_sm_ids(self._value)
-        except NotReadyError:
+        except SmsNotMappedError:
             _gcx.gcx_device_map_sms(self.device, FAMILIES[self.family])
             return _gcx.gcx_resource_get_sm_ids(self._value)
 

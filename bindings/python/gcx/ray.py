@@ -127,8 +127,9 @@ def reserve(
         NotInitializedError: This is a forked child of an actor or task.
         RuntimeError: This is no actor and no task; it requested no gcx_sms; it has or sees several
             GPUs and device is None.
-        AlreadyAcquiredError: Other processes still have the SMs after the timeout; the message
-            names them. Or this actor has its reservation already, or is waiting for it.
+        AlreadyAcquiredError: Other processes have the SMs, and timeout is 0; the message names
+            them. Or this actor has its reservation already, or is waiting for it.
+        TimeoutError: Other processes still have the SMs after the timeout.
         InvalidValueError: It requested a fraction of an SM.
         As gcx.reserve.
     """
@@ -182,7 +183,7 @@ def _reserve(
             cancel=cancel,
             folder=folder,
         )
-    except gcx.AlreadyAcquiredError as error:
+    except (gcx.AlreadyAcquiredError, gcx.TimeoutError) as error:
         why = (
             f"This process runs inside gcx exec, and gcx.ray.reserve reserves {requested} of the "
             "SMs that gcx exec has, as many as Ray counts for this process. Other programs inside "
@@ -195,7 +196,7 @@ def _reserve(
             "reservations; wait longer by timeout=, give the node less in ray start --resources, "
             "or request a share of one GPU by device_sm_count="
         )
-        raise gcx.AlreadyAcquiredError(f"{error.message} {why}") from error
+        raise type(error)(f"{error.message} {why}") from error
     except gcx.ResourceConfigurationError as error:
         if not inside_exec:
             raise

@@ -231,7 +231,7 @@ device = gcx.Device(0)
 a, b = (device.resources.sm.split([8], family=name).groups[0] for name in ("coscheduled", "fine"))
 try:
     a.overlap(b)
-except gcx.NotReadyError as error:
+except gcx.SmsNotMappedError as error:
     assert 'gcx.Device(0).map_sms("' in str(error), error
 else:
     raise SystemExit("no error")

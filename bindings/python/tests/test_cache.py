@@ -65,9 +65,9 @@ def test_prewarm_progress_may_raise_and_call_gcx(groups: tuple[gcx.SMResource, .
 
 def test_prewarm_is_cancelled_by_cancel_and_ctrl_c(groups: tuple[gcx.SMResource, ...]) -> None:
     with gcx.Cancel() as cancel:
-        with pytest.raises(gcx.NotPermittedError, match=r"Cancel\.signal"):
+        with pytest.raises(gcx.CancelledError, match=r"Cancel\.signal"):
             gcx.prewarm(groups, progress=lambda *at: cancel.signal(), cancel=cancel)
-        with pytest.raises(gcx.NotPermittedError):
+        with pytest.raises(gcx.CancelledError):
             gcx.prewarm(groups, cancel=cancel)
     assert gcx.cache_stats().kept == 1
 
@@ -94,7 +94,7 @@ def test_prewarm_arguments_are_checked(groups: Any) -> None:
     with pytest.raises(gcx.InvalidHandleError):
         gcx.prewarm(groups, cancel=closed)
     gcx.set_cache_limit(2)
-    with pytest.raises(gcx.InvalidValueError, match=r"gcx\.set_cache_limit"):
+    with pytest.raises(gcx.CacheLimitExceededError, match=r"gcx\.set_cache_limit"):
         gcx.prewarm(groups)
 
 

@@ -156,7 +156,7 @@ folder = pathlib.Path(gcx.__file__).parent / "lib" / "gcx" / "libcuda"
 ctypes.CDLL(str(folder / "libcuda.so.1"))
 try:
     gcx.report_partition_counts()
-except gcx.NotPermittedError:
+except gcx.TooLateError:
     print(gcx.reports_partition_counts())
 """
     assert script(too_late) == "False\n"

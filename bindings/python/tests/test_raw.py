@@ -92,7 +92,7 @@ with gcx.split([8]):
 with gcx.acquire(100) as lease:
     try:
         gcx.acquire(64, timeout=0.01)
-    except gcx.AlreadyAcquiredError:
+    except TimeoutError:
         pass
     else:
         raise SystemExit("no error")

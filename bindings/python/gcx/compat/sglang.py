@@ -144,7 +144,7 @@ def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) ->
     (for_prefill, for_decode), shared = _split_with_rest(sms, [prefill, decode])
     try:
         return _make_streams(for_prefill, for_decode, shared)
-    except gcx.NotSupportedError:
+    except gcx.ResourceConfigurationError:  # Of drivers from CUDA 13.1 on.
         return _make_streams(*_from_both_ends(sms, prefill, decode))
 
 

@@ -66,13 +66,14 @@ pub unsafe fn trim(contexts: u32) -> Result<Trimmed> {
 /// [`Context::new`](crate::Context::new) takes microseconds later.
 ///
 /// Creating a context takes milliseconds and waits for every kernel on the device: call it before
-/// the work starts, or from a separate thread. Fails with [`InvalidValue`](crate::ErrorKind) if the
-/// limits are too small to cache all. After a failure, what was created stays cached.
+/// the work starts, or from a separate thread. Fails with
+/// [`CacheLimitExceeded`](crate::ErrorKind) if the limits are too small to cache all. After a
+/// failure, what was created stays cached.
 pub fn prepare<'a>(sms: impl IntoIterator<Item = &'a SmResource>) -> Result<()> {
     prepare_with(sms, PrepareOptions::new())
 }
 
-/// As [`prepare`], with options. Fails with [`NotPermitted`](crate::ErrorKind) if it was
+/// As [`prepare`], with options. Fails with [`Cancelled`](crate::ErrorKind) if it was
 /// [cancelled](Cancel::signal).
 ///
 /// ```

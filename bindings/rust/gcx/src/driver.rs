@@ -13,7 +13,7 @@ use crate::sys;
 /// - anything else: the path or name of a library.
 ///
 /// Optional: the first function that needs the driver opens it as with `""`. Fails with
-/// [`AlreadyAcquired`](crate::ErrorKind) if another driver is open, `DriverNotFound` or
+/// [`DriverAlreadyOpen`](crate::ErrorKind) if another driver is open, `DriverNotFound` or
 /// `FileNotFound` if there is none, `NotSupported` if it is older than CUDA 12.4.
 ///
 /// ```
@@ -108,7 +108,7 @@ pub fn queue_info() -> Result<QueueInfo> {
 }
 
 /// Sets `CUDA_DEVICE_MAX_CONNECTIONS` in the environment, unless it is as large already: 1 to 32,
-/// before CUDA starts. Opens no driver; fails with [`NotPermitted`](crate::ErrorKind) if CUDA has
+/// before CUDA starts. Opens no driver; fails with [`TooLate`](crate::ErrorKind) if CUDA has
 /// started with fewer.
 ///
 /// ```
@@ -128,7 +128,7 @@ pub unsafe fn request_connections(connections: u32) -> Result<()> {
 /// Makes libraries of this process that ask CUDA for the SM count see that of the green context
 /// that is current in their thread, see `docs/counts.md`.
 ///
-/// Call it first in `main`: it fails with [`NotPermitted`](crate::ErrorKind) once `libcuda.so.1` is
+/// Call it first in `main`: it fails with [`TooLate`](crate::ErrorKind) once `libcuda.so.1` is
 /// loaded, and with `FileNotFound` without the libgcx-counts.so of an installed gcx.
 ///
 /// ```no_run

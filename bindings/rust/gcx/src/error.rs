@@ -11,8 +11,8 @@ use crate::sys;
 /// What this crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The error of a call: the number and name of a `CUresult`, and a message with what is wrong, the
-/// values, and what to do.
+/// The error of a call: the number and name of a `CUresult`, or of gcx's own from 10000 on, and a
+/// message with what is wrong, the values, and what to do.
 ///
 /// ```
 /// let sms = gcx::Device::new(0)?.sms()?;
@@ -30,7 +30,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// The number, a `CUresult`'s.
+    /// The number: a `CUresult`'s, or gcx's own from 10000 on.
     pub fn result(&self) -> u32 {
         self.result.0
     }

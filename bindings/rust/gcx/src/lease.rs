@@ -320,10 +320,11 @@ impl<'a> LeaseBuilder<'a> {
     /// # Errors
     ///
     /// - [`AlreadyAcquired`](crate::ErrorKind): other leases have the SMs, or requests wait for
-    ///   them, also after the timeout. The message names them.
-    /// - `NotPermitted`: the wait was [cancelled](Cancel::signal).
+    ///   them, and there is no timeout. The message names them.
+    /// - `Timeout`: the same, still after the timeout.
+    /// - `Cancelled`: the wait was [cancelled](Cancel::signal).
     /// - `InvalidResourceConfiguration`: the device or reservation has fewer SMs than requested.
-    /// - `NotReady`: there are leases of another family; call
+    /// - `SmsNotMapped`: there are leases of another family; call
     ///   [`Device::map_sms`](crate::Device::map_sms) for both.
     /// - `NotSupported`: the driver lacks [`require_workqueues`](Self::require_workqueues).
     /// - `InvalidValue`: a count, name or family is invalid.
@@ -384,7 +385,7 @@ handle! {
     ///     cancel.signal()?;
     ///     Ok::<_, gcx::Error>(waits.join().unwrap())
     /// })?;
-    /// assert_eq!(ended.unwrap_err().kind(), gcx::ErrorKind::NotPermitted);
+    /// assert_eq!(ended.unwrap_err().kind(), gcx::ErrorKind::Cancelled);
     /// # drop(all);
     /// # Ok::<(), gcx::Error>(())
     /// ```
@@ -398,7 +399,7 @@ impl Cancel {
         Cancel::created(|handle| unsafe { sys::gcx_cancel_create(handle) })
     }
 
-    /// Ends all waits with it, present and later ones, with [`NotPermitted`](crate::ErrorKind).
+    /// Ends all waits with it, present and later ones, with [`Cancelled`](crate::ErrorKind).
     pub fn signal(&self) -> Result<()> {
         // SAFETY: the handle is alive.
         check(unsafe { sys::gcx_cancel_signal(self.0) })

@@ -35,9 +35,10 @@
 //! pointers, valid as long as the object that they come from.
 //!
 //! **Errors.** Every call that can fail returns an [`Error`] with the number and name of a
-//! `CUresult`, and a message with the values and what to do. All can fail with what opening the
-//! driver does, see [`open_driver`], and with [`ErrorKind::NotInitialized`] in the child of a fork;
-//! the functions name the other kinds that a program may want to handle.
+//! `CUresult`, or of gcx's own from 10000 on, and a message with the values and what to do. All can
+//! fail with what opening the driver does, see [`open_driver`], and with
+//! [`ErrorKind::NotInitialized`] in the child of a fork; the functions name the other kinds that a
+//! program may want to handle.
 //!
 //! The README of `gcx-sys`, which is here as [`sys`], says how the C library is found, linked,
 //! built or loaded. The pages in `docs` of the repository explain each subject.

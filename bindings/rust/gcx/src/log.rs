@@ -37,7 +37,7 @@ thread_local! {
 /// also concurrently, and must not call gcx. A panic in it ends its message only.
 ///
 /// When this returns, the previous function no longer runs and is dropped: don't call this with a
-/// lock that the function takes. Fails with [`NotPermitted`](crate::ErrorKind) inside such a
+/// lock that the function takes. Fails with [`InCallback`](crate::ErrorKind) inside such a
 /// function.
 pub fn set(level: Level, callback: impl Fn(Level, &str) + Send + Sync + 'static) -> Result<()> {
     change(level.into(), Some(Box::new(Box::new(callback))))
@@ -52,7 +52,7 @@ fn change(level: sys::gcx_log_level, callback: Option<Box<Callback>>) -> Result<
     if INSIDE.with(Cell::get) {
         // Another thread may hold the lock and wait for the end of this callback.
         let message = "a log callback can't set the log callback; set it outside of one";
-        return Err(Error::of(sys::GCX_ERROR_NOT_PERMITTED, message));
+        return Err(Error::of(sys::GCX_ERROR_IN_CALLBACK, message));
     }
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     let (function, data): (sys::gcx_log_callback, *mut c_void) = match &callback {

@@ -24,7 +24,7 @@ pub use crate::generated::{PublishedLease, PublishedProcess};
 /// Publishes this process's present and later leases, up to 512 at a time, under a name of at most
 /// 63 bytes; `None` is the program's. Changes the name if it publishes already. Opens the driver.
 ///
-/// Fails with [`NotPermitted`](crate::ErrorKind) if the folder is another user's or open to others,
+/// Fails with [`UnsafeFolder`](crate::ErrorKind) if the folder is another user's or open to others,
 /// and with `OperatingSystem` if the file can't be written.
 pub fn start(name: Option<&str>) -> Result<()> {
     let name = name.map(|name| c_text(name, "the process's name")).transpose()?;

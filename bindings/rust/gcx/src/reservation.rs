@@ -215,11 +215,13 @@ impl<'a> ReservationBuilder<'a> {
     /// # Errors
     ///
     /// - [`AlreadyAcquired`](crate::ErrorKind): other reservations have the SMs, or requests wait
-    ///   for them, also after the timeout. The message names them.
-    /// - `NotPermitted`: the wait was [cancelled](Cancel::signal), or the folder is another user's
-    ///   or open to too many.
-    /// - `OperatingSystem`: the folder is missing or can't be written, a file in it is corrupt, or
-    ///   a process stopped in the middle of a change.
+    ///   for them, and there is no timeout. The message names them.
+    /// - `Timeout`: the same, still after the timeout; or others had the folder locked all that
+    ///   time.
+    /// - `Cancelled`: the wait was [cancelled](Cancel::signal).
+    /// - `UnsafeFolder`: the folder is another user's or open to too many.
+    /// - `CorruptFile`: a file that a process keeps locked is invalid.
+    /// - `OperatingSystem`: the folder is missing or can't be written.
     /// - `InvalidResourceConfiguration`: the device has fewer SMs than requested.
     /// - `NotSupported`: the device has no max-cluster family.
     /// - `InvalidValue`: a count, name, path or family is invalid.

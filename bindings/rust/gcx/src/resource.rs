@@ -207,8 +207,8 @@ impl SmResource {
     }
 
     /// Returns how many SMs they share: 0 on two devices. Fails across families with
-    /// [`NotReady`](crate::ErrorKind) until [`Device::map_sms`](crate::Device::map_sms) was called
-    /// for both.
+    /// [`SmsNotMapped`](crate::ErrorKind) until [`Device::map_sms`](crate::Device::map_sms) was
+    /// called for both.
     pub fn overlap(&self, other: &SmResource) -> Result<u32> {
         written(0, |count| {
             // SAFETY: two values are read, and a number is written.
@@ -244,8 +244,9 @@ impl SmResource {
         })
     }
 
-    /// Returns the numbers of its SMs, ascending. Fails with [`NotReady`](crate::ErrorKind) before
-    /// [`Device::map_sms`](crate::Device::map_sms), and with `NotSupported` on a structured group.
+    /// Returns the numbers of its SMs, ascending. Fails with [`SmsNotMapped`](crate::ErrorKind)
+    /// before [`Device::map_sms`](crate::Device::map_sms), and with `NotSupported` on a structured
+    /// group.
     pub fn sm_ids(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: `ids` has `room` elements.

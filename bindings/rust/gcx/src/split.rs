@@ -177,8 +177,8 @@ impl SplitOptions {
     }
 
     /// Excludes the atom with the SMs of [`Device::shared_sms`](crate::Device::shared_sms). The
-    /// split fails with [`NotReady`](crate::ErrorKind) until that has found them and
-    /// [`Device::map_sms`](crate::Device::map_sms) was called.
+    /// split fails with [`SharedSmsUnknown`](crate::ErrorKind) until that has found them, and with
+    /// `SmsNotMapped` until [`Device::map_sms`](crate::Device::map_sms) was called.
     pub fn exclude_shared(mut self) -> Self {
         self.flags |= sys::GCX_SPLIT_EXCLUDE_SHARED;
         self

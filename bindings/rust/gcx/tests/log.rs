@@ -69,7 +69,7 @@ fn callbacks() -> Result<()> {
         }
     });
     let answers = answers.lock().unwrap().clone();
-    assert_eq!(answers, vec![ErrorKind::NotPermitted; 400]);
+    assert_eq!(answers, vec![ErrorKind::InCallback; 400]);
 
     // It can be replaced while other threads log.
     std::thread::scope(|scope| {

@@ -72,7 +72,7 @@ fn connections_are_requested_before_the_start() {
         assert_eq!(std::env::var(CONNECTIONS).as_deref(), Ok("16"));
         gcx::devices().unwrap();
         assert!(queue_info().unwrap().started);
-        assert_eq!(request(32).unwrap_err().kind(), ErrorKind::NotPermitted);
+        assert_eq!(request(32).unwrap_err().kind(), ErrorKind::TooLate);
     });
 }
 
@@ -88,7 +88,7 @@ fn partition_counts_are_refused_after_the_start() {
     in_process_with(&[], "partition_counts_are_refused_after_the_start", || {
         gcx::devices().unwrap();
         let late = gcx::report_partition_counts().unwrap_err();
-        assert_eq!(late.kind(), ErrorKind::NotPermitted, "{late}");
+        assert_eq!(late.kind(), ErrorKind::TooLate, "{late}");
         assert!(!gcx::reports_partition_counts().unwrap());
     });
 }

@@ -52,7 +52,7 @@ fn cancel_in_progress_ends_the_rest() {
         };
         for _ in 0..2 {
             let refused = prepare_with(&layouts, options()).unwrap_err();
-            assert_eq!(refused.kind(), ErrorKind::NotPermitted);
+            assert_eq!(refused.kind(), ErrorKind::Cancelled);
             assert_eq!((last.get(), stats().unwrap().kept), (2, 2));
         }
     });

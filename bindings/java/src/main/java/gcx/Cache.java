@@ -22,9 +22,10 @@ public final class Cache {
    *
    * @param resources the SMs
    * @param options what they are prepared for
-   * @throws GcxException.InvalidValue there are none, or the limit is too low to cache them all
+   * @throws GcxException.InvalidValue there are none
+   * @throws GcxException.CacheLimitExceeded the limit is too low to cache them all
    * @throws GcxException.InvalidResourceType for leases: they are of a structured split
-   * @throws GcxException.NotPermitted it was cancelled; contexts created so far stay cached
+   * @throws GcxException.Cancelled it was cancelled; contexts created so far stay cached
    */
   public static void prepare(List<SmResource> resources, PrepareOption... options) {
     Wait.prepare(resources, PrepareOption.flags(options), null, null);

@@ -19,7 +19,7 @@ public final class Cancel {
   /**
    * Cancels all present and later calls with this: {@link Device#acquire(LeaseRequest)}, {@link
    * Device#reserve(ReservationParams)} and {@link Cache#prepare} throw {@link
-   * GcxException.NotPermitted}. Permanent; signalling again does nothing.
+   * GcxException.Cancelled}. Permanent; signalling again does nothing.
    */
   public synchronized void signal() {
     signalled = true;

@@ -71,11 +71,12 @@ public record Device(int ordinal) {
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other leases or requests still had the SMs after the
+   * @throws GcxException.AlreadyAcquired other leases or requests have the SMs, and there is no
    *     timeout; the message names them
-   * @throws GcxException.NotPermitted the wait was cancelled
+   * @throws GcxException.Timeout they still had the SMs after the timeout
+   * @throws GcxException.Cancelled the wait was cancelled
    * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
-   * @throws GcxException.NotReady there are leases of another family, and the families aren't
+   * @throws GcxException.SmsNotMapped there are leases of another family, and the families aren't
    *     mapped, see {@link #mapSms}
    * @throws GcxException.InvalidValue the family has no leases; the name is too long; the minimum
    *     or the exclusive SMs exceed the requested count
@@ -105,16 +106,18 @@ public record Device(int ordinal) {
    *
    * @param request which SMs, and how long to wait for them
    * @return the reservation, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other reservations or requests still had the SMs after the
-   *     timeout; the message names them
-   * @throws GcxException.NotPermitted the wait was cancelled; the folder belongs to another user,
-   *     or its mode is too open
+   * @throws GcxException.AlreadyAcquired other reservations or requests have the SMs, and there is
+   *     no timeout; the message names them
+   * @throws GcxException.Timeout they still had the SMs, or the folder locked, after the timeout
+   * @throws GcxException.Cancelled the wait was cancelled
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
+   * @throws GcxException.CorruptFile a file that a process keeps locked is invalid
    * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
    * @throws GcxException.NotSupported the device has no max-cluster family
    * @throws GcxException.InvalidValue the family has no reservations; the name or path is too long;
    *     the path is not absolute; the minimum exceeds the requested count
-   * @throws GcxException the folder does not exist or can't be written, or a file in it is corrupt
-   *     ({@link Result#OPERATING_SYSTEM})
+   * @throws GcxException the folder does not exist or can't be written ({@link
+   *     Result#OPERATING_SYSTEM})
    */
   public Reservation reserve(ReservationParams request) {
     return new Reservation(

@@ -34,12 +34,7 @@ public final class Gcx {
       version(); // loads the library, which creates the folder
       NativeLibrary.provideSimulation();
     }
-    try {
-      Functions.gcx_driver_open(driver);
-    } catch (GcxException.AlreadyAcquired another) {
-      throw new GcxException.DriverAlreadyOpen(
-          another.code(), another.resultName(), another.detail());
-    }
+    Functions.gcx_driver_open(driver);
   }
 
   /** {@return version and name of the driver} Opens one if none is open. */
@@ -85,7 +80,7 @@ public final class Gcx {
    * don't see the change. Opens no driver.
    *
    * @param connections 1 to 32
-   * @throws GcxException.NotPermitted CUDA has started with fewer
+   * @throws GcxException.TooLate CUDA has started with fewer
    * @throws GcxException.InvalidValue it is not 1 to 32
    */
   public static void requestConnections(int connections) {
@@ -105,7 +100,7 @@ public final class Gcx {
    * is loaded by the first method that opens the driver, by JCuda, or by any CUDA library. May
    * start a short-lived child process to find libcuda. Tested only on the simulated driver so far.
    *
-   * @throws GcxException.NotPermitted libcuda is loaded already
+   * @throws GcxException.TooLate libcuda is loaded already
    * @throws GcxException.DriverNotFound there is no driver library, or none that can be loaded
    * @throws GcxException a file or pipe can't be created ({@link Result#OPERATING_SYSTEM})
    */

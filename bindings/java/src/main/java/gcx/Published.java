@@ -23,7 +23,7 @@ public final class Published {
    * already, changes the name. Opens the driver.
    *
    * @param name for lists: up to 63 bytes of UTF-8
-   * @throws GcxException.NotPermitted the folder belongs to another user, or its mode is too open
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
    * @throws GcxException.InvalidValue the name is too long
    * @throws GcxException the file can't be created ({@link Result#OPERATING_SYSTEM})
    */
@@ -40,7 +40,7 @@ public final class Published {
    * {@return the processes of this user that publish, each as it was at one moment} Opens no
    * driver.
    *
-   * @throws GcxException.NotPermitted the folder belongs to another user, or its mode is too open
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
    */
   public static List<PublishedProcess> processes() {
     return List.of(Functions.gcx_published_process_list());
@@ -52,7 +52,7 @@ public final class Published {
    *
    * @return by process: first the leases in the order in which they were acquired, then the waiting
    *     requests in the order in which they are served
-   * @throws GcxException.NotPermitted the folder belongs to another user, or its mode is too open
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
    */
   public static List<PublishedLease> leases() {
     return List.of(Functions.gcx_published_lease_list());

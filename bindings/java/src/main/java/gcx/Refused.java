@@ -20,7 +20,7 @@ abstract class Refused extends RuntimeException {
     return Result.of(code);
   }
 
-  /** {@return the number of the result, which is that of a CUresult} */
+  /** {@return the number of the result: a CUresult's, or gcx's own from 10000 on} */
   public int code() {
     return code;
   }

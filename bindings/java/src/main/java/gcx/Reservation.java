@@ -28,8 +28,8 @@ public final class Reservation extends Owned {
    * @return the reservation, to be closed by the caller
    * @throws GcxException.NotFound the reservation has ended
    * @throws GcxException.InvalidValue the token is not valid
-   * @throws GcxException.NotPermitted the folder belongs to another user, or its mode is too open
-   * @throws GcxException the file is corrupt ({@link Result#OPERATING_SYSTEM})
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
+   * @throws GcxException.CorruptFile the file is invalid
    */
   public static Reservation join(String token) {
     return new Reservation(Functions.gcx_reservation_join(Objects.requireNonNull(token, "token")));
@@ -46,7 +46,7 @@ public final class Reservation extends Owned {
    * @param folder an absolute path
    * @return by device: first the reservations in the order in which they were acquired, then the
    *     waiting requests in the order in which they are served
-   * @throws GcxException.NotPermitted the folder belongs to another user, or its mode is too open
+   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
    * @throws GcxException the folder does not exist ({@link Result#OPERATING_SYSTEM})
    */
   public static List<LiveReservation> live(Path folder) {
@@ -100,8 +100,10 @@ public final class Reservation extends Owned {
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other leases have the SMs, or wait for them
-   * @throws GcxException.NotPermitted the wait was cancelled
+   * @throws GcxException.AlreadyAcquired other leases have the SMs, or wait for them, and there is
+   *     no timeout
+   * @throws GcxException.Timeout they still had the SMs after the timeout
+   * @throws GcxException.Cancelled the wait was cancelled
    * @throws GcxException.ResourceConfiguration the reservation has fewer SMs; or as {@link #sms}
    * @throws GcxException.NoDevice this process doesn't see the device
    * @throws GcxException.InvalidValue the request is for another family than the reservation's

@@ -38,6 +38,10 @@ public final class SmResource extends Resource {
    * @throws GcxException.ResourceConfiguration it has too few SMs for the groups
    * @throws GcxException.InvalidValue there is no request, or the options exclude each other
    * @throws GcxException.NotSupported the driver or the device does not support the request
+   * @throws GcxException.SharedSmsUnknown the shared SMs are to be left out and aren't known, see
+   *     {@link Device#sharedSms}
+   * @throws GcxException.SmsNotMapped the same, and the family isn't mapped, see {@link
+   *     Device#mapSms}
    */
   public Split split(List<SmRequest> requests, SplitOption... options) {
     byte[] all = Functions.gcx_sm_split(this, requests, SplitOption.flags(options));
@@ -112,7 +116,7 @@ public final class SmResource extends Resource {
    * {@return how many SMs are in both; 0 for two devices}
    *
    * @param other any other
-   * @throws GcxException.NotReady they are of two families that aren't mapped, see {@link
+   * @throws GcxException.SmsNotMapped they are of two families that aren't mapped, see {@link
    *     Device#mapSms}
    */
   public int overlap(SmResource other) {
@@ -131,7 +135,7 @@ public final class SmResource extends Resource {
   /**
    * {@return how many of its SMs the contexts of {@link Context#live()} use}
    *
-   * @throws GcxException.NotReady a context is of another family, and they aren't mapped
+   * @throws GcxException.SmsNotMapped a context is of another family, and they aren't mapped
    */
   public int liveOverlap() {
     return Functions.gcx_resource_get_live_overlap(this);
@@ -150,7 +154,7 @@ public final class SmResource extends Resource {
   /**
    * {@return the hardware numbers of its SMs, ascending}
    *
-   * @throws GcxException.NotReady its family isn't mapped, see {@link Device#mapSms}
+   * @throws GcxException.SmsNotMapped its family isn't mapped, see {@link Device#mapSms}
    */
   public int[] smIds() {
     return Functions.gcx_resource_get_sm_ids(this);

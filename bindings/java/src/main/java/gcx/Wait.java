@@ -85,13 +85,13 @@ final class Wait extends AbstractInterruptibleChannel {
         cancel.add(this);
       }
       return call.getAsLong();
-    } catch (GcxException.NotPermitted problem) {
+    } catch (GcxException.Cancelled problem) {
       boolean cancelled = cancel != null && cancel.isSignalled();
       if (cancelled || !Thread.currentThread().isInterrupted()) {
         throw problem;
       }
       String reason = problem.detail().replace("gcx_cancel_signal", "Thread.interrupt");
-      throw new GcxException.NotPermitted(problem.code(), problem.resultName(), reason);
+      throw new GcxException.Cancelled(problem.code(), problem.resultName(), reason);
     } finally {
       if (cancel != null) {
         cancel.remove(this);

@@ -91,11 +91,11 @@ class CacheTest {
   void cancelSignalledEndsThePreparation() {
     Cancel cancel = new Cancel();
     refused(
-        GcxException.NotPermitted.class,
+        GcxException.Cancelled.class,
         "Cache.prepare: cancelled by Cancel.signal after 1 of 3",
         () -> Cache.prepare(parts, (done, count) -> cancel.signal(), cancel));
     refused(
-        GcxException.NotPermitted.class,
+        GcxException.Cancelled.class,
         "after 0 of 3",
         () -> Cache.prepare(parts, null, cancel, PrepareOption.FOR_LEASES));
   }
@@ -124,10 +124,10 @@ class CacheTest {
     begun.await();
     thread.interrupt();
     thread.join();
-    assertEquals(GcxException.NotPermitted.class, outcome.get().getClass());
+    assertEquals(GcxException.Cancelled.class, outcome.get().getClass());
     assertTrue(outcome.get().getMessage().contains("cancelled by Thread.interrupt after 1 of 3"));
     Thread.currentThread().interrupt();
-    refused(GcxException.NotPermitted.class, "after 0 of 3", () -> Cache.prepare(parts));
+    refused(GcxException.Cancelled.class, "after 0 of 3", () -> Cache.prepare(parts));
     assertTrue(Thread.interrupted());
     // A wait inside the progress replaces the one channel that an interruption of the thread
     // closes.
@@ -136,7 +136,7 @@ class CacheTest {
           device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofMillis(1))).close();
           Thread.currentThread().interrupt();
         };
-    refused(GcxException.NotPermitted.class, "after 1 of 3", () -> Cache.prepare(parts, waits));
+    refused(GcxException.Cancelled.class, "after 1 of 3", () -> Cache.prepare(parts, waits));
     assertTrue(Thread.interrupted());
   }
 
@@ -150,7 +150,7 @@ class CacheTest {
     assertThrows(GcxException.InvalidValue.class, () -> Cache.trim(-1));
     Cache.setLimit(2);
     refused(
-        GcxException.InvalidValue.class,
+        GcxException.CacheLimitExceeded.class,
         "raise the limit with Cache.setLimit",
         () -> Cache.prepare(parts));
   }

@@ -191,9 +191,7 @@ class ProcessTest {
       Context.create(Support.part(24)).close();
       assertEquals(new QueueInfo(16, QueueSource.ENVIRONMENT, true, true, false), Gcx.queues());
       refused(
-          GcxException.NotPermitted.class,
-          "Gcx.requestConnections",
-          () -> Gcx.requestConnections(32));
+          GcxException.TooLate.class, "Gcx.requestConnections", () -> Gcx.requestConnections(32));
       System.out.println("requested");
     }
   }
@@ -214,7 +212,7 @@ class ProcessTest {
       if (arguments.length > 0) {
         reportedSmCount(); // loads libcuda
         System.out.println(
-            assertThrows(GcxException.NotPermitted.class, Gcx::reportPartitionCounts)
+            assertThrows(GcxException.TooLate.class, Gcx::reportPartitionCounts)
                 .getMessage()
                 .split(":")[0]);
         return;

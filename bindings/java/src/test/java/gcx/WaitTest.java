@@ -95,7 +95,7 @@ class WaitTest {
           thread[0] = Thread.currentThread();
           GcxException error =
               refused(
-                  GcxException.NotPermitted.class,
+                  GcxException.Cancelled.class,
                   "cancelled",
                   () -> acquire(what, 8, LeaseRequest.FOREVER, cancel).close());
           return new Outcome(error, Thread.interrupted());
@@ -112,7 +112,7 @@ class WaitTest {
           pool.submit(
                   () ->
                       refused(
-                          GcxException.AlreadyAcquired.class,
+                          GcxException.Timeout.class,
                           "timed out after 30 ms",
                           () -> acquire(what, 8, Duration.ofMillis(30), null)))
               .get();
@@ -164,7 +164,7 @@ class WaitTest {
       assertEquals("cancel, signalled", cancel.toString());
       for (Duration timeout : List.of(Duration.ZERO, LeaseRequest.FOREVER)) {
         refused(
-            GcxException.NotPermitted.class,
+            GcxException.Cancelled.class,
             BY_CANCEL,
             () -> acquire(what, 8, timeout, cancel).close());
       }
@@ -181,7 +181,7 @@ class WaitTest {
   void threadInterruptedBeforeWaitThrowsAtOnce() {
     try (Lease most = device.acquire(100)) {
       Thread.currentThread().interrupt();
-      refused(GcxException.NotPermitted.class, BY_INTERRUPT, () -> device.acquire(waiting(64)));
+      refused(GcxException.Cancelled.class, BY_INTERRUPT, () -> device.acquire(waiting(64)));
       assertTrue(Thread.currentThread().isInterrupted());
       // Calls that don't wait ignore the interruption.
       device.acquire(8).close();
@@ -258,7 +258,7 @@ class WaitTest {
                 thread[0] = Thread.currentThread();
                 try (Lease lease = device.acquire(waiting(8).withCancel(cancel))) {
                   return lease.smCount() == 8;
-                } catch (GcxException.NotPermitted cancelled) {
+                } catch (GcxException.Cancelled cancelled) {
                   return false;
                 } finally {
                   Thread.interrupted();
