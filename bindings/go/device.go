@@ -43,7 +43,7 @@ func MapSMs(device int32, family raw.SMFamily) error {
 // parallelism is loaded. It returns none until then.
 func SharedSMs(device int32) ([]uint32, error) {
 	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
-		return Raw.DeviceGetSharedSMs(device, room, capacity, count)
+		return Raw.DeviceFindSharedSMs(device, room, capacity, count)
 	})
 }
 

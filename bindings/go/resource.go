@@ -102,7 +102,7 @@ func (resource Resource) LiveOverlap() (uint32, error) {
 // MaxClusterSize returns the most blocks of a thread block cluster.
 func (resource Resource) MaxClusterSize() (uint32, error) {
 	return got(func(blocks *uint32) Result {
-		return Raw.ResourceGetMaxClusterSize(resource.raw(), blocks)
+		return Raw.ResourceFindMaxClusterSize(resource.raw(), blocks)
 	})
 }
 

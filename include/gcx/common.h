@@ -178,7 +178,7 @@ typedef enum gcx_result GCX_ENUM_OF_INT {
     GCX_ERROR_DUPLICATE_LIBRARY = 10005,
     /* which SMs the atoms have is not known: call gcx_device_map_sms() first */
     GCX_ERROR_SMS_NOT_MAPPED = 10006,
-    /* the shared SMs are not known: call gcx_device_get_shared_sms() first */
+    /* the shared SMs are not known: call gcx_device_find_shared_sms() first */
     GCX_ERROR_SHARED_SMS_UNKNOWN = 10007,
     /* a reservation's file is invalid or cannot be read; the message has its path */
     GCX_ERROR_CORRUPT_FILE = 10008,

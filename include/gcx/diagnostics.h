@@ -179,7 +179,7 @@ GCX_API gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 /* Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
  * enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
  * other work can occupy them. More SMs than promised are returned as seen, with a warning in the
- * log: see gcx_device_get_shared_sms.
+ * log: see gcx_device_find_shared_sms.
  *
  * Errors:
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
@@ -211,8 +211,8 @@ GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
  *
  * Errors:
  *   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual */
-GCX_API gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
-                                             uint32_t* count);
+GCX_API gcx_result gcx_device_find_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
+                                              uint32_t* count);
 
 /* What gcx_verify saw of one stream. */
 typedef struct gcx_verified_stream {
@@ -233,7 +233,7 @@ typedef struct gcx_verification {
     uint32_t virtual_sm_numbers; /* 1: under MPS, where SM numbers tell how many SMs, not which */
     uint32_t overlap_count;      /* SMs that were seen in more than one stream; 0 if virtual */
     uint64_t overlap[16];        /* those SMs, as in gcx_verified_stream.seen */
-    uint64_t shared_by_all[16];  /* SMs of gcx_device_get_shared_sms() that were seen */
+    uint64_t shared_by_all[16];  /* SMs of gcx_device_find_shared_sms() that were seen */
     char problems[4096];         /* one line for each; the last says how many did not fit */
 } gcx_verification;
 #define GCX_VERIFICATION_INIT GCX_STRUCT_INIT(gcx_verification)

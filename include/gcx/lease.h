@@ -160,7 +160,6 @@ typedef struct gcx_lease_info {
     uint32_t sm_count;           /* SMs that it has now */
     uint32_t exclusive_sm_count; /* of these, SMs that no other lease can have */
     uint32_t stream_count;
-    uint32_t reserved;
     uint64_t id;      /* never reused in a process */
     uint64_t changes; /* how often its SMs have changed */
     char name[64];

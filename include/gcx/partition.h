@@ -171,7 +171,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
 #define GCX_SPLIT_EXACT 0x100u                    /* fail where a count would be rounded */
 #define GCX_SPLIT_EXCLUDE_LEASED 0x200u           /* leave out SMs that leases have */
-#define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* leave out gcx_device_get_shared_sms() */
+#define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* leave out gcx_device_find_shared_sms() */
 
 /* Divides input into one group for each request, disjoint, and a remainder. The result is the same
  * on every driver from 12.4 on.
@@ -184,7 +184,7 @@ typedef struct gcx_sm_request {
  *      12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
  *      and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
  *   3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
- *      blocks, not 8; see gcx_resource_get_max_cluster_size). Request multiples of the other atoms'
+ *      blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
  *      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
  *      SMs the first gets it (12, 8, 8, ...).
  *   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
@@ -192,7 +192,7 @@ typedef struct gcx_sm_request {
  *      takes its other atoms from the end: 108 does not contain 104.
  *   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
  *      last gets the remainder atom. Each gets at least one atom.
- *   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_get_shared_sms(). It
+ *   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
  *      changes nothing on devices of other compute capabilities than 9.x.
  *   7. input may be a whole device, a group, a remainder, or a union of these. To select another
  *      family than input's, input must be a whole device.
@@ -211,7 +211,7 @@ typedef struct gcx_sm_request {
  *                                             for which the driver can also return
  *                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
  *   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
- *                                             known. Call gcx_device_get_shared_sms() after the
+ *                                             known. Call gcx_device_find_shared_sms() after the
  *                                             module is loaded
  *   GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
  *                                             shared SMs are not known. Call gcx_device_map_sms()
@@ -271,8 +271,8 @@ GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_res
  *
  * Errors: those of gcx_context_create, and
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs */
-GCX_API gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource,
-                                                     uint32_t* blocks);
+GCX_API gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource,
+                                                      uint32_t* blocks);
 
 /* ------------------------------------------------------------------------------------------
  * Contexts
@@ -671,7 +671,6 @@ typedef struct gcx_cache_trimmed {
     uint32_t streams;       /* idle streams destroyed, with their contexts or alone */
     uint32_t contexts_left; /* beyond the number, kept because a stream captures in them */
     uint32_t streams_left;  /* without a handle, kept because they work or capture */
-    uint32_t reserved;      /* 0 */
     uint64_t bytes; /* by which free device memory grew, all devices together, including changes by
                        other code during the call; at least 0 */
 } gcx_cache_trimmed;
@@ -699,7 +698,6 @@ typedef struct gcx_cache_stats {
     uint64_t making_ns;         /* nanoseconds in the driver creating them, in total */
     uint64_t longest_making_ns; /* nanoseconds for the slowest one */
     uint32_t kept_streams;      /* streams without handle that are kept for reuse */
-    uint32_t reserved;          /* 0 */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 

@@ -51,7 +51,7 @@ extern "C" {
  *   with a queue of its own.
  *
  * A file in the folder that is invalid but locked by a live process is an error that names the
- * file. Files that no process keeps locked are removed.
+ * file. gcx_reservation_acquire() removes files that no process keeps locked.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_reservation_s* gcx_reservation;
@@ -70,7 +70,6 @@ typedef struct gcx_reservation_params {
     uint32_t min_sm_count; /* smallest acceptable SM count; 0: the requested count, or one atom
                               with GCX_REST */
     uint32_t timeout_ms;   /* milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER */
-    uint32_t reserved;     /* 0 */
     gcx_cancel cancel;     /* aborts the wait from another thread; may be NULL */
     const char* name;      /* for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may
                               be NULL */
@@ -216,8 +215,8 @@ typedef struct gcx_live_reservation {
 /* Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
  * then the waiting requests in the order of their queue. folder may be NULL, as in
  * gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
- * GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
- * removed where this process may. If the user's own folder is missing, the list is empty.
+ * GPU, and changes nothing in the folder. Invalid files are skipped with a warning in the log. If
+ * the user's own folder is missing, the list is empty.
  *
  * Errors:
  *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
@@ -230,7 +229,6 @@ typedef struct gcx_mps_info {
     float thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
                                 and at most 100; 0: not set, or another value. The daemon's own
                                 default is not visible */
-    uint32_t reserved;
 } gcx_mps_info;
 #define GCX_MPS_INFO_INIT GCX_STRUCT_INIT(gcx_mps_info)
 

@@ -157,8 +157,8 @@ class resource {
     }
     uint32_t live_overlap() const { return raw::resource_get_live_overlap(&value_); }
 
-    // gcx_resource_get_max_cluster_size
-    uint32_t max_cluster_size() const { return raw::resource_get_max_cluster_size(&value_); }
+    // gcx_resource_find_max_cluster_size
+    uint32_t max_cluster_size() const { return raw::resource_find_max_cluster_size(&value_); }
 
     // gcx_resource_get_sm_ids: after gcx::device::map_sms.
     std::vector<uint32_t> sm_ids() const { return raw::resource_get_sm_ids(&value_); }
@@ -220,8 +220,8 @@ class device {
 
     // gcx_device_map_sms
     void map_sms(gcx_sm_family family) const { check(gcx_device_map_sms(ordinal_, family)); }
-    // gcx_device_get_shared_sms
-    std::vector<uint32_t> shared_sms() const { return raw::device_get_shared_sms(ordinal_); }
+    // gcx_device_find_shared_sms
+    std::vector<uint32_t> shared_sms() const { return raw::device_find_shared_sms(ordinal_); }
 
   private:
     int32_t ordinal_;

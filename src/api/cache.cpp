@@ -77,29 +77,30 @@ gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
 
 gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed) {
     GCX_BODY({
+        std::optional<StructOutput<gcx_cache_trimmed>> out;
         if (trimmed != nullptr)
-            check_size(trimmed, "trimmed");
+            out.emplace(trimmed, "trimmed");
         Library& lib = library();
         lib.leases.drop_finished_work();
         const ContextCache::Trimmed done = lib.cache.trim(kept_contexts);
-        if (trimmed == nullptr)
+        if (!out)
             return;
-        trimmed->contexts = done.contexts;
-        trimmed->streams = done.streams;
-        trimmed->contexts_left = done.contexts_left;
-        trimmed->streams_left = done.streams_left;
-        trimmed->reserved = 0;
-        trimmed->bytes = done.bytes;
+        gcx_cache_trimmed& filled = **out;
+        filled.contexts = done.contexts;
+        filled.streams = done.streams;
+        filled.contexts_left = done.contexts_left;
+        filled.streams_left = done.streams_left;
+        filled.bytes = done.bytes;
+        out->write();
     });
 }
 
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats) {
     GCX_BODY({
-        const auto size = check_size(stats, "stats", offsetof(gcx_cache_stats, prepared));
+        StructOutput out(stats, "stats");
         Library& lib = library();
         lib.leases.drop_finished_work();
-        gcx_cache_stats found = lib.cache.stats();
-        found.struct_size = stats->struct_size;
-        std::memcpy(stats, &found, size);
+        *out = lib.cache.stats();
+        out.write();
     });
 }

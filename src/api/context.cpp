@@ -130,13 +130,11 @@ ContextKey key_of_resources(Library& lib, const gcx_resource* resources, uint32_
 }
 
 ContextCache::Sharing sharing_of(const gcx_context_params* params) {
-    if (params == nullptr)
-        return ContextCache::Sharing::shared;
-    check_size(params, "params");
-    if ((params->flags & ~GCX_CONTEXT_PRIVATE) != 0)
+    const uint32_t flags = params_or_defaults(params, GCX_CONTEXT_PARAMS_INIT).flags;
+    if ((flags & ~GCX_CONTEXT_PRIVATE) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->flags is %#x; there is only GCX_CONTEXT_PRIVATE (1)", params->flags));
-    return params->flags != 0 ? ContextCache::Sharing::exclusive : ContextCache::Sharing::shared;
+             format("params->flags is %#x; there is only GCX_CONTEXT_PRIVATE (1)", flags));
+    return flags != 0 ? ContextCache::Sharing::exclusive : ContextCache::Sharing::shared;
 }
 
 gcx_context add_context(Library& lib, ContextCache::Ref green) {
@@ -191,14 +189,15 @@ gcx_result gcx_context_destroy(gcx_context context) {
 
 gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         const GreenContext& green = *pin->green;
-        info->device = green.key.device->ordinal();
-        info->sm_count = green.sm_count();
-        info->stream_count = lib.cache.stream_count(green);
-        info->id = green.id;
+        out->device = green.key.device->ordinal();
+        out->sm_count = green.sm_count();
+        out->stream_count = lib.cache.stream_count(green);
+        out->id = green.id;
+        out.write();
     });
 }
 

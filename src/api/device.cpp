@@ -31,8 +31,9 @@ gcx_result gcx_device_get_count(int32_t* count) {
 
 gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info) {
     GCX_BODY({
-        check_size(info, "info");
-        library().device(device).get_info(*info);
+        StructOutput out(info, "info");
+        library().device(device).get_info(*out);
+        out.write();
     });
 }
 
@@ -48,12 +49,12 @@ gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, 
 
 gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         Library& lib = library();
         const Mps mps = mps_of(lib.driver, lib.device(device).native());
-        info->state = mps.state;
-        info->thread_percentage = mps.thread_percentage;
-        info->reserved = 0;
+        out->state = mps.state;
+        out->thread_percentage = mps.thread_percentage;
+        out.write();
     });
 }
 
@@ -97,8 +98,8 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family) {
     });
 }
 
-gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
-                                     uint32_t* count) {
+gcx_result gcx_device_find_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
+                                      uint32_t* count) {
     GCX_BODY({
         not_null(count, "count");
         Library& lib = library();

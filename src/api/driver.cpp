@@ -18,26 +18,28 @@ gcx_result gcx_driver_open(const char* driver) {
 
 gcx_result gcx_driver_get_info(gcx_driver_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const Driver& driver = library().driver;
-        info->version = driver.version();
-        info->header_version = CUDA_VERSION;
-        info->simulated = driver.simulated() ? 1 : 0;
-        std::snprintf(info->library, sizeof info->library, "%s", driver.library().c_str());
+        out->version = driver.version();
+        out->header_version = CUDA_VERSION;
+        out->simulated = driver.simulated() ? 1 : 0;
+        std::snprintf(out->library, sizeof out->library, "%s", driver.library().c_str());
+        out.write();
     });
 }
 
 gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         if (capability < 0 || capability >= GCX_CAPABILITY_COUNT)
             fail(GCX_ERROR_INVALID_VALUE, format("there is no capability %d; they go from 0 to %d",
                                                  capability, GCX_CAPABILITY_COUNT - 1));
         const Driver& driver = library().driver;
         const CapabilityRow& row = capability_row(capability);
-        info->available = driver.has(capability) ? 1 : 0;
-        info->required_version = row.required_version;
-        info->name = row.name;
+        out->available = driver.has(capability) ? 1 : 0;
+        out->required_version = row.required_version;
+        out->name = row.name;
+        out.write();
     });
 }
 
@@ -59,15 +61,16 @@ gcx_result gcx_driver_reports_partition_counts(int32_t* reporting) {
 
 gcx_result gcx_queue_get_info(gcx_queue_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         refuse_after_fork();
         const Connections found = connections(default_choice());
-        info->connections = found.count;
-        info->source =
+        out->connections = found.count;
+        out->source =
             found.from_environment ? GCX_QUEUE_SOURCE_ENVIRONMENT : GCX_QUEUE_SOURCE_DEFAULT;
-        info->started = found.started ? 1 : 0;
-        info->certain = found.certain ? 1 : 0;
-        info->too_few = found.count == 1 ? 1 : 0;
+        out->started = found.started ? 1 : 0;
+        out->certain = found.certain ? 1 : 0;
+        out->too_few = found.count == 1 ? 1 : 0;
+        out.write();
     });
 }
 

@@ -118,9 +118,9 @@ gcx_result gcx_graph_set_part(gcx_graph graph, const uint32_t* nodes, uint32_t c
 
 gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node, const gcx_kernel_params* params) {
     GCX_BODY({
-        check_size(params, "params");
+        const gcx_kernel_params wanted = read_struct(params, "params");
         const auto its = pin_alive(library().graphs, graph);
-        its->set_kernel(node, *params);
+        its->set_kernel(node, wanted);
     });
 }
 
@@ -135,9 +135,10 @@ gcx_result gcx_graph_update(gcx_graph graph, struct CUgraph_st* captured) {
 
 gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const auto its = pin_alive(library().graphs, graph);
-        its->get_info(*info);
+        its->get_info(*out);
+        out.write();
     });
 }
 

@@ -203,21 +203,21 @@ gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const auto pin = pin_alive(library().lease_handles, lease);
         const Lease& its = *pin->lease;
         const Lease::State state = its.state();
-        info->device = its.device.ordinal();
-        info->family = its.family->kind();
-        info->flags = flags_of(its.terms);
-        info->sm_count = its.family->sm_count(state.allocation.all());
-        info->exclusive_sm_count = its.family->sm_count(state.allocation.exclusive);
-        info->stream_count = state.streams;
-        info->reserved = 0;
-        info->id = its.id;
-        info->changes = state.changes - 1;
-        std::memset(info->name, 0, sizeof info->name);
-        std::memcpy(info->name, its.terms.name.c_str(), its.terms.name.size());
+        out->device = its.device.ordinal();
+        out->family = its.family->kind();
+        out->flags = flags_of(its.terms);
+        out->sm_count = its.family->sm_count(state.allocation.all());
+        out->exclusive_sm_count = its.family->sm_count(state.allocation.exclusive);
+        out->stream_count = state.streams;
+        out->id = its.id;
+        out->changes = state.changes - 1;
+        std::memset(out->name, 0, sizeof out->name);
+        std::memcpy(out->name, its.terms.name.c_str(), its.terms.name.size());
+        out.write();
     });
 }
 

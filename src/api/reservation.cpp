@@ -49,8 +49,6 @@ reservations::ReservationRequest reservation_request(uint32_t sm_count,
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_RESERVATION_INHERIT (1)",
                     params.flags));
-    if (params.reserved != 0)
-        fail(GCX_ERROR_INVALID_VALUE, "params->reserved is not 0");
     if (sm_count == 0)
         fail(GCX_ERROR_INVALID_VALUE, "sm_count is 0; GCX_REST requests all SMs that are free");
     if (sm_count != GCX_REST && params.min_sm_count > sm_count)
@@ -231,25 +229,26 @@ gcx_result gcx_reservation_release(gcx_reservation reservation) {
 
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const auto pin = reservation_handles().pin(reservation);
         const reservations::Reservation& its = *pin->reservation;
         const reservations::Record& record = its.record();
         const gcx_live_reservation live = describe_reservation({"", 0, record});
-        info->family = live.family;
-        info->flags = its.flags();
-        info->sm_count = live.sm_count;
-        info->device_sm_count = live.device_sm_count;
-        info->joined = its.joined() ? 1 : 0;
-        info->simulated = live.simulated;
-        info->lost = its.lost() ? 1 : 0;
-        info->mps = live.mps;
-        info->mps_thread_percentage = live.mps_thread_percentage;
-        info->id = live.id;
-        info->since_ms = live.since_ms;
-        std::memcpy(info->atoms, live.atoms, sizeof info->atoms);
-        std::memcpy(info->device_uuid, live.device_uuid, sizeof info->device_uuid);
-        std::memcpy(info->name, live.name, sizeof info->name);
+        out->family = live.family;
+        out->flags = its.flags();
+        out->sm_count = live.sm_count;
+        out->device_sm_count = live.device_sm_count;
+        out->joined = its.joined() ? 1 : 0;
+        out->simulated = live.simulated;
+        out->lost = its.lost() ? 1 : 0;
+        out->mps = live.mps;
+        out->mps_thread_percentage = live.mps_thread_percentage;
+        out->id = live.id;
+        out->since_ms = live.since_ms;
+        std::memcpy(out->atoms, live.atoms, sizeof out->atoms);
+        std::memcpy(out->device_uuid, live.device_uuid, sizeof out->device_uuid);
+        std::memcpy(out->name, live.name, sizeof out->name);
+        out.write();
     });
 }
 

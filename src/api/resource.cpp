@@ -198,9 +198,9 @@ void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t ca
 
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const ResourceWords words = unseal(resource);
-        gcx_resource_info filled = GCX_RESOURCE_INFO_INIT;
+        gcx_resource_info& filled = *out;
         filled.type = words.type;
         filled.device = words.device;
         if (words.family == GCX_SM_FAMILY_FOREIGN) {
@@ -212,7 +212,7 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
             filled.workqueue_scope = words.workqueue.scope;
             filled.workqueue_concurrency_limit = words.workqueue.concurrency_limit;
         }
-        *info = filled;
+        out.write();
     });
 }
 
@@ -317,7 +317,7 @@ gcx_result gcx_resource_get_sm_ids(const gcx_resource* resource, uint32_t* sm_id
     GCX_BODY({ give_sm_ids(sm_ids_of(library().sm_resource(resource)), sm_ids, capacity, count); });
 }
 
-gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint32_t* blocks) {
+gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource, uint32_t* blocks) {
     GCX_BODY({
         not_null(blocks, "blocks");
         Library& lib = library();

@@ -138,7 +138,7 @@ constexpr ResultRow kResults[] = {
     GCX_ROW(GCX_ERROR_SMS_NOT_MAPPED,
             "which SMs the atoms have is not known before gcx_device_map_sms"),
     GCX_ROW(GCX_ERROR_SHARED_SMS_UNKNOWN,
-            "the shared SMs are not known before gcx_device_get_shared_sms finds them"),
+            "the shared SMs are not known before gcx_device_find_shared_sms finds them"),
     GCX_ROW(GCX_ERROR_CORRUPT_FILE, "a reservation's file is invalid or cannot be read"),
     GCX_ROW(GCX_ERROR_INSUFFICIENT_CAPACITY, "an array or a text is too small for the output"),
     GCX_ROW(GCX_ERROR_CACHE_LIMIT_EXCEEDED,

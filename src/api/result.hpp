@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <type_traits>
@@ -59,24 +60,74 @@ T* not_null(T* pointer, const char* what) {
     return pointer;
 }
 
-// Checks the struct_size of a struct, and returns it: the size of T, or the size before T grew.
+// The size of a struct in the first version that had it. A struct that grows after a release gets a
+// specialization with its size in that release.
 template <class T>
-std::size_t check_size(const T* value, const char* what, std::size_t before = sizeof(T)) {
+constexpr std::size_t first_size = sizeof(T);
+template <>
+constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared); // 0.1
+
+// Larger structs are uninitialized memory, not those of a newer version.
+constexpr std::size_t kMaxStructSize = 65536;
+
+// Checks the struct_size of a caller's struct, which another version of the header can define.
+template <class T>
+std::size_t check_size(const T* value, const char* what) {
     not_null(value, what);
-    if (value->struct_size != sizeof(T) && value->struct_size != before)
-        fail(GCX_ERROR_INVALID_VALUE, format("%s->struct_size is %u, and this version of gcx knows "
-                                             "%zu; initialize the struct with its _INIT macro",
-                                             what, value->struct_size, sizeof(T)));
-    return value->struct_size;
+    const std::size_t size = value->struct_size;
+    if (size < first_size<T> || size > kMaxStructSize)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("%s->struct_size is %zu; it is %zu in this version of gcx and at least %zu in "
+                    "any; initialize the struct with its _INIT macro",
+                    what, size, sizeof(T), first_size<T>));
+    return size;
 }
+
+// Returns the part of the caller's struct that this version knows. What the caller has beyond it
+// must be 0.
+template <class T>
+T read_struct(const T* from, const char* what) {
+    const std::size_t size = check_size(from, what);
+    T value{};
+    std::memcpy(&value, from, std::min(size, sizeof(T)));
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
+    for (std::size_t i = sizeof(T); i < size; i++)
+        if (bytes[i] != 0)
+            fail(
+                GCX_ERROR_INVALID_VALUE,
+                format("byte %zu of %s is %u, and this version of gcx knows %zu bytes; the program "
+                       "was built for a newer gcx and uses a field of it",
+                       i, what, bytes[i], sizeof(T)));
+    return value;
+}
+
+// A struct that the caller receives: checked at first, and written at the end, if nothing failed.
+template <class T>
+class StructOutput {
+  public:
+    StructOutput(T* to, const char* what) : to_(to), size_(check_size(to, what)) {}
+    T* operator->() { return &value_; }
+    T& operator*() { return value_; }
+
+    // Writes what fits the caller's struct and sets what the caller has beyond this version's to 0.
+    void write() {
+        value_.struct_size = static_cast<uint32_t>(size_);
+        auto* const bytes = reinterpret_cast<unsigned char*>(to_);
+        std::memcpy(bytes, &value_, std::min(size_, sizeof(T)));
+        if (size_ > sizeof(T))
+            std::memset(bytes + sizeof(T), 0, size_ - sizeof(T));
+    }
+
+  private:
+    T* to_;
+    std::size_t size_;
+    T value_{};
+};
 
 // Returns a copy of the caller's params, or the defaults if it is NULL.
 template <class T>
 T params_or_defaults(const T* params, std::type_identity_t<T> defaults) {
-    if (params == nullptr)
-        return defaults;
-    check_size(params, "params");
-    return *params;
+    return params == nullptr ? defaults : read_struct(params, "params");
 }
 
 // Checks the arguments of a function that lists something, before it is found.

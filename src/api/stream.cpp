@@ -178,9 +178,10 @@ struct CUstream_st* gcx_stream_native(gcx_stream stream) {
 
 gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        StructOutput out(info, "info");
         const auto pin = pin_alive(library().streams, stream);
-        pin->get_info(*info);
+        pin->get_info(*out);
+        out.write();
     });
 }
 
@@ -235,18 +236,17 @@ gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* functi
                                      const gcx_kernel_fit_params* params, gcx_kernel_fit* fit) {
     GCX_BODY({
         not_null(function, "function");
-        check_size(params, "params");
-        check_size(fit, "fit");
+        const gcx_kernel_fit_params wanted = read_struct(params, "params");
+        StructOutput out(fit, "fit");
         constexpr uint32_t kMostThreads = 1024; // of every GPU so far
-        if (params->block_threads == 0 || params->block_threads > kMostThreads)
+        if (wanted.block_threads == 0 || wanted.block_threads > kMostThreads)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("params->block_threads is %u; a block has 1 to %u threads",
-                        params->block_threads, kMostThreads));
+                        wanted.block_threads, kMostThreads));
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        gcx_kernel_fit found = *fit;
-        get_kernel_fit(lib.device(pin->device()), *pin, function, *params, found);
-        *fit = found;
+        get_kernel_fit(lib.device(pin->device()), *pin, function, wanted, *out);
+        out.write();
     });
 }
 
@@ -264,7 +264,7 @@ gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_st
                       gcx_verification* verification) {
     GCX_BODY({
         not_null(streams, "streams");
-        check_size(verification, "verification");
+        StructOutput out(verification, "verification");
         if (count == 0)
             fail(GCX_ERROR_INVALID_VALUE, "count is 0; give at least one stream to verify");
         Library& lib = library();
@@ -295,7 +295,7 @@ gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_st
             results[i].shared_lease = seen[i].of_shared_lease ? 1 : 0;
             set_bits(results[i].seen, seen[i].seen);
         }
-        gcx_verification filled = GCX_VERIFICATION_INIT;
+        gcx_verification& filled = *out;
         filled.device = pins[0]->device();
         filled.ok = found.problems.empty() ? 1 : 0;
         filled.problem_count = static_cast<uint32_t>(found.problems.size());
@@ -304,6 +304,6 @@ gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_st
         set_bits(filled.overlap, found.overlap);
         set_bits(filled.shared_by_all, shared);
         write_lines(filled.problems, found.problems);
-        *verification = filled;
+        out.write();
     });
 }

@@ -461,7 +461,7 @@ AtomSet shared_atoms(Device& device, const Family& family) {
             GCX_ERROR_SHARED_SMS_UNKNOWN,
             format("GCX_SPLIT_EXCLUDE_SHARED: the SMs that all partitions of this process share on "
                    "%s aren't known; load the module with dynamic parallelism and launch a kernel "
-                   "of it, then call gcx_device_get_shared_sms(%d)",
+                   "of it, then call gcx_device_find_shared_sms(%d)",
                    device.label().c_str(), device.ordinal()));
     const SmMap* const map = family.sm_map();
     if (map == nullptr)

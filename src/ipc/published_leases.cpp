@@ -177,10 +177,8 @@ class Reader {
             warn(name, found.problem);
         if (!found.file)
             return false;
-        if (!found.alive) {
-            static_cast<void>(dir_.remove_dead(name));
+        if (!found.alive)
             return false;
-        }
         Process process{};
         Read how = Read::nothing;
         try {

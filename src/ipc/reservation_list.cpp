@@ -20,8 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long list() waits for the directory's lock. Other processes clean up as well.
-constexpr auto kCleanUpTimeout = 200ms;
+// How long list() waits for the directory's lock.
+constexpr auto kListTimeout = 200ms;
 // Under `gcx exec`, a program that is replaced by exec, or that is started without its parent's
 // descriptors, keeps its reservation by a mapping. The mapping ends with the old program, and the
 // new one owns the file again before its first instruction. In between the file may have no owner.
@@ -78,10 +78,10 @@ bool is_unfinished(std::string_view name) {
     return is_file_name(name);
 }
 
-// Removes files without an owner. First waits if one of them may get an owner again, and adds
-// those that do to alive.
-void remove_dead(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
-                 std::vector<StoredReservation>& alive) {
+// Waits if one of the files without an owner may get an owner again, and moves those that do to
+// alive. Returns the others.
+std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
+                                      std::vector<StoredReservation>& alive) {
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (dead.may_return && LockDir::Clock::now() < end) {
         std::this_thread::sleep_for(kReturnCheckInterval);
@@ -92,8 +92,14 @@ void remove_dead(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
         }
         dead = std::move(still_dead);
     }
-    for (const std::string& name : dead.names) {
-        while (!dir.remove_dead(name)) { // a program may have become its owner just now
+    return std::move(dead.names);
+}
+
+// Removes files without an owner. Adds those that get one just now to alive.
+void remove_dead(const LockDir& dir, const std::vector<std::string>& dead, OnInvalid on_invalid,
+                 std::vector<StoredReservation>& alive) {
+    for (const std::string& name : dead) {
+        while (!dir.remove_dead(name)) {
             if (auto stored = read_file(dir, name, on_invalid, nullptr)) {
                 alive.push_back(std::move(*stored));
                 break;
@@ -165,11 +171,13 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
             dir.remove(name);
         if (!is_file_name(name))
             continue;
-        if (auto stored = read_file(dir, name, on_invalid, clean_up ? &dead : nullptr))
+        if (auto stored = read_file(dir, name, on_invalid, &dead))
             found.push_back(std::move(*stored));
     }
     const std::size_t before = found.size();
-    remove_dead(dir, std::move(dead), on_invalid, found);
+    const auto left = await_return(dir, std::move(dead), on_invalid, found);
+    if (clean_up)
+        remove_dead(dir, left, on_invalid, found);
     if (found.size() != before)
         std::sort(found.begin(), found.end(),
                   [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -195,9 +203,9 @@ std::vector<StoredReservation> list(const char* dir_path) {
     if (!dir)
         return {};
     // Without the lock, a file that is being written has a wrong checksum and is skipped.
-    const bool locked = dir->lock(LockDir::Clock::now() + kCleanUpTimeout);
-    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, locked);
-    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, locked);
+    static_cast<void>(dir->lock(LockDir::Clock::now() + kListTimeout));
+    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false);
+    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false);
     std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
     const auto order = [](const StoredReservation& stored) {
         const Record& record = stored.record;

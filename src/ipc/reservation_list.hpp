@@ -20,9 +20,9 @@ struct StoredReservation {
 // What to do with a file that has an owner and no valid record.
 enum class OnInvalid : uint8_t { fail, skip };
 
-// Reads the reservations whose file names have this prefix, sorted by name. With clean_up, which
-// needs the directory's lock, removes those without an owner; this takes 100 ms if one of them is
-// inheritable.
+// Reads the reservations whose file names have this prefix, sorted by name. Takes 100 ms if one
+// without an owner is inheritable. With clean_up, which needs the directory's lock, removes those
+// without an owner.
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
                                                  OnInvalid on_invalid, bool clean_up);
 // Reads the record of an open file. Throws if that fails.

@@ -285,7 +285,7 @@ void Probe::note_extra(Device& device, const std::vector<uint32_t>& seen, uint32
         log::write(GCX_LOG_WARNING,
                    format("kernels of a stream with %u SMs of %s were seen on %zu: after a module "
                           "with dynamic parallelism is loaded, all partitions of a process share "
-                          "%u SMs; gcx_device_get_shared_sms finds out which",
+                          "%u SMs; gcx_device_find_shared_sms finds out which",
                           promised, device.label().c_str(), seen.size(), Device::kSharedSms));
 }
 

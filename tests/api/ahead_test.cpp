@@ -205,30 +205,9 @@ void invalid_resources_are_not_prepared() {
     gcx_resource queue{};
     if (gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &queue) == GCX_SUCCESS)
         CHECK_REFUSED(prepare({layouts[0], queue}, &progress), GCX_ERROR_INVALID_RESOURCE_TYPE);
-    for (const uint32_t size : {0U, 8U, static_cast<uint32_t>(sizeof(gcx_prepare_params)) + 8U}) {
-        gcx_prepare_params params{};
-        params.struct_size = size;
-        CHECK_REFUSED(gcx_cache_prepare(layouts.data(), 1, &params), GCX_ERROR_INVALID_VALUE);
-    }
     CHECK_REFUSED(prepare(layouts, &progress, forged<gcx_cancel>(77)), GCX_ERROR_INVALID_HANDLE);
-    gcx_cache_trimmed trimmed{};
-    CHECK_REFUSED(gcx_cache_trim(0, &trimmed), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(made(), 0U);
     CHECK(progress.done.empty());
-}
-
-// Programs that were built with gcx 0.1 pass smaller structs.
-void older_structs_are_accepted() {
-    const gcx_context context = make_context(sets({24})[0]);
-    gcx_cache_stats stats;
-    std::memset(&stats, 0x77, sizeof stats);
-    stats.struct_size = offsetof(gcx_cache_stats, prepared);
-    CHECK_OK(gcx_cache_get_stats(&stats));
-    CHECK_EQ(stats.misses, 1U);
-    CHECK_EQ(stats.struct_size, 48U);
-    CHECK_EQ(stats.prepared, 0x7777777777777777U);
-    CHECK_EQ(stats.kept_streams, 0x77777777U);
-    CHECK_OK(gcx_context_destroy(context));
 }
 
 void lower_limit_evicts_least_recently_used() {
@@ -469,11 +448,10 @@ int main() {
              {prepared_contexts_are_cached, leases_use_prepared_contexts,
               prepare_cancelled_by_progress_stops, prepare_cancelled_by_another_thread_stops,
               progress_may_call_gcx, prepare_beyond_the_limit_is_refused,
-              invalid_resources_are_not_prepared, older_structs_are_accepted,
-              lower_limit_evicts_least_recently_used, prepared_contexts_outlast_others,
-              lower_limit_evicts_prepared_contexts_last, trim_makes_room_for_other_layouts,
-              limit_lowered_during_prepare_applies, concurrent_prepares_keep_to_the_limit,
-              prepare_in_a_loop_is_refused_at_the_limit})
+              invalid_resources_are_not_prepared, lower_limit_evicts_least_recently_used,
+              prepared_contexts_outlast_others, lower_limit_evicts_prepared_contexts_last,
+              trim_makes_room_for_other_layouts, limit_lowered_during_prepare_applies,
+              concurrent_prepares_keep_to_the_limit, prepare_in_a_loop_is_refused_at_the_limit})
             on_machine(h100, test);
         on_machine("2x" + h100, limit_holds_for_each_device);
     }

@@ -366,7 +366,7 @@ const Operation kOperations[] = {
     {"resource clusters", resources,
      [](State& state) {
          uint32_t blocks = 0;
-         return gcx_resource_get_max_cluster_size(&state.sm, &blocks);
+         return gcx_resource_find_max_cluster_size(&state.sm, &blocks);
      }},
     {"event from native", plain_stream,
      [](State& state) { return gcx_event_from_native(state.plain_event, &state.event); }},

@@ -286,7 +286,7 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_stream_get_info(live.stream, &stream_info));
     expect(gcx_stream_get_resource(live.stream, GCX_RESOURCE_SM, &out));
     expect(gcx_stream_get_max_cluster_size(live.stream, &number));
-    expect(gcx_resource_get_max_cluster_size(&resource, &number));
+    expect(gcx_resource_find_max_cluster_size(&resource, &number));
     expect(gcx_event_from_native(forged<struct CUevent_st*>(64), &event));
     expect(gcx_stream_synchronize(live.stream));
     expect(gcx_stream_query(live.stream));

@@ -101,7 +101,7 @@ void refuse_external(const gcx_resource& external) {
     CHECK_REFUSED(gcx_context_create(&external, 1, nullptr, &context), kRefused);
     CHECK_REFUSED(gcx_resource_get_sm_ids(&external, ids, GCX_MAX_SMS, &number), kRefused);
     CHECK_REFUSED(gcx_resource_get_atom(&external, 0, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&external, &number), kRefused);
+    CHECK_REFUSED(gcx_resource_find_max_cluster_size(&external, &number), kRefused);
     CHECK_EQ(number, 7U);
     CHECK(context == nullptr);
 }
@@ -299,7 +299,7 @@ void destroyed_natives_end_their_handles() {
 
 uint32_t largest_cluster(const gcx_resource& resource) {
     uint32_t blocks = 0;
-    CHECK_OK(gcx_resource_get_max_cluster_size(&resource, &blocks));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&resource, &blocks));
     const Partition partition(resource);
     uint32_t of_stream = 0;
     CHECK_OK(gcx_stream_get_max_cluster_size(partition.stream, &of_stream));
@@ -324,12 +324,12 @@ void clusters_follow_from_the_split() {
     gcx_resource none{};
     uint32_t blocks = 9;
     CHECK_OK(gcx_resource_subtract(&whole, &whole, &none));
-    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&none, &blocks),
+    CHECK_REFUSED(gcx_resource_find_max_cluster_size(&none, &blocks),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_EQ(blocks, 9U);
     // The context that was used to find out is cached, and its stream.
     const uint64_t misses = cache_stats().misses;
-    CHECK_OK(gcx_resource_get_max_cluster_size(&parts.groups[1], &blocks));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&parts.groups[1], &blocks));
     CHECK_EQ(cache_stats().misses, misses);
     CHECK_EQ(cache_stats().in_use, 0U);
 }
@@ -337,7 +337,7 @@ void clusters_follow_from_the_split() {
 void there_are_no_clusters_before_9_0() {
     const gcx_resource whole = whole_device();
     uint32_t blocks = 0;
-    CHECK_OK(gcx_resource_get_max_cluster_size(&whole, &blocks));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&whole, &blocks));
     CHECK_EQ(blocks, 1U);
     CHECK_EQ(sim::counts().green_contexts, 0U); // none is created to find out
     const Partition partition(whole);

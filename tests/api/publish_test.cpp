@@ -190,7 +190,7 @@ void publisher_ended_is_not_listed() {
     CHECK_EQ(folder.files().size(), 3U);
     CHECK_EQ(processes().size(), 1U);
     CHECK_EQ(leases().size(), 1U);
-    CHECK_EQ(folder.files().size(), 1U);
+    CHECK_EQ(folder.files().size(), 3U);
     stopped.kill(SIGKILL);
     Other fresh(body); // which clears away as well
     fresh.arrived();

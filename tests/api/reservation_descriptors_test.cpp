@@ -82,6 +82,7 @@ void descriptors_closed_reservation_stays() {
         });
     }
     CHECK_EQ(fs::file_size(others_file), 0U);
+    remove_dead_files();
     CHECK(folder.files().empty());
 }
 

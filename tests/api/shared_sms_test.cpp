@@ -42,7 +42,7 @@ void load_module(const char* ptx = kLaunchingPtx, CUdevice device = 0) {
 SmIds shared_sms(int32_t device = 0) {
     SmIds ids(GCX_MAX_SMS);
     uint32_t count = 0;
-    CHECK_OK(gcx_device_get_shared_sms(device, ids.data(), GCX_MAX_SMS, &count));
+    CHECK_OK(gcx_device_find_shared_sms(device, ids.data(), GCX_MAX_SMS, &count));
     ids.resize(count);
     return ids;
 }
@@ -124,11 +124,11 @@ void shared_sms_are_found_once_the_module_is_loaded() {
 
         uint32_t count = 0;
         uint32_t one = 0;
-        CHECK_REFUSED(gcx_device_get_shared_sms(0, &one, 1, &count),
+        CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, &count),
                       GCX_ERROR_INSUFFICIENT_CAPACITY);
         CHECK_EQ(count, 2U);
-        CHECK_REFUSED(gcx_device_get_shared_sms(0, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_device_get_shared_sms(1, &one, 1, &count), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_device_find_shared_sms(1, &one, 1, &count), GCX_ERROR_INVALID_DEVICE);
     });
 }
 
@@ -174,7 +174,7 @@ void shared_sms_under_mps_are_refused() {
         CHECK_EQ(a.probe().size(), 26U);
         CHECK_EQ(b.probe().size(), 26U); // the same virtual numbers
         uint32_t count = 0;
-        CHECK_REFUSED(gcx_device_get_shared_sms(0, nullptr, 0, &count), GCX_ERROR_NOT_SUPPORTED);
+        CHECK_REFUSED(gcx_device_find_shared_sms(0, nullptr, 0, &count), GCX_ERROR_NOT_SUPPORTED);
         CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_EXCLUDE_SHARED).result,
                       GCX_ERROR_SHARED_SMS_UNKNOWN);
     });
@@ -241,7 +241,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         constexpr uint32_t kFlag = GCX_SPLIT_EXCLUDE_SHARED;
         constexpr uint32_t kFine = GCX_SPLIT_IGNORE_SM_COSCHEDULING;
         CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_SHARED_SMS_UNKNOWN);
-        CHECK(message_has("call gcx_device_get_shared_sms(0)"));
+        CHECK(message_has("call gcx_device_find_shared_sms(0)"));
         load_module();
         CHECK(shared_sms() == kShared);
         CHECK_REFUSED(try_split(whole, {8}, kFlag).result, GCX_ERROR_SMS_NOT_MAPPED);

@@ -237,7 +237,7 @@ void map_sms(Bytes& bytes, Shared& shared) {
 void shared_sms(Bytes& bytes, Shared& /*shared*/) {
     const int32_t which = device(bytes);
     list_sms(bytes, [&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
-        return gcx_device_get_shared_sms(which, ids, capacity, count);
+        return gcx_device_find_shared_sms(which, ids, capacity, count);
     });
 }
 
@@ -591,7 +591,7 @@ void current_natively(Bytes& bytes, Shared& shared) {
 void cluster_sizes(Bytes& bytes, Shared& shared) {
     const gcx_resource resource = shared.resource(bytes);
     Out<uint32_t> of_resource;
-    CALL_OUT(of_resource, gcx_resource_get_max_cluster_size(&resource, &of_resource.value));
+    CALL_OUT(of_resource, gcx_resource_find_max_cluster_size(&resource, &of_resource.value));
     const gcx_stream stream = shared.streams.pick(bytes);
     Out<uint32_t> of_stream;
     CALL_OUT(of_stream, gcx_stream_get_max_cluster_size(stream, &of_stream.value));

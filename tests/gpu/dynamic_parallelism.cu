@@ -242,12 +242,12 @@ void row(const char* when, const char* what, const Part& part, const Ids& own = 
 void shared_row(const char* when) {
     Ids ids(GCX_MAX_SMS);
     uint32_t count = 0;
-    const gcx_result result = gcx_device_get_shared_sms(0, ids.data(), GCX_MAX_SMS, &count);
+    const gcx_result result = gcx_device_find_shared_sms(0, ids.data(), GCX_MAX_SMS, &count);
     ids.resize(count);
     if (result == GCX_SUCCESS)
-        std::printf("%-8s gcx_device_get_shared_sms: %s\n", when, ranges(ids).c_str());
+        std::printf("%-8s gcx_device_find_shared_sms: %s\n", when, ranges(ids).c_str());
     else
-        std::printf("%-8s gcx_device_get_shared_sms: refused: %s\n", when,
+        std::printf("%-8s gcx_device_find_shared_sms: refused: %s\n", when,
                     gcx_last_error_message());
 }
 

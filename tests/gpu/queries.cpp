@@ -13,7 +13,7 @@ namespace {
 
 uint32_t largest_cluster(const gcx_resource& resource) {
     uint32_t blocks = 0;
-    CHECK_OK(gcx_resource_get_max_cluster_size(&resource, &blocks));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&resource, &blocks));
     return blocks;
 }
 

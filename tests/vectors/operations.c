@@ -287,7 +287,7 @@ static gcx_result op_cluster(struct vector* vector, char** in) {
     uint32_t blocks = 0;
     const gcx_result result = of->kind == STREAM
                                   ? gcx_stream_get_max_cluster_size(of->stream, &blocks)
-                                  : gcx_resource_get_max_cluster_size(&of->resource, &blocks);
+                                  : gcx_resource_find_max_cluster_size(&of->resource, &blocks);
     answer(vector, "%" PRIu32, blocks);
     return result;
 }

@@ -283,7 +283,7 @@ GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2
 GCX_SPLIT_EXACT = 256
 # leave out SMs that leases have
 GCX_SPLIT_EXCLUDE_LEASED = 512
-# leave out gcx_device_get_shared_sms()
+# leave out gcx_device_find_shared_sms()
 GCX_SPLIT_EXCLUDE_SHARED = 1024
 # Uses a green context that no other handle shares, except those of gcx_context_from_native. So
 # synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
@@ -549,8 +549,6 @@ class gcx_cache_trimmed(_Struct):
         ("contexts_left", c_uint32),
         # without a handle, kept because they work or capture
         ("streams_left", c_uint32),
-        # 0
-        ("reserved", c_uint32),
         # by which free device memory grew, all devices together, including changes by other code
         # during the call; at least 0
         ("bytes", c_uint64),
@@ -582,8 +580,6 @@ class gcx_cache_stats(_Struct):
         ("longest_making_ns", c_uint64),
         # streams without handle that are kept for reuse
         ("kept_streams", c_uint32),
-        # 0
-        ("reserved", c_uint32),
     )
 
 
@@ -631,7 +627,6 @@ class gcx_lease_info(_Struct):
         # of these, SMs that no other lease can have
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),
-        ("reserved", c_uint32),
         # never reused in a process
         ("id", c_uint64),
         # how often its SMs have changed
@@ -674,8 +669,6 @@ class gcx_reservation_params(_Struct):
         ("min_sm_count", c_uint32),
         # milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
         ("timeout_ms", c_uint32),
-        # 0
-        ("reserved", c_uint32),
         # aborts the wait from another thread; may be NULL
         ("cancel", gcx_cancel),
         # for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
@@ -773,7 +766,6 @@ class gcx_mps_info(_Struct):
         # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0:
         # not set, or another value. The daemon's own default is not visible
         ("thread_percentage", c_float),
-        ("reserved", c_uint32),
     )
 
 
@@ -931,7 +923,7 @@ class gcx_verification(_Struct):
         ("overlap_count", c_uint32),
         # those SMs, as in gcx_verified_stream.seen
         ("overlap", c_uint64 * 16),
-        # SMs of gcx_device_get_shared_sms() that were seen
+        # SMs of gcx_device_find_shared_sms() that were seen
         ("shared_by_all", c_uint64 * 16),
         # one line for each; the last says how many did not fit
         ("problems", c_char * 4096),
@@ -1103,7 +1095,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
     # Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
-    "gcx_resource_get_max_cluster_size": (
+    "gcx_resource_find_max_cluster_size": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "blocks": POINTER(c_uint32)},
     ),
@@ -1462,7 +1454,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_device_map_sms": (gcx_result, {"device": c_int32, "family": gcx_sm_family}),
     # Finds the SMs that all partitions of this process share because a module with dynamic
     # parallelism is loaded, ascending.
-    "gcx_device_get_shared_sms": (
+    "gcx_device_find_shared_sms": (
         gcx_result,
         {
             "device": c_int32,

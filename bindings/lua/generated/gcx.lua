@@ -23,7 +23,7 @@ local functions = {
     gcx_resource_intersect = {},
     gcx_resource_get_live_overlap = {},
     gcx_resource_get_overlap = {},
-    gcx_resource_get_max_cluster_size = {},
+    gcx_resource_find_max_cluster_size = {},
     gcx_context_create = { { 2, "resource_count", "uint32_t" } },
     gcx_context_destroy = {},
     gcx_context_get_info = {},
@@ -104,7 +104,7 @@ local functions = {
     gcx_driver_reports_partition_counts = {},
     gcx_stream_probe_sms = { { 3, "capacity", "uint32_t" } },
     gcx_device_map_sms = { { 1, "device", "int32_t" }, { 2, "family", "int32_t" } },
-    gcx_device_get_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_device_find_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
     gcx_verify = { { 2, "count", "uint32_t" } },
     gcx_resource_get_sm_ids = { { 3, "capacity", "uint32_t" } },
     gcx_resource_get_atom = { { 2, "index", "uint32_t" } },
@@ -149,7 +149,6 @@ local structs = {
         family = "int32_t",
         min_sm_count = "uint32_t",
         timeout_ms = "uint32_t",
-        reserved = "uint32_t",
         name = "string",
         folder = "string",
     },
@@ -425,7 +424,7 @@ static const uint32_t GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 static const uint32_t GCX_SPLIT_EXACT = 256;
 // leave out SMs that leases have
 static const uint32_t GCX_SPLIT_EXCLUDE_LEASED = 512;
-// leave out gcx_device_get_shared_sms()
+// leave out gcx_device_find_shared_sms()
 static const uint32_t GCX_SPLIT_EXCLUDE_SHARED = 1024;
 // Uses a green context that no other handle shares, except those of gcx_context_from_native. So
 // synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
@@ -639,8 +638,6 @@ typedef struct {
     uint32_t contexts_left;
     // without a handle, kept because they work or capture
     uint32_t streams_left;
-    // 0
-    uint32_t reserved;
     // by which free device memory grew, all devices together, including changes by other code
     // during the call; at least 0
     uint64_t bytes;
@@ -670,8 +667,6 @@ typedef struct {
     uint64_t longest_making_ns;
     // streams without handle that are kept for reuse
     uint32_t kept_streams;
-    // 0
-    uint32_t reserved;
 } gcx_cache_stats;
 
 typedef struct {
@@ -713,7 +708,6 @@ typedef struct {
     // of these, SMs that no other lease can have
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
-    uint32_t reserved;
     // never reused in a process
     uint64_t id;
     // how often its SMs have changed
@@ -751,8 +745,6 @@ typedef struct {
     uint32_t min_sm_count;
     // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
     uint32_t timeout_ms;
-    // 0
-    uint32_t reserved;
     // aborts the wait from another thread; may be NULL
     gcx_cancel cancel;
     // for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
@@ -844,7 +836,6 @@ typedef struct {
     // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
     // set, or another value. The daemon's own default is not visible
     float thread_percentage;
-    uint32_t reserved;
 } gcx_mps_info;
 
 typedef struct {
@@ -984,7 +975,7 @@ typedef struct {
     uint32_t overlap_count;
     // those SMs, as in gcx_verified_stream.seen
     uint64_t overlap[16];
-    // SMs of gcx_device_get_shared_sms() that were seen
+    // SMs of gcx_device_find_shared_sms() that were seen
     uint64_t shared_by_all[16];
     // one line for each; the last says how many did not fit
     char problems[4096];
@@ -1105,7 +1096,7 @@ gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t*
 gcx_result gcx_resource_get_overlap(
     const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
 // Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
-gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
+gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
 // Creates a context over one or several disjoint SM resources of one device and family and,
 // [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
 gcx_result gcx_context_create(
@@ -1323,7 +1314,7 @@ gcx_result gcx_stream_probe_sms(
 gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 // Finds the SMs that all partitions of this process share because a module with dynamic parallelism
 // is loaded, ascending.
-gcx_result gcx_device_get_shared_sms(
+gcx_result gcx_device_find_shared_sms(
     int32_t device, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
 // Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
 // gcx_stream_probe_sms() does, and compares.

@@ -228,7 +228,7 @@ export const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 export const GCX_SPLIT_EXACT = 256;
 // leave out SMs that leases have
 export const GCX_SPLIT_EXCLUDE_LEASED = 512;
-// leave out gcx_device_get_shared_sms()
+// leave out gcx_device_find_shared_sms()
 export const GCX_SPLIT_EXCLUDE_SHARED = 1024;
 // Uses a green context that no other handle shares, except those of gcx_context_from_native. So
 // synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
@@ -454,8 +454,6 @@ export const gcx_cache_trimmed = koffi.struct({
   contexts_left: "uint32_t",
   // without a handle, kept because they work or capture
   streams_left: "uint32_t",
-  // 0
-  reserved: "uint32_t",
   // by which free device memory grew, all devices together, including changes by other code during
   // the call; at least 0
   bytes: "uint64_t",
@@ -485,8 +483,6 @@ export const gcx_cache_stats = koffi.struct({
   longest_making_ns: "uint64_t",
   // streams without handle that are kept for reuse
   kept_streams: "uint32_t",
-  // 0
-  reserved: "uint32_t",
 });
 
 export const gcx_lease_params = koffi.struct({
@@ -528,7 +524,6 @@ export const gcx_lease_info = koffi.struct({
   // of these, SMs that no other lease can have
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",
-  reserved: "uint32_t",
   // never reused in a process
   id: "uint64_t",
   // how often its SMs have changed
@@ -566,8 +561,6 @@ export const gcx_reservation_params = koffi.struct({
   min_sm_count: "uint32_t",
   // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
   timeout_ms: "uint32_t",
-  // 0
-  reserved: "uint32_t",
   // aborts the wait from another thread; may be NULL
   cancel: gcx_cancel,
   // for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
@@ -659,7 +652,6 @@ export const gcx_mps_info = koffi.struct({
   // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
   // set, or another value. The daemon's own default is not visible
   thread_percentage: "float",
-  reserved: "uint32_t",
 });
 
 export const gcx_graph_params = koffi.struct({
@@ -799,7 +791,7 @@ export const gcx_verification = koffi.struct({
   overlap_count: "uint32_t",
   // those SMs, as in gcx_verified_stream.seen
   overlap: koffi.array("uint64_t", 16),
-  // SMs of gcx_device_get_shared_sms() that were seen
+  // SMs of gcx_device_find_shared_sms() that were seen
   shared_by_all: koffi.array("uint64_t", 16),
   // one line for each; the last says how many did not fit
   problems: koffi.array("char", 4096, "String"),
@@ -963,7 +955,7 @@ export const FUNCTIONS = {
     sm_count: out("uint32_t"),
   }],
   // Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
-  gcx_resource_get_max_cluster_size: ["int32_t", {
+  gcx_resource_find_max_cluster_size: ["int32_t", {
     resource: pointer(gcx_resource),
     blocks: out("uint32_t"),
   }],
@@ -1276,7 +1268,7 @@ export const FUNCTIONS = {
   gcx_device_map_sms: ["int32_t", { device: "int32_t", family: "int32_t" }],
   // Finds the SMs that all partitions of this process share because a module with dynamic
   // parallelism is loaded, ascending.
-  gcx_device_get_shared_sms: ["int32_t", {
+  gcx_device_find_shared_sms: ["int32_t", {
     device: "int32_t",
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",

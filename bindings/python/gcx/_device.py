@@ -89,7 +89,7 @@ class Device:
         Raises:
             NotSupportedError: Compute capability 9.x under MPS, where SM numbers are virtual.
         """
-        return _gcx.gcx_device_get_shared_sms(self._ordinal)
+        return _gcx.gcx_device_find_shared_sms(self._ordinal)
 
     def __reduce__(self) -> tuple[Callable[[str], Device], tuple[str]]:
         return _device_with, (self.uuid,)

@@ -34,7 +34,7 @@ _PYTHON_NAMES = {
     "gcx_device_get_count": "gcx.devices",
     "gcx_device_get_info": "gcx.Device",
     "gcx_device_get_resource": "Device.resources",
-    "gcx_device_get_shared_sms": "Device.shared_sms",
+    "gcx_device_find_shared_sms": "Device.shared_sms",
     "gcx_device_get_stream_priority_range": "Device.stream_priority_range",
     "gcx_device_map_sms": "Device.map_sms",
     "gcx_driver_get_info": "gcx.driver_info",
@@ -89,7 +89,7 @@ _PYTHON_NAMES = {
     "gcx_resource_get_atom": "SMResource.atoms",
     "gcx_resource_get_info": "a resource",
     "gcx_resource_get_live_overlap": "SMResource.live_overlap",
-    "gcx_resource_get_max_cluster_size": "SMResource.max_cluster_size",
+    "gcx_resource_find_max_cluster_size": "SMResource.max_cluster_size",
     "gcx_resource_get_overlap": "SMResource.overlap",
     "gcx_resource_get_sm_ids": "SMResource.sm_ids",
     "gcx_resource_intersect": "the operator &",
@@ -136,7 +136,7 @@ _PYTHON_NAMES = {
 }
 # Calls that messages suggest, with their C arguments.
 _MAP_SMS = re.compile(r"gcx_device_map_sms\((\d+), \d+\), the ([\w-]+) family")
-_SHARED_SMS = re.compile(r"gcx_device_get_shared_sms\((\d+)\)")
+_SHARED_SMS = re.compile(r"gcx_device_find_shared_sms\((\d+)\)")
 _SPAWN = 'start processes by multiprocessing\'s method "spawn"'
 
 

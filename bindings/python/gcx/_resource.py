@@ -314,7 +314,7 @@ class SMResource(Resource):
         Raises:
             ResourceConfigurationError: It is empty.
         """
-        return _gcx.gcx_resource_get_max_cluster_size(self._value)
+        return _gcx.gcx_resource_find_max_cluster_size(self._value)
 
     def isdisjoint(self, other: SMResource) -> bool:
         """Returns whether no SM is in both. Raises what `overlap` raises."""

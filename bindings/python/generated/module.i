@@ -300,7 +300,7 @@ Rules:
      12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
      and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
   3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
-     blocks, not 8; see gcx_resource_get_max_cluster_size). Request multiples of the other atoms'
+     blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
      SMs the first gets it (12, 8, 8, ...).
   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
@@ -308,7 +308,7 @@ Rules:
      takes its other atoms from the end: 108 does not contain 104.
   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
      last gets the remainder atom. Each gets at least one atom.
-  6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_get_shared_sms(). It
+  6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
      changes nothing on devices of other compute capabilities than 9.x.
   7. input may be a whole device, a group, a remainder, or a union of these. To select another
      family than input's, input must be a whole device.
@@ -327,7 +327,7 @@ Errors:
                                             for which the driver can also return
                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
-                                            known (call gcx_device_get_shared_sms after the
+                                            known (call gcx_device_find_shared_sms after the
                                             module is loaded), or their atoms are not (call
                                             gcx_device_map_sms)
   GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
@@ -419,8 +419,8 @@ Errors:
 Returns sm_count.
 %}
 
-%feature("docstring") gcx_resource_get_max_cluster_size %{
-gcx_resource_get_max_cluster_size(resource)
+%feature("docstring") gcx_resource_find_max_cluster_size %{
+gcx_resource_find_max_cluster_size(resource)
 
 Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
 with clusters the first call creates a context of them, at its usual cost, and caches it.
@@ -1106,8 +1106,8 @@ gcx_reservation_list(folder)
 Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
 then the waiting requests in the order of their queue. folder may be NULL, as in
 gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
-GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
-removed where this process may. If the user's own folder is missing, the list is empty.
+GPU, and changes nothing in the folder. Invalid files are skipped with a warning in the log. If
+the user's own folder is missing, the list is empty.
 
 Errors:
   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
@@ -1356,7 +1356,7 @@ gcx_stream_probe_sms(stream)
 Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
 enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
 other work can occupy them. More SMs than promised are returned as seen, with a warning in the
-log: see gcx_device_get_shared_sms.
+log: see gcx_device_find_shared_sms.
 
 Errors:
   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
@@ -1378,8 +1378,8 @@ Errors:
   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
 %}
 
-%feature("docstring") call_gcx_device_get_shared_sms %{
-gcx_device_get_shared_sms(device)
+%feature("docstring") call_gcx_device_find_shared_sms %{
+gcx_device_find_shared_sms(device)
 
 Finds the SMs that all partitions of this process share because a module with dynamic parallelism
 is loaded, ascending. From then on kernels of every green context of the process also run there,

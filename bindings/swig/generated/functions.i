@@ -99,7 +99,7 @@ gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t*
 
 gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
 
-gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
+gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
 
 %rename(gcx_context_create) call_gcx_context_create;
 %inline %{
@@ -378,10 +378,10 @@ static gcx_result call_gcx_stream_probe_sms(gcx_stream stream, uint32_t** list, 
 
 gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
-%rename(gcx_device_get_shared_sms) call_gcx_device_get_shared_sms;
+%rename(gcx_device_find_shared_sms) call_gcx_device_find_shared_sms;
 %inline %{
-static gcx_result call_gcx_device_get_shared_sms(int32_t device, uint32_t** list, uint32_t* list_count) {
-    LIST_ALL(1024, gcx_device_get_shared_sms(device, *list, room, &needed));
+static gcx_result call_gcx_device_find_shared_sms(int32_t device, uint32_t** list, uint32_t* list_count) {
+    LIST_ALL(1024, gcx_device_find_shared_sms(device, *list, room, &needed));
 }
 %}
 

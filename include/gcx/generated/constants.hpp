@@ -83,7 +83,7 @@ enum class split_flags : uint32_t {
     exact = GCX_SPLIT_EXACT,
     // leave out SMs that leases have
     exclude_leased = GCX_SPLIT_EXCLUDE_LEASED,
-    // leave out gcx_device_get_shared_sms()
+    // leave out gcx_device_find_shared_sms()
     exclude_shared = GCX_SPLIT_EXCLUDE_SHARED,
 };
 constexpr split_flags operator|(split_flags a, split_flags b) noexcept {

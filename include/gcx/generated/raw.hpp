@@ -101,10 +101,10 @@ inline uint32_t resource_get_overlap(const gcx_resource* a, const gcx_resource* 
     return sm_count;
 }
 
-// gcx_resource_get_max_cluster_size
-inline uint32_t resource_get_max_cluster_size(const gcx_resource* resource) {
+// gcx_resource_find_max_cluster_size
+inline uint32_t resource_find_max_cluster_size(const gcx_resource* resource) {
     uint32_t blocks = 0;
-    check(gcx_resource_get_max_cluster_size(resource, &blocks));
+    check(gcx_resource_find_max_cluster_size(resource, &blocks));
     return blocks;
 }
 
@@ -572,10 +572,10 @@ inline void device_map_sms(int32_t device, gcx_sm_family family) {
     check(gcx_device_map_sms(device, family));
 }
 
-// gcx_device_get_shared_sms
-inline std::vector<uint32_t> device_get_shared_sms(int32_t device) {
+// gcx_device_find_shared_sms
+inline std::vector<uint32_t> device_find_shared_sms(int32_t device) {
     const auto list = [&](uint32_t* sm_ids, uint32_t capacity, uint32_t* count) {
-        return gcx_device_get_shared_sms(device, sm_ids, capacity, count);
+        return gcx_device_find_shared_sms(device, sm_ids, capacity, count);
     };
     return detail::listed<uint32_t>(list, GCX_MAX_SMS);
 }

@@ -291,7 +291,7 @@ const (
 	SplitExact uint32 = 0x100
 	// leave out SMs that leases have
 	SplitExcludeLeased uint32 = 0x200
-	// leave out gcx_device_get_shared_sms()
+	// leave out gcx_device_find_shared_sms()
 	SplitExcludeShared uint32 = 0x400
 )
 

@@ -243,8 +243,6 @@ type CacheTrimmed struct {
 	ContextsLeft uint32
 	// without a handle, kept because they work or capture
 	StreamsLeft uint32
-	// 0
-	_ uint32
 	// by which free device memory grew, all devices together, including changes by other code during
 	// the call; at least 0
 	Bytes uint64
@@ -275,8 +273,6 @@ type CacheStats struct {
 	LongestMakingNS uint64
 	// streams without handle that are kept for reuse
 	KeptStreams uint32
-	// 0
-	_ uint32
 }
 
 // LeaseParams is gcx_lease_params.
@@ -322,7 +318,6 @@ type LeaseInfo struct {
 	// of these, SMs that no other lease can have
 	ExclusiveSMCount uint32
 	StreamCount      uint32
-	_                uint32
 	// never reused in a process
 	ID uint64
 	// how often its SMs have changed
@@ -363,8 +358,6 @@ type ReservationParams struct {
 	MinSMCount uint32
 	// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
 	TimeoutMS uint32
-	// 0
-	_ uint32
 	// aborts the wait from another thread; may be NULL
 	Cancel Cancel
 	// for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
@@ -460,7 +453,6 @@ type MPSInfo struct {
 	// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
 	// set, or another value. The daemon's own default is not visible
 	ThreadPercentage float32
-	_                uint32
 }
 
 // GraphParams is gcx_graph_params.
@@ -613,7 +605,7 @@ type Verification struct {
 	OverlapCount uint32
 	// those SMs, as in gcx_verified_stream.seen
 	Overlap [16]uint64
-	// SMs of gcx_device_get_shared_sms() that were seen
+	// SMs of gcx_device_find_shared_sms() that were seen
 	SharedByAll [16]uint64
 	// one line for each; the last says how many did not fit
 	Problems Text4096

@@ -340,7 +340,7 @@ def gcx_resource_get_live_overlap(resource: bytes, /) -> int:
 def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
     """Counts the SMs that a and b have in common: 0 for two devices."""
 
-def gcx_resource_get_max_cluster_size(resource: bytes, /) -> int:
+def gcx_resource_find_max_cluster_size(resource: bytes, /) -> int:
     """Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs."""
 
 def gcx_context_create(resources: Sequence[bytes], flags: int, owner: _Owner, /) -> _Owner:
@@ -711,7 +711,7 @@ def gcx_device_map_sms(device: int, family: int, /) -> None:
     across families.
     """
 
-def gcx_device_get_shared_sms(device: int, /) -> tuple[int, ...]:
+def gcx_device_find_shared_sms(device: int, /) -> tuple[int, ...]:
     """Finds the SMs that all partitions of this process share because a module with dynamic
     parallelism is loaded, ascending.
     """

@@ -122,7 +122,7 @@ impl Device {
     pub fn shared_sms(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: `ids` has `room` elements.
-            unsafe { sys::gcx_device_get_shared_sms(self.ordinal, ids, room, count) }
+            unsafe { sys::gcx_device_find_shared_sms(self.ordinal, ids, room, count) }
         })
     }
 

@@ -240,7 +240,7 @@ impl SmResource {
     pub fn max_cluster_size(&self) -> Result<u32> {
         written(0, |blocks| {
             // SAFETY: a value is read, and a number is written.
-            unsafe { sys::gcx_resource_get_max_cluster_size(&self.value, blocks) }
+            unsafe { sys::gcx_resource_find_max_cluster_size(&self.value, blocks) }
         })
     }
 

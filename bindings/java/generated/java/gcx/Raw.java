@@ -913,8 +913,8 @@ public final class Raw {
    * @return blocks
    * @throws GcxException the result is no success
    */
-  public static int gcx_resource_get_max_cluster_size(byte[] resource) {
-    return Natives.gcx_resource_get_max_cluster_size(resource);
+  public static int gcx_resource_find_max_cluster_size(byte[] resource) {
+    return Natives.gcx_resource_find_max_cluster_size(resource);
   }
 
   /**
@@ -1940,9 +1940,8 @@ public final class Raw {
    * Lists the reservations of a folder by device: first those that have SMs, in order of
    * acquisition, then the waiting requests in the order of their queue. folder may be NULL, as in
    * {@code gcx_reservation_params}. reservations may be NULL if capacity is 0. Opens no driver and
-   * needs no GPU. Invalid files are skipped with a warning in the log. Files of processes that have
-   * ended are removed where this process may. If the user's own folder is missing, the list is
-   * empty.
+   * needs no GPU, and changes nothing in the folder. Invalid files are skipped with a warning in
+   * the log. If the user's own folder is missing, the list is empty.
    *
    * <p>Errors:
    * <ul>
@@ -2375,8 +2374,8 @@ public final class Raw {
    * @return SM ids
    * @throws GcxException the result is no success
    */
-  public static int[] gcx_device_get_shared_sms(int device) {
-    return Natives.gcx_device_get_shared_sms(device);
+  public static int[] gcx_device_find_shared_sms(int device) {
+    return Natives.gcx_device_find_shared_sms(device);
   }
 
   /**

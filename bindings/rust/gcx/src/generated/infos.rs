@@ -585,7 +585,7 @@ pub struct Verification {
     pub overlap_count: u32,
     /// Those SMs, as in `gcx_verified_stream`.seen.
     pub overlap: Vec<u32>,
-    /// SMs of `gcx_device_get_shared_sms`() that were seen.
+    /// SMs of `gcx_device_find_shared_sms`() that were seen.
     pub shared_by_all: Vec<u32>,
     /// One line for each; the last says how many did not fit.
     pub problems: String,

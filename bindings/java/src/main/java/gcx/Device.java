@@ -159,6 +159,6 @@ public record Device(int ordinal) {
    *     virtual
    */
   public int[] sharedSms() {
-    return Functions.gcx_device_get_shared_sms(ordinal);
+    return Functions.gcx_device_find_shared_sms(ordinal);
   }
 }

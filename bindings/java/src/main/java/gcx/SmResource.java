@@ -148,7 +148,7 @@ public final class SmResource extends Resource {
    * @return blocks; 1 on a device without clusters
    */
   public int maxClusterSize() {
-    return Functions.gcx_resource_get_max_cluster_size(this);
+    return Functions.gcx_resource_find_max_cluster_size(this);
   }
 
   /**
