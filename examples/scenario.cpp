@@ -1,4 +1,4 @@
-// The scenario that docs/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
+// The scenario that docs/reference/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
 //
 //     c++ -std=c++17 scenario.cpp $(pkg-config --cflags --libs gcx) -o scenario && ./scenario
 //

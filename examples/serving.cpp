@@ -1,4 +1,4 @@
-// Decode beside prefill, as docs/serving.md has it: two leases that change at every token, graphs
+// Decode beside prefill, as docs/guides/decode-and-prefill.md has it: two leases that change at every token, graphs
 // that are captured once, and a policy that keeps a promised time per token.
 //
 //     c++ -std=c++17 serving.cpp $(pkg-config --cflags --libs gcx) -I$CUDA_HOME/include -ldl

@@ -62,7 +62,7 @@
  *   event that was recorded outside the capture breaks it (GCX_ERROR_STREAM_CAPTURE_ISOLATION).
  *
  * Sources. Statements about the driver were measured on an NVIDIA H100 and an H200 with driver
- *   580.159.04 (CUDA 13.0), see docs/measurements.md. [13.1+] marks what concerns drivers of CUDA
+ *   580.159.04 (CUDA 13.0), see docs/measurements/log.md. [13.1+] marks what concerns drivers of CUDA
  *   13.1 and newer: it follows the text of cuda.h and was tested on the simulated driver alone.
  */
 #ifndef GCX_H

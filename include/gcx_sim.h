@@ -89,7 +89,7 @@ void gcx_sim_get_counts(gcx_sim_counts* counts);
 
 /* There is no function for dynamic parallelism: loading a module whose PTX launches kernels, or the
  * environment's GCX_SIM_DYNAMIC_PARALLELISM=1, makes all partitions share SMs on compute capability
- * 9.x, see docs/simulated-driver.md. */
+ * 9.x, see docs/reference/simulated-driver.md. */
 
 /* Advances the simulated clock. */
 void gcx_sim_advance(uint64_t nanoseconds);

@@ -3,7 +3,7 @@
     tools/describe_api.py            # writes it
     tools/describe_api.py --check    # fails if it isn't what the header gives
 
-The schema, which docs/gcx-api.md explains; `format` grows when a reader has to change:
+The schema, which docs/reference/gcx-api.md explains; `format` grows when a reader has to change:
 
     format     1
     library    name, soname, version, header

@@ -1,4 +1,4 @@
-"""Makes docs/languages.md: one scenario in each language, as the programs have it that tests run.
+"""Makes docs/reference/languages.md: one scenario in each language, from programs that tests run.
 
 python tools/languages_page.py [--check]
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "languages.md"
+PAGE = ROOT / "docs" / "reference" / "languages.md"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Language:
 
 
 LANGUAGES = (
-    Language("C", "c", "examples/scenario.c", "Links libgcx. [c-api.md](c-api.md)"),
+    Language("C", "c", "examples/scenario.c", "Links libgcx. [c.md](c.md)"),
     Language("C++", "cpp", "examples/scenario.cpp", "Header-only, over C. [cpp.md](cpp.md)"),
     Language(
         "Python",
@@ -52,15 +52,15 @@ LANGUAGES = (
         "Go",
         "go",
         "examples/go/main.go",
-        "The package [bindings/go](../bindings/go), without cgo: it opens libgcx by dlopen, "
-        "through purego. [ffi.md](ffi.md)",
+        "The package [bindings/go](../../bindings/go), without cgo: it opens libgcx by dlopen, "
+        "through purego. [other-languages.md](other-languages.md)",
     ),
     Language(
         "Node.js",
         "js",
         "examples/node/scenario.mjs",
-        "By dlopen: [bindings/node](../bindings/node) declares all of gcx.h for koffi. "
-        "[ffi.md](ffi.md)",
+        "By dlopen: [bindings/node](../../bindings/node) declares all of gcx.h for koffi. "
+        "[other-languages.md](other-languages.md)",
     ),
 )
 START = """\
@@ -79,7 +79,7 @@ What stands here is the code of programs that the tests run, in
     no SM is in both
     140 SMs: ...: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132
 
-This page is made: `python tools/languages_page.py`. Other languages: [ffi.md](ffi.md).
+This page is made: `python tools/languages_page.py`. Other languages: [other-languages.md](other-languages.md).
 """
 
 
@@ -109,7 +109,7 @@ def page() -> str:
     for language in there:
         source = language.source
         sections.append(
-            f"## {language.name}\n\n{language.how}\n\nThe program: [{source}](../{source})\n\n"
+            f"## {language.name}\n\n{language.how}\n\nThe program: [{source}](../../{source})\n\n"
             f"```{language.fence}\n{scenario(ROOT / source)}\n```\n"
         )
     return "\n".join(sections)
@@ -124,7 +124,7 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
         sys.exit(
-            "docs/languages.md isn't what the programs are: run python tools/languages_page.py"
+            "docs/reference/languages.md isn't what the programs are: run python tools/languages_page.py"
         )
 
 

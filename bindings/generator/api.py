@@ -1,6 +1,6 @@
 """docs/gcx-api.json as objects: what every language's module of the generator reads.
 
-docs/gcx-api.md says what the keys mean; attributes have the same names.
+docs/reference/gcx-api.md says what the keys mean; attributes have the same names.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * The scenario of docs/languages.md: partitions of 108 and 24 SMs, probed to be disjoint.
+ * The scenario of docs/reference/languages.md: partitions of 108 and 24 SMs, probed to be disjoint.
  *
  * <pre>java -cp gcx.jar examples/java/Scenario.java</pre>
  *

@@ -85,7 +85,7 @@ GCX_API const char* gcx_simulator_path(void);
  * or for another branch of its graph. If as many streams wait as there are connections, every other
  * launch of the process waits too, whatever SMs it has. A kernel that waits only for room on its
  * SMs occupies none; neither does a copy or a linear graph. Stream priorities change nothing
- * (measured, docs/measurements.md). [13.1+] Contexts with their own workqueues are independent
+ * (measured, docs/measurements/log.md). [13.1+] Contexts with their own workqueues are independent
  * (GCX_LEASE_REQUIRE_WORKQUEUES, gcx_workqueue_configure).
  * ---------------------------------------------------------------------------------------- */
 
@@ -139,7 +139,7 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  *     threads see the device's count.
  *   - Libraries read the count when they set something up, and keep it: cuBLAS keeps that of the
  *     process's first handle for all handles (measured); cublasSetSmCountTarget sets it for one
- *     handle. docs/counts.md lists more.
+ *     handle. docs/explanation/counts.md lists more.
  *   - cuBLAS versions before 13.10 still see the full device: with a partition's count 13.1 leaves
  *     parts of products unwritten (measured). cublasSetSmCountTarget works there.
  *   - Only the reported count changes, not the SMs that a stream runs on.

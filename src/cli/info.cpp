@@ -81,7 +81,7 @@ Json add_mps(int32_t device, Report& report) {
             format("                        and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits "
                    "this process to %g percent;\n"
                    "                        cuBLAS 13.1 computes wrong products with "
-                   "many such limits, see docs/mps.md\n",
+                   "many such limits, see docs/guides/two-processes.md\n",
                    double{percentage});
     return Json::object()
         .set("state", state)

@@ -32,7 +32,7 @@ unsigned flags_of(gcx_sm_family kind) {
 }
 
 // The driver's private part of the struct. It begins with a mask of the resource's SMs, as seen on
-// a driver of CUDA 13.0 (docs/measurements.md). Masks are only compared.
+// a driver of CUDA 13.0 (docs/measurements/log.md). Masks are only compared.
 class DriverMask {
   public:
     DriverMask() = default;

@@ -47,7 +47,7 @@ class ScopedCurrent {
 // query, synchronize and allocate, and invalidates the capture if they do. In relaxed mode these
 // calls are allowed, and are harmless on streams and events that take no part in a capture. On
 // those that do, they invalidate it in any mode, so gcx refuses such calls itself.
-// docs/measurements.md records which calls do what.
+// docs/measurements/log.md records which calls do what.
 class RelaxedCapture {
   public:
     explicit RelaxedCapture(const Driver& driver) : driver_(driver) {

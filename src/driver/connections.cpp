@@ -17,7 +17,7 @@ namespace gcx {
 namespace {
 
 constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
-// Documented by CUDA, as is GCX_MAX_CONNECTIONS; docs/measurements.md confirms both.
+// Documented by CUDA, as is GCX_MAX_CONNECTIONS; docs/measurements/log.md confirms both.
 constexpr uint32_t kDefault = 8;
 
 // The final answer in one word, since a lock could be taken when the process forks. 0: unknown.

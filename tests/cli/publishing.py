@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .command import H100, Json, environment, program, succeed, succeed_json
 
-# Shown in docs/command.md.
+# Shown in docs/reference/command.md.
 LEASES = [
     ("engine", "decode:32", "prefill:76", "wait:batch:48"),
     ("notebook", "probe:24:8"),

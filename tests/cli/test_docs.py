@@ -1,4 +1,4 @@
-"""The transcripts in docs/command.md are what the command really prints."""
+"""The transcripts in docs/reference/command.md are what the command really prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .command import H100, environment, program
 from .publishing import LEASES, RESERVATIONS, publishers
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = ROOT / "docs" / "command.md"
+MANUAL = ROOT / "docs" / "reference" / "command.md"
 WIDTH = 118
 PROMPT = "    $ "
 SEPARATOR = "=== end of the output ==="
@@ -77,9 +77,27 @@ def test_docs_have_a_transcript_of_each_command() -> None:
         assert any(f"gcx {name}" in command for command in commands), name
 
 
-@pytest.mark.parametrize(
-    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name
-)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"\]\([^)]*\)", "]", heading) for heading in headings]
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_docs_links_have_targets(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    missing = []
+    for link, anchor in re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", text):
+        target = page.parent / link if link else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(f"{link}#{anchor}" if anchor else link)
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_docs_lines_fit_the_width(page: Path) -> None:
     """Except lines that can't be folded: tables, output, pictures."""
     wide = [

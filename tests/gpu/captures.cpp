@@ -141,7 +141,7 @@ void given_up_streams_come_back() {
 }
 
 // Prints a table of what the driver answers to calls unrelated to the capture, and whether the
-// capture continues. It is for docs/measurements.md; only what gcx relies on is checked.
+// capture continues. It is for docs/measurements/log.md; only what gcx relies on is checked.
 void what_a_capture_forbids() {
     const Split parts = split(whole_device(), {24, 8, 8});
     const Partition partition(parts.groups[0]);

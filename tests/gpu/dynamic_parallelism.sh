@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what dynamic parallelism does to partitions on compute capability 9.x: docs/isolation.md.
+# Measures what dynamic parallelism does to partitions on compute capability 9.x: docs/explanation/isolation.md.
 #     tests/gpu/dynamic_parallelism.sh BUILD
 # Builds dynamic_parallelism.cu with nvcc (the environment's NVCC, or from the PATH or /usr/local/cuda),
 # runs it in one process, then in two under a private MPS daemon. Prints plain lines; ends within 120

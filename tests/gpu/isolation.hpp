@@ -32,7 +32,7 @@ struct Neighbour {
 // Done again and again. False: there is nothing more to do.
 using Body = std::function<bool()>;
 
-// What is known of a row, by docs/measurements.md or since gcx says so.
+// What is known of a row, by docs/measurements/log.md or since gcx says so.
 enum class Known { no, holds, costs, breaks };
 
 struct Row {

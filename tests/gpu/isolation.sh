@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What breaks the isolation of partitions, docs/isolation.md: all rows in one table.
+# What breaks the isolation of partitions, docs/explanation/isolation.md: all rows in one table.
 #     tests/gpu/isolation.sh BUILD [WHEEL OF gcx]
 # With a wheel also the rows of PyTorch, CuPy and NCCL, with the python3 that has them. Needs a GPU that
 # nobody else uses; takes some ten minutes. A row fails if what is known of it isn't so any more; others

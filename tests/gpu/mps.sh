@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures two processes on one GPU, with and without MPS, partitioned or not: docs/mps.md.
+# Measures two processes on one GPU, with and without MPS, partitioned or not: docs/guides/two-processes.md.
 #     tests/gpu/mps.sh BUILD [SECONDS FOR EACH ROW]
 # Starts a private MPS daemon, with private folders, and ends it. Needs exclusive use of a GPU of
 # 132 SMs. Ends with "N passed, N failed".

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures two batches in turns over 2, 4 or 8 GPUs, and a table that stays in the L2 cache, for docs/overlap.md
-# and docs/l2.md, from an installed wheel, with the python3 that has PyTorch and CuPy:
+# Measures two batches in turns over 2, 4 or 8 GPUs, and a table that stays in the L2 cache, for docs/guides/communication.md
+# and docs/guides/l2-cache.md, from an installed wheel, with the python3 that has PyTorch and CuPy:
 #     tests/gpu/overlap.sh WHEEL [FOLDER FOR LOGS]
-# Prints figures for docs/measurements.md, and ends with "N passed, N failed". GPUS, REPEATS, SWEEP and TOKENS change
+# Prints figures for docs/measurements/log.md, and ends with "N passed, N failed". GPUS, REPEATS, SWEEP and TOKENS change
 # how much it measures.
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/overlap.sh WHEEL [FOLDER FOR LOGS]}")

@@ -1,4 +1,4 @@
-"""Prints the results of two_batch_overlap.py and l2_window.py as tables for docs/measurements.md.
+"""Prints the results of two_batch_overlap.py and l2_window.py as tables for docs/measurements/log.md.
 
     python tests/gpu/overlap_figures.py FILE
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures reservations on a GPU: two processes under MPS, one big and one small, with reservations and
-# without, and a third that requests the same SMs: docs/reservations.md.
+# without, and a third that requests the same SMs: docs/explanation/reservations.md.
 #     tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]
 # Starts a private MPS daemon, with private folders, and ends it. Needs exclusive use of a GPU of
 # 132 SMs. Ends with "N passed, N failed".

@@ -1,5 +1,5 @@
 // Modules with dynamic parallelism make all partitions share SMs. The values were measured on an
-// H200 with driver 580.159.04 (CUDA 13.0), see docs/measurements.md.
+// H200 with driver 580.159.04 (CUDA 13.0), see docs/measurements/log.md.
 #include "support.hpp"
 
 #include <algorithm>

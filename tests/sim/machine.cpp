@@ -312,7 +312,7 @@ void clock_advances_by_costs_and_work() {
     CHECK_OK(cuStreamDestroy_v2(stream));
 }
 
-// Measured on 13.0, see docs/measurements.md: operations on objects outside a capture invalidate
+// Measured on 13.0, see docs/measurements/log.md: operations on objects outside a capture invalidate
 // it, in its thread unless it is relaxed, and in other threads if it is global.
 void capture_is_invalidated_by_forbidden_calls() {
     CHECK_EQ(gcx_sim_configure("h100"), 0);

@@ -80,7 +80,7 @@ def build_library(suite: Suite) -> bool:
 def part_dlopen(suite: Suite) -> None:
     """Go, Node.js, Lua and ctypes, which open the library by dlopen, and the page of languages."""
     page: list[str | Path] = [sys.executable, ROOT / "tools" / "languages_page.py", "--check"]
-    suite.run("docs/languages.md shows the code that is tested", page)
+    suite.run("docs/reference/languages.md shows the code that is tested", page)
     suite.run("luacheck", ["luacheck", "--no-color", "--std", "luajit", *tracked("*.lua")])
     if not build_library(suite):
         return
@@ -89,7 +89,7 @@ def part_dlopen(suite: Suite) -> None:
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
         env |= {"GCX_GO_VECTORS": str(VECTORS), "PYTHONPATH": str(CTYPES)}
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
-        # For docs/ffi.md; here it only has to run, since others keep the machine busy.
+        # For docs/reference/other-languages.md; here it only has to run, since others keep the machine busy.
         overhead = ROOT / "tests" / "ffi" / "overhead.py"
         measure: list[str | Path] = [sys.executable, overhead, "--rounds", "1", MAIN]
         suite.run("what calls cost can be measured", measure)

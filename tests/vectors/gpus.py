@@ -1,6 +1,6 @@
 """The simulated GPUs as their profiles describe them, and the atoms of each family.
 
-Written from docs/simulated-driver.md and the recorded logs, not from the code of gcx.
+Written from docs/reference/simulated-driver.md and the recorded logs, not from the code of gcx.
 """
 
 from __future__ import annotations

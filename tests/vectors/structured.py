@@ -40,7 +40,7 @@ def needs(requests: Sequence[Request]) -> int:
 
 
 def breaks_a_rule(device: Gpu, requests: Sequence[Request]) -> bool:
-    """Whether a group is malformed, which docs/simulated-driver.md assumes to be INVALID_VALUE: an
+    """Whether a group is malformed, which docs/reference/simulated-driver.md assumes to be INVALID_VALUE: an
     odd or too large coscheduled count, or an unknown flag."""
     maximum = 32 if device.has_clusters else 2
     return any(

@@ -20,7 +20,7 @@ A graph that was captured once runs on the SMs of any stream:
 
 CUDA's own steps are available too: Device(0).resources.sm, its split(), a Context of a resource, a
 context's stream(). Every error is a gcx.Error; diagnostics go to the logger "gcx". The environment
-variable GCX_DRIVER=sim:h100@13.0 selects the simulated driver. See docs/python.md.
+variable GCX_DRIVER=sim:h100@13.0 selects the simulated driver. See docs/reference/python.md.
 """
 
 from __future__ import annotations

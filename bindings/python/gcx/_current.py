@@ -93,7 +93,7 @@ def current(
     It yields the torch stream. Inside, kernels of PyTorch, Triton and libraries that ask PyTorch
     for its stream run on the partition's SMs; on those that a lease has at the entry, so enter it
     for each step. It can be nested and left in any order, as generators do, but only in the thread
-    that entered it. Don't await inside. See docs/python.md for what libraries plan for.
+    that entered it. Don't await inside. See docs/reference/python.md for what libraries plan for.
 
     Args:
         where: A partition, a lease, or a gcx.Stream.

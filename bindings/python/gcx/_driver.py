@@ -64,7 +64,7 @@ def report_partition_counts() -> None:
     >>> import torch
 
     cuBLAS before 13.10 computes wrong products with such a count and still sees the device's; use
-    `gcx.current(part, cublas=True)`. See docs/counts.md.
+    `gcx.current(part, cublas=True)`. See docs/explanation/counts.md.
 
     Raises:
         TooLateError: libcuda.so.1 is loaded already.

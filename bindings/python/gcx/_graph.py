@@ -78,7 +78,7 @@ class Graph(Owned):
     >>> step.launch(decode.stream)
 
     An executable is created for each set of SMs, by prepare or the first launch there, and cached.
-    It uses the memory of the capture, so the captured object is kept alive. See docs/graphs.md.
+    It uses the memory of the capture, so the captured object is kept alive. See docs/guides/graphs.md.
 
     Args:
         captured: A torch.cuda.CUDAGraph(keep_graph=True), a graph of CuPy, a GraphDefinition of

@@ -21,7 +21,7 @@ class Lease(Closing):
     """Exclusive use of SMs within the process, unless it is shared; made by gcx.acquire.
 
     It ends by `with`, by close, or when it and its streams are collected. It can be passed where a
-    stream is expected, and then stands for its `stream`. See docs/python.md, "Leases".
+    stream is expected, and then stands for its `stream`. See docs/reference/python.md, "Leases".
 
     >>> with gcx.acquire(32, name="decode") as part:
     ...     part.resize(64)

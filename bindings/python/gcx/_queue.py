@@ -26,7 +26,7 @@ class QueueInfo(NamedTuple):
 
 def queue_info() -> QueueInfo:
     """Returns how many queues there are. Each stream that waits occupies one; if all are occupied,
-    every launch of the process waits, on whatever SMs. See docs/python.md, "Queues". Opens no
+    every launch of the process waits, on whatever SMs. See docs/reference/python.md, "Queues". Opens no
     driver."""
     connections, source, *states = _gcx.gcx_queue_get_info()
     return QueueInfo(connections or None, _SOURCES[source], *map(bool, states))

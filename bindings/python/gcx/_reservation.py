@@ -30,7 +30,7 @@ class Reservation(Owned):
     It ends by `with`, by close, when it is collected, or when the process ends, also by a crash. A
     forked child does not own it: using it there raises NotInitializedError. A lease made by acquire
     keeps the reservation alive; a context of its resource does not, so close that first. See
-    docs/reservations.md.
+    docs/explanation/reservations.md.
     """
 
     __slots__ = ("_pid",)

@@ -9,7 +9,7 @@
 
 Ray decides where and when an actor starts; the gcx.Reservation that its process makes decides which
 SMs it has. The reservation ends with the process, so a restarted actor reserves again. See
-docs/ray.md. Only reserve imports Ray.
+docs/guides/ray.md. Only reserve imports Ray.
 """
 
 from __future__ import annotations

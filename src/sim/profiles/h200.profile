@@ -19,7 +19,7 @@ registers_per_sm 65536      # same table
 shared_memory_per_sm 233472 # same table: 228 KB
 shared_memory_per_block_optin 232448 # same table: 227 KB
 max_cluster_size 16         # recorded: cuOccupancyMaxPotentialClusterSize, non-portable allowed
-dynamic_parallelism_sms 124 125 # recorded: docs/measurements.md
+dynamic_parallelism_sms 124 125 # recorded: docs/measurements/log.md
 
 # Which SMs can hold one cluster together. This reproduces every recorded figure of
 # cuOccupancyMaxActiveClusters and every recorded set of flag 2; that these are the GPCs, the

@@ -1,5 +1,5 @@
 // A simulated GPU: its layout of SMs and its numbers, read from a text file in the format that
-// docs/simulated-driver.md describes.
+// docs/reference/simulated-driver.md describes.
 #pragma once
 
 #include "sim/partition/sm_set.hpp"

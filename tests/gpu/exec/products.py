@@ -1,7 +1,7 @@
 """Checks matrix products: products of ones, into memory filled with something else. Prints as JSON
 the SM count that PyTorch sees, and for each type how many of the
 shapes were wrong, with the first of them. A library that plans for another number of SMs than it
-was tested with may leave parts out, as cuBLAS 13.1 does: docs/counts.md."""
+was tested with may leave parts out, as cuBLAS 13.1 does: docs/explanation/counts.md."""
 
 import json
 from typing import Any

@@ -28,7 +28,8 @@ def programs(page: str) -> dict[str, str]:
     with that change."""
     found: dict[str, str] = {}
     heading, last, block = "", "", None
-    for line in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines(keepends=True):
+    (path,) = DOCS.rglob(f"{page}.md")
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
         if block is None:
             if line.startswith("#"):
                 heading = line.strip("# \n")

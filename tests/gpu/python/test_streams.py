@@ -181,7 +181,7 @@ def test_priorities_are_those_of_the_device(parts: gcx.Partitions) -> None:
 
 def test_memory_is_shared_by_record_stream(parts: gcx.Partitions, torch: Any) -> None:
     """The consumer waits, and record_stream keeps the memory from being reused while the other
-    partition reads it, as in docs/python.md."""
+    partition reads it, as in docs/reference/python.md."""
     producer, consumer = (part.stream.torch() for part in parts)
     for round_ in range(20):
         with torch.cuda.stream(producer):

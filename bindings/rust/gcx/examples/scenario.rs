@@ -1,4 +1,4 @@
-//! The scenario that docs/languages.md shows in each language: 108 and 24 SMs, verified to be disjoint.
+//! The scenario that docs/reference/languages.md shows in each language: 108 and 24 SMs, verified to be disjoint.
 //!
 //!     GCX_DRIVER=sim:h100@13.0 cargo run --example scenario
 

@@ -116,7 +116,7 @@ impl Device {
     }
 
     /// Finds the SMs that all partitions of this process share because a module with dynamic
-    /// parallelism is loaded (compute capability 9.x), see `docs/isolation.md`. While it finds
+    /// parallelism is loaded (compute capability 9.x), see `docs/explanation/isolation.md`. While it finds
     /// none, it may create and probe two contexts. Fails with [`NotSupported`](crate::ErrorKind) on
     /// compute capability 9.x under MPS, where SM numbers are virtual.
     pub fn shared_sms(&self) -> Result<Vec<u32>> {

@@ -126,7 +126,7 @@ pub unsafe fn request_connections(connections: u32) -> Result<()> {
 }
 
 /// Makes libraries of this process that ask CUDA for the SM count see that of the green context
-/// that is current in their thread, see `docs/counts.md`.
+/// that is current in their thread, see `docs/explanation/counts.md`.
 ///
 /// Call it first in `main`: it fails with [`TooLate`](crate::ErrorKind) once `libcuda.so.1` is
 /// loaded, and with `FileNotFound` without the libgcx-counts.so of an installed gcx.

@@ -14,7 +14,7 @@ use crate::sys;
 
 handle! {
     /// A CUDA graph that was captured once, by any code, and is launched on the SMs of any stream.
-    /// It caches one executable for each set of SMs; `docs/graphs.md` says which nodes can be
+    /// It caches one executable for each set of SMs; `docs/guides/graphs.md` says which nodes can be
     /// moved.
     ///
     /// ```no_run

@@ -19,7 +19,7 @@ use crate::sys;
 
 handle! {
     /// Exclusive use of some SMs across processes, from [`Reservation::acquire`],
-    /// [`Device::reserve`] or [`Reservation::join`]; `docs/reservations.md` has the rules.
+    /// [`Device::reserve`] or [`Reservation::join`]; `docs/explanation/reservations.md` has the rules.
     ///
     /// No two live reservations of a device have an SM in common, if all processes use the same
     /// folder. They isolate only under MPS: without it, processes take turns on the whole device,

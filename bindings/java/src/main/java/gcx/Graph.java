@@ -5,7 +5,7 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /**
- * A CUDA graph that was captured once and is launched on the SMs of any stream; docs/graphs.md
+ * A CUDA graph that was captured once and is launched on the SMs of any stream; docs/guides/graphs.md
  * explains what moves. Each set of SMs has one executable, which is created by the first launch
  * there or by {@link #prepare}. The graph's memory must outlive its launches.
  *

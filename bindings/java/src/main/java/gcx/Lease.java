@@ -4,7 +4,7 @@ import java.util.List;
 
 /**
  * Exclusive use of some SMs within this process. {@link Device#acquire(long)} returns one;
- * docs/java.md explains leases.
+ * docs/reference/java.md explains leases.
  *
  * <p>A stream of a lease follows it: see {@link Stream#nativeHandle()}. Closing a lease frees its
  * SMs and ends its streams, which then throw {@link GcxException.ContextDestroyed}.
