@@ -61,7 +61,7 @@ def fuzz(suite: Suite, name: str) -> None:
 
 
 def part_style(suite: Suite) -> None:
-    """Formatting and linters of all languages."""
+    """Formatting and linters of all languages, the spelling, and the site of the pages."""
     suite.run(
         "clang-format",
         ["clang-format", "--dry-run", "-Werror", *tracked("*.c", "*.h", "*.cpp", "*.hpp")],
@@ -72,6 +72,9 @@ def part_style(suite: Suite) -> None:
     suite.run("mypy", ["mypy", f"--cache-dir={BUILD / 'mypy'}", *python])
     scripts = [ROOT / ".ci" / "run", *tracked("*.sh")]
     suite.run("shellcheck", ["shellcheck", "-x", *scripts])
+    pages = tracked("*.md")
+    suite.run("codespell", ["codespell", "--ignore-words-list=inout", *pages])
+    suite.run("mkdocs", ["mkdocs", "build", "--strict", "--quiet", f"--site-dir={BUILD / 'docs'}"])
 
 
 def part_units(suite: Suite) -> None:
