@@ -53,3 +53,12 @@ for example in "$build"/examples/split "$build"/examples/dlopen; do
     printf '\n$ %s\n' "$example"
     "$example"
 done
+
+cat <<END
+
+Next, in this shell:
+    export PATH=$PWD/$build/src/cli:\$PATH${GCX_DRIVER:+ GCX_DRIVER=$GCX_DRIVER}
+    gcx plan --sms 24,rest       # what a split gives
+    gcx exec --sms 24 -- PROGRAM # a program on 24 SMs
+docs/tutorial.md goes on from here.
+END
