@@ -89,20 +89,27 @@ def test_readme_program_runs(script: Any) -> None:
     assert "ok: each partition ran on as many SMs as promised" in printed
 
 
-def test_python_page_long_way_runs(script: Any) -> None:
-    """The section of docs/reference/python.md on CUDA's own steps; later blocks use its names."""
-    blocks = fences(DOCS / "reference" / "python.md")
-    start = next(i for i, block in enumerate(blocks) if block.startswith("device = "))
-    first, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
+def block_with(text: str) -> str:
+    """Returns the block of docs/reference/python.md that contains a text."""
+    (found,) = [one for one in fences(DOCS / "reference" / "python.md") if text in one]
+    return found
+
+
+def test_python_page_steps_of_cuda_run(script: Any) -> None:
     older = gcx.driver_info().version < (13, 1)
-    parts = "decode, prefill = gcx.split([24, None])\n"
-    code = f"import gcx\n{first}{long_way}{'' if older else workqueues}{parts}{order}"
-    assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
+    blocks = [
+        block_with("gcx.split([24, 32])"),
+        block_with("device = gcx.Device"),
+        "" if older else block_with("workqueue.configured"),
+        "decode, prefill = gcx.split([24, None])\n",
+        block_with("event = "),
+    ]
+    assert script("import gcx\n" + "".join(blocks)) == "Plan(groups=(12, 120), remainder=0)\n"
 
 
 def test_python_page_graphs_and_prewarm_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The blocks of docs/reference/python.md, without PyTorch's own lines."""
-    graphs, ahead = fences(DOCS / "reference" / "python.md")[4:6]
+    graphs, ahead = block_with("graph = gcx.Graph"), block_with("gcx.prewarm")
     work = Work()
     captured = work.capture()
     with gcx.acquire(32) as decode, gcx.acquire(None) as prefill:
