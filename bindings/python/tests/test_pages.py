@@ -263,16 +263,16 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchThatComputes]:
     ("page", "heading", "ran_on"),
     [
         ("from-flashinfer", "After: only the import changes", [108, 24, 108, 24]),
-        ("from-flashinfer", "After: in gcx's words", [108, 24, 108, 24]),
+        ("from-flashinfer", "After: with gcx's own API", [108, 24, 108, 24]),
         ("from-pytorch", "After: only the import changes", [24, 24]),
-        ("from-pytorch", "After: in gcx's words", [24, 24]),
+        ("from-pytorch", "After: with gcx's own API", [24, 24]),
         ("from-pytorch", "After: the same class, and one split", [24, 64]),
-        ("from-pytorch", "After: two partitions in gcx's words", [24, 64]),
+        ("from-pytorch", "After: two partitions with gcx's own API", [24, 64]),
         ("from-sglang", "After: only the import changes", [32, 100]),
-        ("from-sglang", "After: in gcx's words", [32, 100]),
+        ("from-sglang", "After: with gcx's own API", [32, 100]),
         ("from-tensorrt-llm", "After: only the import changes", [24, 108]),
-        ("from-tensorrt-llm", "After: in gcx's words", [24, 108]),
-        ("from-cuda-core", "After: in gcx's words", []),
+        ("from-tensorrt-llm", "After: with gcx's own API", [24, 108]),
+        ("from-cuda-core", "After: with gcx's own API", []),
     ],
 )
 def test_program_prints_what_it_says(

@@ -113,7 +113,7 @@ def test_flashinfer_before(torch: Any) -> None:
     ("heading", "streams"),
     [
         ("After: only the import changes", "compute, communicate"),
-        ("After: in gcx's words", "compute.stream, communicate.stream"),
+        ("After: with gcx's own API", "compute.stream, communicate.stream"),
     ],
 )
 def test_flashinfer_after(torch: Any, heading: str, streams: str) -> None:
@@ -132,7 +132,7 @@ def test_cuda_core_before(core: Any) -> None:
 
 
 def test_cuda_core_after() -> None:
-    heading = "After: in gcx's words"
+    heading = "After: with gcx's own API"
     assert run("from-cuda-core", heading, "*streams", CLOSING) == ["[24, 108]", "0"]
 
 
@@ -148,7 +148,7 @@ def test_pytorch_before(green_context: Any) -> None:
     assert run("from-pytorch", "Before", "stream") == ["[24]", "0"]
 
 
-@pytest.mark.parametrize("heading", ["After: only the import changes", "After: in gcx's words"])
+@pytest.mark.parametrize("heading", ["After: only the import changes", "After: with gcx's own API"])
 def test_pytorch_after(torch: Any, heading: str) -> None:
     assert run("from-pytorch", heading, "stream") == ["[24]", "0"]
 
@@ -161,7 +161,7 @@ def test_pytorch_before_two_contexts_overlap(green_context: Any) -> None:
     ("heading", "streams"),
     [
         ("After: the same class, and one split", "*streams"),
-        ("After: two partitions in gcx's words", "*[part.stream for part in parts]"),
+        ("After: two partitions with gcx's own API", "*[part.stream for part in parts]"),
     ],
 )
 def test_pytorch_after_two_contexts_are_disjoint(torch: Any, heading: str, streams: str) -> None:
@@ -186,7 +186,7 @@ def test_sglang_before(torch: Any) -> None:
     ("heading", "streams"),
     [
         ("After: only the import changes", "prefill, decode"),
-        ("After: in gcx's words", "prefill.stream, decode.stream"),
+        ("After: with gcx's own API", "prefill.stream, decode.stream"),
     ],
 )
 def test_sglang_after(torch: Any, heading: str, streams: str) -> None:
@@ -197,7 +197,7 @@ def test_sglang_after(torch: Any, heading: str, streams: str) -> None:
     ("heading", "streams", "before"),
     [
         ("After: only the import changes", "fc1, router", "cleanup()"),
-        ("After: in gcx's words", "fc1.stream, router.stream", ""),
+        ("After: with gcx's own API", "fc1.stream, router.stream", ""),
     ],
 )
 def test_tensorrt_llm_after(torch: Any, heading: str, streams: str, before: str) -> None:
