@@ -25,7 +25,7 @@ ENUM_NAMES = {"gcx_sm_family": "Family", "gcx_graph_node_kind": "NodeKind"}
 NO_VALUES = {"GCX_SM_FAMILY_NONE", "GCX_LOG_NONE", "GCX_CAPABILITY_COUNT"}
 # What stands for a value of a newer library, if it isn't the first.
 UNKNOWN = {
-    "gcx_sm_family": "Foreign",
+    "gcx_sm_family": "External",
     "gcx_queue_source": "Environment",
     "gcx_log_level": "Debug",
     "gcx_graph_node_kind": "Other",

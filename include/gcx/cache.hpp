@@ -18,16 +18,16 @@
 namespace gcx {
 
 // gcx_cache_set_limit and gcx_cache_get_stats.
-inline void set_cache_limit(uint32_t kept_contexts) {
-    check(gcx_cache_set_limit(kept_contexts));
+inline void set_cache_limit(uint32_t max_contexts) {
+    check(gcx_cache_set_limit(max_contexts));
 }
 inline gcx_cache_stats cache_stats() {
     return raw::cache_get_stats();
 }
 
 // gcx_cache_trim: never call it while a library can name a stream whose handle was destroyed.
-inline gcx_cache_trimmed trim_cache(uint32_t kept_contexts) {
-    return raw::cache_trim(kept_contexts);
+inline gcx_cache_trimmed trim_cache(uint32_t max_contexts) {
+    return raw::cache_trim(max_contexts);
 }
 
 // gcx_prepare_params. progress is called in the calling thread and may call gcx. prepare_contexts

@@ -79,14 +79,12 @@ GCX_API const char* gcx_simulator_path(void);
 /* ------------------------------------------------------------------------------------------
  * Queues
  *
- * All partitions of a process share the hardware queues. CUDA opens as many as
+ * All partitions of a process share its hardware queues. CUDA opens as many as
  * CUDA_DEVICE_MAX_CONNECTIONS in the environment says when it starts: the connections. A stream
- * occupies one while its first pending operation waits: for the kernel ahead of it, for an event,
- * or for another branch of its graph. If as many streams wait as there are connections, every other
- * launch of the process waits too, whatever SMs it has. A kernel that waits only for room on its
- * SMs occupies none; neither does a copy or a linear graph. Stream priorities change nothing
- * (measured, docs/measurements/log.md). [13.1+] Contexts with their own workqueues are independent
- * (GCX_LEASE_REQUIRE_WORKQUEUES, gcx_workqueue_configure).
+ * occupies one while its first pending operation waits for the kernel ahead of it, an event, or a
+ * branch of its graph. While all are occupied, every other launch of the process waits, whatever
+ * SMs it has (measured; docs/explanation/concepts.md). [13.1+] Contexts can have workqueues of
+ * their own.
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_CONNECTIONS 32u /* the maximum that CUDA accepts */
@@ -129,20 +127,11 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  * Reported SM counts
  *
  * CUDA reports the device's SM count whatever partition is current, so libraries size their kernels
- * for SMs that they do not have: inside 108 of an H200's 132 SMs a prefill took 66.7 ms, and 57.8
- * ms with the right count (measured, a whole process in one partition). `gcx exec` reports the
- * partition's count. A process that uses gcx directly enables it with
- * gcx_driver_report_partition_counts():
- *   - In a thread in which a green context is current, by gcx_context_push() or otherwise,
- *     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT of its device is that context's SM count, and
- *     cuOccupancyMaxPotentialBlockSize returns the grid for it, also by cudart's functions. Other
- *     threads see the device's count.
- *   - Libraries read the count when they set something up, and keep it: cuBLAS keeps that of the
- *     process's first handle for all handles (measured); cublasSetSmCountTarget sets it for one
- *     handle. docs/explanation/counts.md lists more.
- *   - cuBLAS versions before 13.10 still see the full device: with a partition's count 13.1 leaves
- *     parts of products unwritten (measured). cublasSetSmCountTarget works there.
- *   - Only the reported count changes, not the SMs that a stream runs on.
+ * for SMs that they do not have. docs/explanation/counts.md has the figures, and says which
+ * libraries keep the count that they read first. With gcx_driver_report_partition_counts(), in a
+ * thread in which a green context is current, the device's SM count is that context's. cuBLAS
+ * versions before 13.10 still see the full device, since they compute wrong results with a
+ * partition's count (measured).
  * ---------------------------------------------------------------------------------------- */
 
 /* Loads a library in front of libcuda that reports partition counts as described above, for every
@@ -168,10 +157,10 @@ GCX_API gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 /* ------------------------------------------------------------------------------------------
  * Probing
  *
- * A probe is a kernel that fills a stream's SMs and records the number of each (%smid), in well
- * under a millisecond, concurrently with other work. Numbers are below GCX_MAX_SMS. Under MPS these
- * numbers are virtual, from 0 on in each context (measured with driver 580): they tell how many SMs
- * a stream has, not which.
+ * A probe is a kernel that records the number of each SM that a stream runs on (%smid), in well
+ * under a millisecond, concurrently with other work. Numbers are below GCX_MAX_SMS. Under MPS they
+ * are virtual, from 0 on in each context: they tell how many SMs a stream has, not which
+ * (measured).
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_SMS 1024u
@@ -274,17 +263,11 @@ GCX_API gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t 
 /* ------------------------------------------------------------------------------------------
  * Published leases
  *
- * A process can publish its leases for `gcx top` and for other processes of the same user. It does
- * so after gcx_publish_start(), or if GCX_PUBLISH in the environment is 1 or a name when the driver
- * is opened; if publishing fails in the latter case, the log has a warning.
- *
- * Each process writes a file in /dev/shm/gcx-UID, where UID is the effective user, or in the folder
- * user-UID below GCX_RESERVATION_DIR if that is set. gcx creates the folder with mode 700, and
- * fails if it is a link, has another owner or a wider mode. A process that ends disappears from the
- * lists. Containers see each other's leases if they share the folder and the user id. A change
- * costs well under a microsecond and no system call. The child of a fork publishes nothing. Reading
- * opens no driver, needs no GPU, and works in a forked child. Each process is seen as it was at one
- * moment. Files that are not valid are skipped with a warning in the log.
+ * A process can publish its leases for `gcx top` and for other processes of the same user: after
+ * gcx_publish_start(), or if GCX_PUBLISH in the environment is 1 or a name when the driver is
+ * opened. The lists open no driver, need no GPU and work in a forked child. Each process is seen as
+ * it was at one moment. Invalid files are skipped with a warning in the log. The files are in
+ * /dev/shm/gcx-UID (mode 700) or in user-UID below GCX_RESERVATION_DIR.
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_PROCESS_NAME 64u /* bytes of a process's name, including the final 0 */

@@ -13,29 +13,16 @@ extern "C" {
  *
  * A CUDA graph stays on the SMs that it was captured on, whichever stream launches it. A gcx_graph
  * takes a captured graph and launches it on the SMs of any stream. It instantiates one executable
- * for each set of SMs, at the first launch there or ahead of time, and caches it. Nothing is
- * captured again.
+ * for each set of SMs and caches it. docs/guides/graphs.md lists which nodes can be moved.
  *
- * Nodes. Movable are kernels of libraries (cudart, cuBLAS, cuLibrary) and modules (Triton) with
- * their
- *   arguments and attributes (clusters, cooperative, priority, programmatic launch), copies,
- *   memsets, host functions, events, external semaphores, empty nodes and child graphs. Not movable
- *   are nodes that allocate or free memory and conditional nodes, since CUDA clones no graph that
- *   has them; batched memory operations; and nodes that device code updates. Every moved node is
- *   read back and compared. A node's number is its index in gcx_graph_get_nodes(): the order of
- *   cuGraphGetNodes, with the nodes of a child graph directly behind the node that contains it.
- *
- * Parts. A graph that forks over several partitions has several parts, which can have different
- * SMs:
- *   one part for each context that its kernels were captured in, numbered in order of appearance
- *   (gcx_graph_set_part changes that). CUDA does not report the context of copies and memsets: they
- *   belong to the part of the nearest kernel before them, or else after them.
- *
+ * Nodes. A node's number is its index in gcx_graph_get_nodes(): the order of cuGraphGetNodes, with
+ *   the nodes of a child graph directly behind the node that contains it.
+ * Parts. A graph that forks over several partitions has one part for each context that its kernels
+ *   were captured in, numbered in order of appearance. Copies and memsets belong to the part of the
+ *   nearest kernel before them, or else after them.
  * Grids. A kernel whose blocks wait for each other needs all its blocks on the SMs at once: at most
  *   blocks_per_sm of gcx_graph_node times the partition's SMs. A larger cooperative launch is
- *   refused when the executable is instantiated. A larger kernel with its own barrier is not, and
- *   hangs.
- *
+ *   refused when the executable is instantiated. A larger kernel with its own barrier hangs.
  * Threads. Launches of one executable run one after the other, as CUDA orders them. Launches on
  *   different sets of SMs run concurrently, on the same memory. A launch concurrent with a change
  *   of the graph runs the graph as it was before the change or after it.

@@ -12,36 +12,23 @@ extern "C" {
  * Leases
  *
  * A lease gives one part of a program exclusive use of some SMs. Two leases of a process have no SM
- * in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work;
- * work in flight is not interrupted. SMs that no lease has are free. Contexts of
- * gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them apart.
+ * in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work.
+ * Contexts of gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them
+ * apart. docs/explanation/concepts.md has a picture of a resize.
  *
- * Placement. A lease consists of atoms of one family; its count is rounded as gcx_sm_split()
- * rounds.
- *   - Placement is deterministic.
- *   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. The remainder
- *     atom is exempt: it goes where a split puts it. [13.1+] Where the driver would refuse a set
- *     with the remainder atom (gcx_context_create), the leases of the resize move, or leave that
- *     atom out.
- *   - A layout that was prepared (gcx_lease_prepare) returns to the same SMs, whose contexts are
- *     cached. A lease can move then; its work waits on the device as after any resize.
- *   - A shared lease prefers the SMs that most leases share, and keeps its exclusive SMs unless it
- *     shrinks below their number.
- *
- * Order of requests. Waiting requests are served in order of arrival. While one waits, no later
- *   request and no growing lease gets free SMs, so no request starves. Each reservation has a queue
- *   of its own for its SMs. A request that was cancelled or timed out leaves the queue at once.
- *
- * Streams. gcx_stream_native() and every function that takes a stream of a lease use a CUstream on
- *   the SMs that the lease has at that call, ordered behind the stream's earlier work. A CUstream
- *   that was obtained before a resize stays valid, on the SMs of that time. So obtain it again for
- *   each step, and submit nothing to it while another thread resizes the lease. A stream that
- *   captures a graph moves when the capture ends.
- *
- * Changes of ownership. Work of a new owner waits on the device until the former owner's work on
- *   those SMs, submitted before the change, has finished. No host thread waits. A stream is made to
- *   wait when it is next used, so an unused stream occupies no hardware queue. A call that submits
- *   to a lease's stream takes effect before a resize or after it, never during one.
+ * Placement. Deterministic; counts are rounded as by gcx_sm_split(). A lease that grows keeps its
+ *   SMs, a lease that shrinks gets no new ones, and a prepared layout returns to the same SMs.
+ *   Where these contradict each other, the prepared layout wins, and the lease that moves waits on
+ *   the device as after any resize.
+ * Queue. Waiting requests are served in order of arrival; while one waits, no later request and no
+ *   growing lease gets free SMs. Each reservation has a queue of its own.
+ * Streams. A function that takes a stream of a lease uses a CUstream on the SMs that the lease has
+ *   at that call, ordered behind the stream's earlier work. A CUstream that was obtained before a
+ *   resize stays valid, on the SMs of that time. A stream that captures a graph moves when the
+ *   capture ends.
+ * Owners. Work of a new owner waits on the device until the former owner's work on those SMs,
+ *   submitted before the change, has finished. No host thread waits. A call that submits to a
+ *   lease's stream takes effect before a resize or after it, never during one.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_lease_s* gcx_lease;

@@ -47,23 +47,20 @@ GCX_API gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t*
  * Resources
  *
  * An SM resource is a set of atoms, the smallest groups into which the driver splits a device. All
- * resources of one device and family consist of the same atoms, whichever calls returned them. So
- * gcx can tell whether two of them overlap, and can unite and subtract them, without the driver.
- * Families differ in what the driver promises:
- *   coscheduled  The default. An H100 has 15 atoms of 8 SMs and one remainder atom of 12. Kernels
- *                with thread block clusters of up to 8 blocks run on any atom of 8 SMs.
- *   fine         An H100 has 66 atoms of 2 SMs. Clusters have at most 2 blocks.
- *   max-cluster  For large clusters; compute capability 9.0 and newer, 24 SMs or more. An H200 has
- *   5
- *                atoms of 24 SMs and a remainder atom of 12. Clusters have up to 16 blocks.
+ * resources of one device and family consist of the same atoms, so gcx compares, unites and
+ * subtracts them without the driver. Families differ in what the driver promises; the examples are
+ * an H100's:
+ *   coscheduled  The default. 15 atoms of 8 SMs and a remainder atom of 12; clusters of up to 8
+ *                blocks.
+ *   fine         66 atoms of 2 SMs; clusters of up to 2 blocks.
+ *   max-cluster  5 atoms of 24 SMs and a remainder atom of 12; clusters of up to 16 blocks. Compute
+ *                capability 9.0 and newer, 24 SMs or more.
  *   structured   [13.1+] The groups of one gcx_sm_split() whose requests set coscheduled counts,
- *                backfill or locality domains. Equal requests give equal groups. A group cannot be
- *                split further. A resource carries its requests and takes no memory of gcx, except
- *                splits into about 20 or more different groups: each distinct one takes some
- *                hundred bytes, permanently.
- *   foreign      [13.1+] The SMs of a stream whose green context gcx did not create
- *                (gcx_stream_get_resource): a count without atoms. gcx_resource_get_info() accepts
- *                it; functions that need atoms fail with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
+ *                backfill or locality domains. A group cannot be split further.
+ *   external     [13.1+] The SMs of a stream whose green context gcx did not create: a count
+ *                without atoms. Functions that need atoms fail with
+ *                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
+ * docs/explanation/concepts.md explains atoms, families and rounding.
  * ---------------------------------------------------------------------------------------- */
 
 typedef enum gcx_resource_type GCX_ENUM_OF_INT {
@@ -78,7 +75,7 @@ typedef enum gcx_sm_family GCX_ENUM_OF_INT {
     GCX_SM_FAMILY_FINE = 2,
     GCX_SM_FAMILY_MAX_CLUSTER = 3,
     GCX_SM_FAMILY_STRUCTURED = 4,
-    GCX_SM_FAMILY_FOREIGN = 5
+    GCX_SM_FAMILY_EXTERNAL = 5
 } gcx_sm_family;
 
 /* Describes resources of one device. A resource is a value: copy it freely; it needs no destroy.
@@ -279,17 +276,12 @@ GCX_API gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resour
  *
  * A context is a green context: SMs and, [13.1+], a workqueue configuration. Creating one takes the
  * driver 1 to 3 ms and waits for all kernels that run on the device; destroying it leaks 4 MiB of
- * device memory. So gcx creates one green context for each set of resources and caches it: a
- * context for resources that had one before takes microseconds and waits for nothing.
+ * device memory. So gcx caches one green context for each set of resources, and handles for equal
+ * resources share it: synchronizing or recording one covers the work of all.
  *
- * Two handles for equal resources therefore share one green context, and synchronizing or recording
- * one covers the work of both. GCX_CONTEXT_PRIVATE prevents that. The first context on a device
- * retains its primary context permanently.
- *
- * If the application or a library resets the device's primary context (cuDevicePrimaryCtxReset,
- * cudaDeviceReset), its green contexts die. gcx notices when it next uses the device. From then on
- * live handles of contexts, streams and events fail with GCX_ERROR_CONTEXT_IS_DESTROYED, their
- * destroy functions succeed, and new contexts are created as at first. Resources stay valid.
+ * If other code resets the device (cuDevicePrimaryCtxReset, cudaDeviceReset), its green contexts
+ * die. Live handles of contexts, streams and events then fail with GCX_ERROR_CONTEXT_IS_DESTROYED,
+ * their destroy functions succeed, and resources stay valid.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_context_s* gcx_context;
@@ -472,7 +464,7 @@ GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info)
 
 /* Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
  * that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
- * resource of GCX_SM_FAMILY_FOREIGN.
+ * resource of GCX_SM_FAMILY_EXTERNAL.
  *
  * Errors: those of gcx_context_get_resource, and for a context that gcx did not create
  *   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
@@ -624,7 +616,7 @@ GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
  * Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
  * function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
  * first; then the prepared contexts that are in use or were used most recently stay. */
-GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
+GCX_API gcx_result gcx_cache_set_limit(uint32_t max_contexts);
 
 /* Reports progress. Called in the thread of the call that reports, without any lock of gcx: it may
  * call gcx, for example gcx_cancel_signal. It must not throw. */
@@ -683,7 +675,7 @@ typedef struct gcx_cache_trimmed {
  *
  * Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
  * message has the numbers. */
-GCX_API gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed);
+GCX_API gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trimmed);
 
 typedef struct gcx_cache_stats {
     uint32_t struct_size;

@@ -11,47 +11,20 @@ extern "C" {
 /* ------------------------------------------------------------------------------------------
  * Reservations
  *
- * A reservation is a set of SMs that no other process of the host has, by agreement: no two live
- * reservations of a device have an SM in common if all processes use the same folder. Programs that
- * make no reservation are not bound by it. There is no daemon, and root is not needed.
- *
- * Isolation. Under MPS, the same atoms in two processes are the same SMs, and partitions of two
- *   processes run at the same time (measured on an H200). Without MPS, processes take turns on the
- *   whole device and partitions isolate nothing between them: the reservation succeeds, the log has
- *   a warning, and gcx_mps_get_info() and the lists report it.
+ * A reservation is a set of SMs that no other process of the host has, among the processes that use
+ * the same folder. It isolates under MPS; without MPS processes take turns on the whole device, the
+ * reservation succeeds and the log has a warning. docs/explanation/reservations.md has the
+ * guarantees.
  *
  * Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
- *   has released it or ended, however that ended, SIGKILL included. Closing descriptors of unknown
- *   origin does not end it where files can be mapped. A forked child and a program started by exec
- *   have no part in it unless they join or GCX_RESERVATION_INHERIT is set. Work that still runs at
- *   the release continues, on SMs that another process can have by then: destroy contexts first.
- *
- * Order of requests. As for leases, for each device. A process that is killed while it waits is
- *   skipped. A process that is stopped (SIGSTOP) while it is first in the queue delays the others.
- *
- * Placement. As for leases. Whether reservations of two families overlap is known if
- *   gcx_device_map_sms() has read both families in the acquiring process, without MPS; otherwise a
- *   reservation of another family counts as the whole device. The same holds for one whose process
- *   has another driver version, sees other atoms, or has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE below
- *   100 where that matters. Devices are identified by UUID, MIG devices by their own; simulated
- *   devices are distinct from real ones.
- *
+ *   has released it or ended, however that ended. A forked child and a program started by exec have
+ *   no part in it unless they join or GCX_RESERVATION_INHERIT is set.
+ * Queue and placement. As for leases, for each device.
  * Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
- * if
- *   that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective user.
- *   A named folder must exist, on a local disk or in memory. It must be the user's own with mode
- *   700, or a group's: setgid, without rights for others (mode 2770, or 3770 to keep members from
- *   removing each other's files), and only members can open it. Members can withhold SMs from each
- *   other, and with mode 2770 remove each other's files, after which others are given those SMs.
- *   Reservations in different folders do not exclude each other. Containers agree if they share the
- *   folder.
- *
- * Inside gcx exec. The SMs of a gcx exec are a reservation. A reservation that its programs request
- *   is a part of it: within it, disjoint from its other parts, of its family and in its folder,
- *   with a queue of its own.
- *
- * A file in the folder that is invalid but locked by a live process is an error that names the
- * file. gcx_reservation_acquire() removes files that no process keeps locked.
+ *   if that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. A named folder must
+ *   exist and be the user's own with mode 700, or a group's with mode 2770 or 3770.
+ * Inside gcx exec. A reservation that its programs acquire is a part of gcx exec's: within it, of
+ *   its family and in its folder, disjoint from its other parts.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_reservation_s* gcx_reservation;

@@ -35,11 +35,11 @@ std::vector<ContextKey> keys_of(Library& lib, const gcx_resource* resources, uin
 
 } // namespace
 
-gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
+gcx_result gcx_cache_set_limit(uint32_t max_contexts) {
     GCX_BODY({
         Library& lib = library();
         lib.leases.drop_finished_work();
-        lib.cache.set_limit(kept_contexts);
+        lib.cache.set_limit(max_contexts);
     });
 }
 
@@ -75,14 +75,14 @@ gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
     });
 }
 
-gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed) {
+gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trimmed) {
     GCX_BODY({
         std::optional<StructOutput<gcx_cache_trimmed>> out;
         if (trimmed != nullptr)
             out.emplace(trimmed, "trimmed");
         Library& lib = library();
         lib.leases.drop_finished_work();
-        const ContextCache::Trimmed done = lib.cache.trim(kept_contexts);
+        const ContextCache::Trimmed done = lib.cache.trim(max_contexts);
         if (!out)
             return;
         gcx_cache_trimmed& filled = **out;

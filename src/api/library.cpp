@@ -105,7 +105,7 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
     if (words.type != GCX_RESOURCE_SM)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              "the resource is a workqueue; this needs an SM resource");
-    if (words.family == GCX_SM_FAMILY_FOREIGN)
+    if (words.family == GCX_SM_FAMILY_EXTERNAL)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("gcx did not create the green context of the resource's stream: it is not "
                     "known which atoms its %u SMs are; they can't be split or combined, and no "

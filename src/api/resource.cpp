@@ -32,7 +32,7 @@ gcx_resource context_workqueue(Library& lib, GreenContext& green) {
 }
 
 void describe(const ExternalSms& sms, gcx_resource_info& info) {
-    info.family = GCX_SM_FAMILY_FOREIGN;
+    info.family = GCX_SM_FAMILY_EXTERNAL;
     info.sm_count = sms.sm_count;
     info.min_partition_size = sms.min_partition_size;
     // If the driver reports no alignment, only all SMs together can be coscheduled.
@@ -175,7 +175,7 @@ gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stre
     const auto fields = cu::get_fields<cu::SmFields>(native);
     ResourceWords words;
     words.device = device.ordinal();
-    words.family = GCX_SM_FAMILY_FOREIGN;
+    words.family = GCX_SM_FAMILY_EXTERNAL;
     words.external = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
                       fields.flags};
     return seal(words);
@@ -203,7 +203,7 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
         gcx_resource_info& filled = *out;
         filled.type = words.type;
         filled.device = words.device;
-        if (words.family == GCX_SM_FAMILY_FOREIGN) {
+        if (words.family == GCX_SM_FAMILY_EXTERNAL) {
             describe(words.external, filled);
         } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);

@@ -294,7 +294,7 @@ std::string sm_line(const char* field, const resource& atom) {
 }
 
 // Returns a device as a profile that the simulated driver replays, in the format of
-// docs/simulated-driver.md. Creates contexts to find out which SMs each atom holds.
+// docs/reference/simulated-driver.md. Creates contexts to find out which SMs each atom holds.
 std::string record_profile(const gcx_driver_info& driver, int32_t device) {
     std::string text = "gcx-profile 1\n# Written by gcx info --record. The lists of SMs are those "
                        "that a kernel saw on each atom.\n";

@@ -101,7 +101,7 @@ gcx_resource seal(const ResourceWords& words) {
     case GCX_SM_FAMILY_STRUCTURED:
         seal_structured(words, resource);
         break;
-    case GCX_SM_FAMILY_FOREIGN:
+    case GCX_SM_FAMILY_EXTERNAL:
         resource.opaque[kSet] = pack(words.external.sm_count, words.external.min_partition_size);
         resource.opaque[kSet + 1] =
             pack(words.external.coscheduled_alignment, words.external.flags);
@@ -140,7 +140,7 @@ ResourceWords unseal(const gcx_resource* resource) {
     case GCX_SM_FAMILY_STRUCTURED:
         unseal_structured(*resource, words);
         break;
-    case GCX_SM_FAMILY_FOREIGN: {
+    case GCX_SM_FAMILY_EXTERNAL: {
         const uint64_t counts = resource->opaque[kSet];
         const uint64_t rest = resource->opaque[kSet + 1];
         words.external = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};

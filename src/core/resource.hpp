@@ -46,7 +46,7 @@ struct ResourceWords {
     // empty and the device remembers them under a number.
     std::string requests;
     uint64_t remembered = 0;
-    ExternalSms external; // of GCX_SM_FAMILY_FOREIGN, instead of a set
+    ExternalSms external; // of GCX_SM_FAMILY_EXTERNAL, instead of a set
     Workqueue workqueue;
 };
 

@@ -22,7 +22,7 @@ namespace {
 // The library that calls a hook, for hooks that do not answer all callers alike.
 enum class Caller {
     // A cuBLAS that leaves parts of products unwritten if it sees a partition's SM count, or a
-    // cuBLAS of unknown version. docs/counts.md has the measurements.
+    // cuBLAS of unknown version. docs/explanation/counts.md has the measurements.
     kOldCublas,
     kOther,
 };

@@ -123,7 +123,7 @@ void stream_of_part_of_the_device_has_counts(bool reported) {
         CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &again));
         CHECK_EQ(std::memcmp(&resource, &again, sizeof again), 0);
         const gcx_resource_info told_info = info_of(resource);
-        CHECK_EQ(told_info.family, GCX_SM_FAMILY_FOREIGN);
+        CHECK_EQ(told_info.family, GCX_SM_FAMILY_EXTERNAL);
         CHECK_EQ(told_info.type, GCX_RESOURCE_SM);
         CHECK_EQ(told_info.device, 0);
         CHECK_EQ(told_info.sm_count, 16U);

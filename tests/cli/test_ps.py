@@ -1,5 +1,5 @@
 """gcx ps: the reservations of all processes; gcx top shows the same. A transcript in
-docs/command.md shows the whole text."""
+docs/reference/command.md shows the whole text."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_split_json_has_times_and_cache() -> None:
 def test_split_cluster_size_is_as_measured(
     gpu: str, sms: str, family: str, largest: list[int]
 ) -> None:
-    """As measured on an H200, docs/measurements.md."""
+    """As measured on an H200, docs/measurements/log.md."""
     line = ["split", "--sms", sms, "--family", family]
     groups = succeed_json(*line, driver=f"sim:{gpu}@13.0")["groups"]
     assert [group["max_cluster_size"] for group in groups] == largest

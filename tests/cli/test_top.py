@@ -36,7 +36,7 @@ def test_top_without_leases_says_so(folder: Path) -> None:
 
 
 def test_top_text_follows_the_leases() -> None:
-    """A transcript in docs/command.md shows the whole text."""
+    """A transcript in docs/reference/command.md shows the whole text."""
     with publishers(*LEASES) as (engine, notebook):
         text = listed("top")
         assert text.count("device 0: NVIDIA H100 80GB HBM3, 132 SMs, SIMULATED\n") == 1

@@ -59,7 +59,7 @@ inline const std::map<std::string, int> kFamilies = {{"none", gcx::family::none}
                                                      {"fine", gcx::family::fine},
                                                      {"max-cluster", gcx::family::max_cluster},
                                                      {"structured", gcx::family::structured},
-                                                     {"foreign", gcx::family::foreign}};
+                                                     {"external", gcx::family::external}};
 inline const std::map<std::string, int> kScopes = {
     {"device_ctx", gcx::scope::device_ctx}, {"green_ctx_balanced", gcx::scope::green_ctx_balanced}};
 inline const std::map<std::string, int> kFlags = {

@@ -59,7 +59,7 @@ Body blocking_events(Neighbour& n);
 Body callbacks(Neighbour& n);
 Body streams_made(Neighbour& n);
 Body waiting_streams(Neighbour& n, unsigned count);
-Body kept_contexts(Neighbour& n);
+Body max_contexts(Neighbour& n);
 Body resized_leases(Neighbour& n);
 Body green_contexts(Neighbour& n);
 Body plain_contexts(Neighbour& n);

@@ -88,7 +88,7 @@ const std::vector<Row>& rows() {
         {"events waited for, blocking", no, kMost, false, blocking_events},
         {"host callbacks", no, kMost, false, callbacks},
         {"streams made and destroyed", no, kMost, false, streams_made},
-        {"gcx contexts, kept", holds, kMost, false, kept_contexts},
+        {"gcx contexts, kept", holds, kMost, false, max_contexts},
         {"gcx leases resized", holds, kMost, false, resized_leases},
         {"cuGreenCtxCreate and cuGreenCtxDestroy", no, kMost, false, green_contexts},
         {"cuCtxCreate and cuCtxDestroy", no, kMost, false, plain_contexts},

@@ -182,7 +182,7 @@ static gcx_resource first_atom() {
     return atom;
 }
 
-Body kept_contexts(Neighbour&) {
+Body max_contexts(Neighbour&) {
     const gcx_resource atom = first_atom();
     NEED(gcx_cache_prepare(&atom, 1, nullptr));
     return [atom] {

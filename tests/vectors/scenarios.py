@@ -302,7 +302,7 @@ def misuse(w: Writer) -> None:
     w("event", 0, 4, "e")
     w.vector("unknown types and families")
     w("resource", 0, "7", "d")
-    for family in ("none", "structured", "foreign", "9"):
+    for family in ("none", "structured", "external", "9"):
         w("map", 0, family)
     w.vector("the zero resource")
     w("resource", 0, "sm", "d")

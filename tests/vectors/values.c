@@ -59,7 +59,7 @@ const struct word kFamilies[] = {{"none", GCX_SM_FAMILY_NONE},
                                  {"fine", GCX_SM_FAMILY_FINE},
                                  {"max-cluster", GCX_SM_FAMILY_MAX_CLUSTER},
                                  {"structured", GCX_SM_FAMILY_STRUCTURED},
-                                 {"foreign", GCX_SM_FAMILY_FOREIGN},
+                                 {"external", GCX_SM_FAMILY_EXTERNAL},
                                  {NULL, 0}};
 const struct word kScopes[] = {{"device_ctx", GCX_WORKQUEUE_SCOPE_DEVICE_CTX},
                                {"green_ctx_balanced", GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED},

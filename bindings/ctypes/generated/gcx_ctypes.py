@@ -55,7 +55,7 @@ class _Struct(ctypes.Structure):
         super().__setattr__(name, value)
 
 
-# gcx_result. Numbers and names are CUresult's.
+# gcx_result. Below 10000, numbers and names are CUresult's.
 gcx_result = c_int32
 GCX_SUCCESS = 0
 GCX_ERROR_INVALID_VALUE = 1
@@ -163,6 +163,28 @@ GCX_ERROR_STREAM_DETACHED = 917
 GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918
 GCX_ERROR_FABRIC_NOT_READY = 919
 GCX_ERROR_UNKNOWN = 999
+# gcx_cancel_signal() was called
+GCX_ERROR_CANCELLED = 10000
+# the function must be called earlier: before CUDA starts, or before libcuda is loaded
+GCX_ERROR_TOO_LATE = 10001
+# another driver is open, for the rest of the process
+GCX_ERROR_DRIVER_ALREADY_OPEN = 10002
+# a folder is a link, belongs to another user or is open to others
+GCX_ERROR_UNSAFE_FOLDER = 10003
+# the function was called from a callback that must not call it
+GCX_ERROR_IN_CALLBACK = 10004
+# another copy of gcx in this process has leases
+GCX_ERROR_DUPLICATE_LIBRARY = 10005
+# which SMs the atoms have is not known: call gcx_device_map_sms() first
+GCX_ERROR_SMS_NOT_MAPPED = 10006
+# the shared SMs are not known: call gcx_device_find_shared_sms() first
+GCX_ERROR_SHARED_SMS_UNKNOWN = 10007
+# a reservation's file is invalid or cannot be read; the message has its path
+GCX_ERROR_CORRUPT_FILE = 10008
+# an array or a text is too small
+GCX_ERROR_INSUFFICIENT_CAPACITY = 10009
+# the cache limit is below the number of contexts to prepare
+GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010
 
 # gcx_resource_type.
 gcx_resource_type = c_int32
@@ -181,7 +203,7 @@ GCX_SM_FAMILY_COSCHEDULED = 1
 GCX_SM_FAMILY_FINE = 2
 GCX_SM_FAMILY_MAX_CLUSTER = 3
 GCX_SM_FAMILY_STRUCTURED = 4
-GCX_SM_FAMILY_FOREIGN = 5
+GCX_SM_FAMILY_EXTERNAL = 5
 
 # gcx_workqueue_scope.
 gcx_workqueue_scope = c_int32
@@ -1240,7 +1262,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Create, signal and destroy a cancellation object.
     "gcx_cancel_destroy": (gcx_result, {"cancel": gcx_cancel}),
     # Sets how many green contexts without handle or stream gcx caches on each device.
-    "gcx_cache_set_limit": (gcx_result, {"kept_contexts": c_uint32}),
+    "gcx_cache_set_limit": (gcx_result, {"max_contexts": c_uint32}),
     # Creates and caches the context of each SM resource, so that a later gcx_context_create() or
     # gcx_lease_acquire() over the same SMs takes microseconds.
     "gcx_cache_prepare": (
@@ -1255,7 +1277,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # prepared or not, and the idle streams without handles of all contexts.
     "gcx_cache_trim": (
         gcx_result,
-        {"kept_contexts": c_uint32, "trimmed": POINTER(gcx_cache_trimmed)},
+        {"max_contexts": c_uint32, "trimmed": POINTER(gcx_cache_trimmed)},
     ),
     # Returns the statistics of the cache since the driver was opened.
     "gcx_cache_get_stats": (gcx_result, {"stats": POINTER(gcx_cache_stats)}),

@@ -60,9 +60,9 @@ local functions = {
     gcx_cancel_create = {},
     gcx_cancel_signal = {},
     gcx_cancel_destroy = {},
-    gcx_cache_set_limit = { { 1, "kept_contexts", "uint32_t" } },
+    gcx_cache_set_limit = { { 1, "max_contexts", "uint32_t" } },
     gcx_cache_prepare = { { 2, "count", "uint32_t" } },
-    gcx_cache_trim = { { 1, "kept_contexts", "uint32_t" } },
+    gcx_cache_trim = { { 1, "max_contexts", "uint32_t" } },
     gcx_cache_get_stats = {},
     gcx_lease_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
     gcx_lease_release = {},
@@ -181,7 +181,7 @@ typedef struct gcx_lease_s* gcx_lease;
 typedef struct gcx_reservation_s* gcx_reservation;
 typedef struct gcx_graph_s* gcx_graph;
 
-// Numbers and names are CUresult's.
+// Below 10000, numbers and names are CUresult's.
 typedef int32_t gcx_result;
 enum {
     GCX_SUCCESS = 0,
@@ -290,6 +290,28 @@ enum {
     GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918,
     GCX_ERROR_FABRIC_NOT_READY = 919,
     GCX_ERROR_UNKNOWN = 999,
+    // gcx_cancel_signal() was called
+    GCX_ERROR_CANCELLED = 10000,
+    // the function must be called earlier: before CUDA starts, or before libcuda is loaded
+    GCX_ERROR_TOO_LATE = 10001,
+    // another driver is open, for the rest of the process
+    GCX_ERROR_DRIVER_ALREADY_OPEN = 10002,
+    // a folder is a link, belongs to another user or is open to others
+    GCX_ERROR_UNSAFE_FOLDER = 10003,
+    // the function was called from a callback that must not call it
+    GCX_ERROR_IN_CALLBACK = 10004,
+    // another copy of gcx in this process has leases
+    GCX_ERROR_DUPLICATE_LIBRARY = 10005,
+    // which SMs the atoms have is not known: call gcx_device_map_sms() first
+    GCX_ERROR_SMS_NOT_MAPPED = 10006,
+    // the shared SMs are not known: call gcx_device_find_shared_sms() first
+    GCX_ERROR_SHARED_SMS_UNKNOWN = 10007,
+    // a reservation's file is invalid or cannot be read; the message has its path
+    GCX_ERROR_CORRUPT_FILE = 10008,
+    // an array or a text is too small
+    GCX_ERROR_INSUFFICIENT_CAPACITY = 10009,
+    // the cache limit is below the number of contexts to prepare
+    GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010,
 };
 
 typedef int32_t gcx_resource_type;
@@ -310,7 +332,7 @@ enum {
     GCX_SM_FAMILY_FINE = 2,
     GCX_SM_FAMILY_MAX_CLUSTER = 3,
     GCX_SM_FAMILY_STRUCTURED = 4,
-    GCX_SM_FAMILY_FOREIGN = 5,
+    GCX_SM_FAMILY_EXTERNAL = 5,
 };
 
 typedef int32_t gcx_workqueue_scope;
@@ -1194,14 +1216,14 @@ gcx_result gcx_cancel_signal(gcx_cancel cancel);
 // Create, signal and destroy a cancellation object.
 gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 // Sets how many green contexts without handle or stream gcx caches on each device.
-gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
+gcx_result gcx_cache_set_limit(uint32_t max_contexts);
 // Creates and caches the context of each SM resource, so that a later gcx_context_create() or
 // gcx_lease_acquire() over the same SMs takes microseconds.
 gcx_result gcx_cache_prepare(
     const gcx_resource* resources, uint32_t count, const gcx_prepare_params* params);
 // Destroys the cached contexts beyond a number, all devices together, least recently used first,
 // prepared or not, and the idle streams without handles of all contexts.
-gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed);
+gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trimmed);
 // Returns the statistics of the cache since the driver was opened.
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
 // Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process.

@@ -10,7 +10,7 @@ const pointer = (type) => koffi.pointer(type);
 const out = (type) => koffi.out(koffi.pointer(type));
 const inout = (type) => koffi.inout(koffi.pointer(type));
 
-// gcx_result. Numbers and names are CUresult's.
+// gcx_result. Below 10000, numbers and names are CUresult's.
 export const GCX_SUCCESS = 0;
 export const GCX_ERROR_INVALID_VALUE = 1;
 export const GCX_ERROR_OUT_OF_MEMORY = 2;
@@ -117,6 +117,28 @@ export const GCX_ERROR_STREAM_DETACHED = 917;
 export const GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918;
 export const GCX_ERROR_FABRIC_NOT_READY = 919;
 export const GCX_ERROR_UNKNOWN = 999;
+// gcx_cancel_signal() was called
+export const GCX_ERROR_CANCELLED = 10000;
+// the function must be called earlier: before CUDA starts, or before libcuda is loaded
+export const GCX_ERROR_TOO_LATE = 10001;
+// another driver is open, for the rest of the process
+export const GCX_ERROR_DRIVER_ALREADY_OPEN = 10002;
+// a folder is a link, belongs to another user or is open to others
+export const GCX_ERROR_UNSAFE_FOLDER = 10003;
+// the function was called from a callback that must not call it
+export const GCX_ERROR_IN_CALLBACK = 10004;
+// another copy of gcx in this process has leases
+export const GCX_ERROR_DUPLICATE_LIBRARY = 10005;
+// which SMs the atoms have is not known: call gcx_device_map_sms() first
+export const GCX_ERROR_SMS_NOT_MAPPED = 10006;
+// the shared SMs are not known: call gcx_device_find_shared_sms() first
+export const GCX_ERROR_SHARED_SMS_UNKNOWN = 10007;
+// a reservation's file is invalid or cannot be read; the message has its path
+export const GCX_ERROR_CORRUPT_FILE = 10008;
+// an array or a text is too small
+export const GCX_ERROR_INSUFFICIENT_CAPACITY = 10009;
+// the cache limit is below the number of contexts to prepare
+export const GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
 
 // gcx_resource_type.
 // CU_DEV_RESOURCE_TYPE_SM
@@ -133,7 +155,7 @@ export const GCX_SM_FAMILY_COSCHEDULED = 1;
 export const GCX_SM_FAMILY_FINE = 2;
 export const GCX_SM_FAMILY_MAX_CLUSTER = 3;
 export const GCX_SM_FAMILY_STRUCTURED = 4;
-export const GCX_SM_FAMILY_FOREIGN = 5;
+export const GCX_SM_FAMILY_EXTERNAL = 5;
 
 // gcx_workqueue_scope.
 // share the device's workqueues with all contexts
@@ -1082,7 +1104,7 @@ export const FUNCTIONS = {
   // Create, signal and destroy a cancellation object.
   gcx_cancel_destroy: ["int32_t", { cancel: gcx_cancel }],
   // Sets how many green contexts without handle or stream gcx caches on each device.
-  gcx_cache_set_limit: ["int32_t", { kept_contexts: "uint32_t" }],
+  gcx_cache_set_limit: ["int32_t", { max_contexts: "uint32_t" }],
   // Creates and caches the context of each SM resource, so that a later gcx_context_create() or
   // gcx_lease_acquire() over the same SMs takes microseconds.
   gcx_cache_prepare: ["int32_t", {
@@ -1092,7 +1114,7 @@ export const FUNCTIONS = {
   }],
   // Destroys the cached contexts beyond a number, all devices together, least recently used first,
   // prepared or not, and the idle streams without handles of all contexts.
-  gcx_cache_trim: ["int32_t", { kept_contexts: "uint32_t", trimmed: inout(gcx_cache_trimmed) }],
+  gcx_cache_trim: ["int32_t", { max_contexts: "uint32_t", trimmed: inout(gcx_cache_trimmed) }],
   // Returns the statistics of the cache since the driver was opened.
   gcx_cache_get_stats: ["int32_t", { stats: inout(gcx_cache_stats) }],
   // Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process.

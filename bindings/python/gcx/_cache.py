@@ -34,14 +34,14 @@ def cache_stats() -> CacheStats:
     return CacheStats(*_gcx.gcx_cache_get_stats())
 
 
-def set_cache_limit(kept_contexts: int) -> None:
+def set_cache_limit(max_contexts: int) -> None:
     """Sets how many unused green contexts are cached on each device; 64 by default.
 
     Contexts beyond the limit are destroyed, the least recently used first. The driver returns only
     about 1 of their 5 MiB, so a limit that is too low costs more than it saves. Contexts made by
     gcx.prewarm and gcx.prepare count towards the limit and are destroyed last.
     """
-    _gcx.gcx_cache_set_limit(whole(kept_contexts, "kept_contexts"))
+    _gcx.gcx_cache_set_limit(whole(max_contexts, "max_contexts"))
 
 
 class CacheTrimmed(NamedTuple):
@@ -54,7 +54,7 @@ class CacheTrimmed(NamedTuple):
     bytes: int  #: Free device memory gained, which includes what other code did.
 
 
-def trim_cache(kept_contexts: int) -> CacheTrimmed:
+def trim_cache(max_contexts: int) -> CacheTrimmed:
     """Destroys the cached green contexts beyond that number, the least recently used first, and the
     released streams without work in all others. The limit stays.
 
@@ -64,7 +64,7 @@ def trim_cache(kept_contexts: int) -> CacheTrimmed:
     Raises:
         Error: The driver failed to destroy something; the rest was trimmed.
     """
-    return CacheTrimmed(*_gcx.gcx_cache_trim(whole(kept_contexts, "kept_contexts")))
+    return CacheTrimmed(*_gcx.gcx_cache_trim(whole(max_contexts, "max_contexts")))
 
 
 _Prewarmed = Union[SMResource, Partition]

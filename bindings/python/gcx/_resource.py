@@ -19,7 +19,7 @@ _new = object.__new__
 FAMILY_NAMES = {
     **{number: name for name, number in FAMILIES.items()},
     _gcx.GCX_SM_FAMILY_STRUCTURED: "structured",
-    _gcx.GCX_SM_FAMILY_FOREIGN: "foreign",
+    _gcx.GCX_SM_FAMILY_EXTERNAL: "external",
 }
 #: Which contexts share workqueues, see WorkqueueResource.scope.
 Scope = Literal["device_ctx", "green_ctx_balanced"]
@@ -170,7 +170,7 @@ class SMResource(Resource):
     @property
     def family(self) -> str:
         """How its SMs were split off: "coscheduled", "fine", "max-cluster" or "structured".
-        "foreign" if another library made it: its count is known, but it can't be split or
+        "external" if another library made it: its count is known, but it can't be split or
         compared."""
         return FAMILY_NAMES[self._field(2)]
 

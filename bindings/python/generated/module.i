@@ -106,6 +106,17 @@
 %constant int GCX_ERROR_GRAPH_RECAPTURE_FAILURE = GCX_ERROR_GRAPH_RECAPTURE_FAILURE;
 %constant int GCX_ERROR_FABRIC_NOT_READY = GCX_ERROR_FABRIC_NOT_READY;
 %constant int GCX_ERROR_UNKNOWN = GCX_ERROR_UNKNOWN;
+%constant int GCX_ERROR_CANCELLED = GCX_ERROR_CANCELLED;
+%constant int GCX_ERROR_TOO_LATE = GCX_ERROR_TOO_LATE;
+%constant int GCX_ERROR_DRIVER_ALREADY_OPEN = GCX_ERROR_DRIVER_ALREADY_OPEN;
+%constant int GCX_ERROR_UNSAFE_FOLDER = GCX_ERROR_UNSAFE_FOLDER;
+%constant int GCX_ERROR_IN_CALLBACK = GCX_ERROR_IN_CALLBACK;
+%constant int GCX_ERROR_DUPLICATE_LIBRARY = GCX_ERROR_DUPLICATE_LIBRARY;
+%constant int GCX_ERROR_SMS_NOT_MAPPED = GCX_ERROR_SMS_NOT_MAPPED;
+%constant int GCX_ERROR_SHARED_SMS_UNKNOWN = GCX_ERROR_SHARED_SMS_UNKNOWN;
+%constant int GCX_ERROR_CORRUPT_FILE = GCX_ERROR_CORRUPT_FILE;
+%constant int GCX_ERROR_INSUFFICIENT_CAPACITY = GCX_ERROR_INSUFFICIENT_CAPACITY;
+%constant int GCX_ERROR_CACHE_LIMIT_EXCEEDED = GCX_ERROR_CACHE_LIMIT_EXCEEDED;
 %constant int GCX_RESOURCE_SM = GCX_RESOURCE_SM;
 %constant int GCX_RESOURCE_WORKQUEUE_CONFIG = GCX_RESOURCE_WORKQUEUE_CONFIG;
 %constant int GCX_RESOURCE_WORKQUEUE = GCX_RESOURCE_WORKQUEUE;
@@ -114,7 +125,7 @@
 %constant int GCX_SM_FAMILY_FINE = GCX_SM_FAMILY_FINE;
 %constant int GCX_SM_FAMILY_MAX_CLUSTER = GCX_SM_FAMILY_MAX_CLUSTER;
 %constant int GCX_SM_FAMILY_STRUCTURED = GCX_SM_FAMILY_STRUCTURED;
-%constant int GCX_SM_FAMILY_FOREIGN = GCX_SM_FAMILY_FOREIGN;
+%constant int GCX_SM_FAMILY_EXTERNAL = GCX_SM_FAMILY_EXTERNAL;
 %constant int GCX_WORKQUEUE_SCOPE_DEVICE_CTX = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
 %constant int GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
 %constant int GCX_STREAM_NON_BLOCKING = GCX_STREAM_NON_BLOCKING;
@@ -326,10 +337,11 @@ Errors:
                                             families; a structured split breaks a rule of CUDA,
                                             for which the driver can also return
                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
-  GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
-                                            known (call gcx_device_find_shared_sms after the
-                                            module is loaded), or their atoms are not (call
-                                            gcx_device_map_sms)
+  GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+                                            known. Call gcx_device_find_shared_sms() after the
+                                            module is loaded
+  GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
+                                            shared SMs are not known. Call gcx_device_map_sms()
   GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
                                             locality domains (13.4), or the device has no
                                             clusters or too few SMs (a small MIG slice) for
@@ -395,7 +407,7 @@ gcx_resource_get_live_overlap(resource)
 Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
 
 Errors:
-  GCX_ERROR_NOT_READY              there are live contexts of another family: call
+  GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
                                    gcx_device_map_sms() for both families first
   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
                                    mapped
@@ -410,7 +422,7 @@ gcx_resource_get_overlap(a, b)
 Counts the SMs that a and b have in common: 0 for two devices.
 
 Errors:
-  GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+  GCX_ERROR_SMS_NOT_MAPPED         they are of different families: call gcx_device_map_sms() for
                                    both first
   GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
                                    which cannot be mapped
@@ -439,13 +451,12 @@ Creates a context over one or several disjoint SM resources of one device and fa
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
-                                            families, or have 0 SMs
+                                            families, or have 0 SMs; [13.1+] the remainder atom
+                                            is combined with atoms that do not run up to the
+                                            last: CUDA allows no such set
   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
   GCX_ERROR_INVALID_VALUE                   resource_count is 0
   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
-  GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
-                                            that do not run up to the last: CUDA allows no
-                                            such set
 
 Returns the owner, which has the gcx_context now.
 %}
@@ -631,7 +642,7 @@ gcx_stream_get_resource(stream, type)
 
 Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
 that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
-resource of GCX_SM_FAMILY_FOREIGN.
+resource of GCX_SM_FAMILY_EXTERNAL.
 
 Errors: those of gcx_context_get_resource, and for a context that gcx did not create
   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
@@ -790,7 +801,7 @@ gcx_cancel_create(owner)
 
 Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 it is signalled, all calls that wait with it, and all later ones, fail with
-GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 nothing.
 
@@ -802,7 +813,7 @@ gcx_cancel_signal(cancel)
 
 Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 it is signalled, all calls that wait with it, and all later ones, fail with
-GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 nothing.
 %}
@@ -812,13 +823,13 @@ gcx_cancel_destroy(cancel)
 
 Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 it is signalled, all calls that wait with it, and all later ones, fail with
-GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 nothing.
 %}
 
 %feature("docstring") gcx_cache_set_limit %{
-gcx_cache_set_limit(kept_contexts)
+gcx_cache_set_limit(max_contexts)
 
 Sets how many green contexts without handle or stream gcx caches on each device. The default is
 64; 0 caches none. Contexts beyond the limit are destroyed with their idle streams, least
@@ -832,7 +843,7 @@ first; then the prepared contexts that are in use or were used most recently sta
 %}
 
 %feature("docstring") gcx_cache_trim %{
-gcx_cache_trim(kept_contexts)
+gcx_cache_trim(max_contexts)
 
 Destroys the cached contexts beyond a number, all devices together, least recently used first,
 prepared or not, and the idle streams without handles of all contexts. The limit does not change.
@@ -870,14 +881,15 @@ are served in order of arrival.
 older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 
 Errors: those of gcx_context_create, and
-  GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
-                                            after timeout_ms; the message names them
-  GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
-                                            gcx in this process has leases, and the message has
-                                            the paths of both
+  GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
+                                            timeout_ms is 0; the message names them
+  GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
+  GCX_ERROR_CANCELLED                       gcx_cancel_signal() was called
+  GCX_ERROR_DUPLICATE_LIBRARY               another copy of gcx in this process has leases; the
+                                            message has the paths of both
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
                                             requested
-  GCX_ERROR_NOT_READY                       there are leases of another family: call
+  GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
                                             gcx_device_map_sms() for both families first
   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
   GCX_ERROR_INVALID_DEVICE                  there is no such device
@@ -928,7 +940,7 @@ layouts). Call it from a background thread, once for each layout. The contexts c
 GCX_PREPARE_FOR_LEASES.
 
 Errors: those of gcx_lease_resize, and
-  GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare
+  GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
 %}
 
 %feature("docstring") gcx_lease_hand_over %{
@@ -937,8 +949,7 @@ gcx_lease_hand_over(from_, to, flags)
 Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
 operation. flags are those of a resize.
 
-Errors: those of gcx_lease_resize, and
-  GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create
+Errors: those of gcx_lease_resize.
 %}
 
 %feature("docstring") gcx_lease_get_info %{
@@ -1006,14 +1017,18 @@ have the folder locked, which takes them less than a millisecond, waits up to 50
 even if timeout_ms is shorter.
 
 Errors:
-  GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
-                              timeout_ms, and the message names them; or they changed the folder
-                              all that time
-  GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
-                              user or is open to others
-  GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
-                              process was stopped in the middle of a change; /dev/shm/gcx-UID was
-                              removed while a process has a reservation in it
+  GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
+                              0; the message names them
+  GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
+                              locked all that time, because they changed it continuously or one
+                              was stopped in the middle of a change
+  GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
+  GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
+  GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
+                              so the SMs of its reservation are not known
+  GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; files in it were removed
+                              during the call; /dev/shm/gcx-UID was removed while a process has a
+                              reservation in it
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
                               fewer SMs or is of another family
   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
@@ -1035,7 +1050,7 @@ command line. It is the path of the reservation's file. capacity is the room in 
 GCX_MAX_RESERVATION_TOKEN is always enough.
 
 Errors:
-  GCX_ERROR_INVALID_VALUE  capacity is too small
+  GCX_ERROR_INSUFFICIENT_CAPACITY  capacity is too small
 
 Returns token.
 %}
@@ -1049,8 +1064,9 @@ joined it have released it. Opens no driver, and works in a forked child.
 Errors:
   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
   GCX_ERROR_INVALID_VALUE     token is not a token
-  GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
-  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+  GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
+  GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
+  GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 
 Returns the owner, which has the gcx_reservation now.
 %}
@@ -1110,7 +1126,7 @@ GPU, and changes nothing in the folder. Invalid files are skipped with a warning
 the user's own folder is missing, the list is empty.
 
 Errors:
-  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+  GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 
 Returns a list of (id, since_ms, until_ms, pid, user, simulated, waits, family, sm_count,
 device_sm_count, atom_count, atom_sm_count, last_atom_sm_count, mps, mps_thread_percentage, parent,
@@ -1269,7 +1285,7 @@ Calling it is optional: the first function that needs the driver opens it as wit
 no silent fallback: without a driver each call fails, and the next one tries again.
 
 Errors:
-  GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
+  GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process
 %}
 
 %feature("docstring") gcx_driver_get_info %{
@@ -1318,7 +1334,7 @@ before other threads can read the environment. Child processes inherit the numbe
 driver. Succeeds after CUDA has started if there are enough connections.
 
 Errors:
-  GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+  GCX_ERROR_TOO_LATE       CUDA has started with fewer, or certain is 0
   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
 %}
 
@@ -1333,7 +1349,7 @@ copies do not pass through that library. A second call does nothing. To find lib
 may start a short-lived child process.
 
 Errors:
-  GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+  GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
                                        names, is not installed
   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
@@ -1360,7 +1376,7 @@ log: see gcx_device_find_shared_sms.
 
 Errors:
   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
-  GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time
+  GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time
 
 Returns sm_ids.
 %}
@@ -1376,6 +1392,8 @@ return at once.
 Errors:
   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
+  GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+                           before a module with dynamic parallelism is loaded
 %}
 
 %feature("docstring") call_gcx_device_find_shared_sms %{
@@ -1422,7 +1440,7 @@ gcx_resource_get_sm_ids(resource)
 Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
 
 Errors:
-  GCX_ERROR_NOT_READY              the family is not mapped
+  GCX_ERROR_SMS_NOT_MAPPED         the family is not mapped
   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
                                    it
   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource
@@ -1451,7 +1469,7 @@ is copied; NULL: the program's name. If the process publishes already, changes t
 the driver.
 
 Errors:
-  GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+  GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
                               GCX_RESERVATION_DIR is missing, full or read-only
   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
@@ -1470,7 +1488,7 @@ Lists the processes that publish, including this one. Opens no driver. processes
 capacity is 0. If the user's own folder is missing, the list is empty.
 
 Errors:
-  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
+  GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 
 Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
 unlisted_count, name).

@@ -222,4 +222,4 @@ with gcx.Stream.from_native(stream.value) as external:
 
 def test_resource_of_an_external_green_context_is_known_from_13_1(script: Any) -> None:
     assert script(EXTERNAL, "sim:h100@13.0") == "unknown\n"
-    assert script(EXTERNAL, "sim:h100@13.1") == "foreign 16 True\n"
+    assert script(EXTERNAL, "sim:h100@13.1") == "external 16 True\n"

@@ -202,9 +202,9 @@ gcx_result gcx_cancel_signal(gcx_cancel cancel);
 
 gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 
-gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
+gcx_result gcx_cache_set_limit(uint32_t max_contexts);
 
-gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed);
+gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trimmed);
 
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
 

@@ -21,7 +21,7 @@ inline constexpr gcx_sm_family coscheduled = GCX_SM_FAMILY_COSCHEDULED;
 inline constexpr gcx_sm_family fine = GCX_SM_FAMILY_FINE;
 inline constexpr gcx_sm_family max_cluster = GCX_SM_FAMILY_MAX_CLUSTER;
 inline constexpr gcx_sm_family structured = GCX_SM_FAMILY_STRUCTURED;
-inline constexpr gcx_sm_family foreign = GCX_SM_FAMILY_FOREIGN;
+inline constexpr gcx_sm_family external = GCX_SM_FAMILY_EXTERNAL;
 } // namespace family
 
 namespace scope { // gcx_workqueue_scope

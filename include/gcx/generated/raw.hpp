@@ -306,8 +306,8 @@ inline void cancel_destroy(gcx_cancel cancel) {
 }
 
 // gcx_cache_set_limit
-inline void cache_set_limit(uint32_t kept_contexts) {
-    check(gcx_cache_set_limit(kept_contexts));
+inline void cache_set_limit(uint32_t max_contexts) {
+    check(gcx_cache_set_limit(max_contexts));
 }
 
 // gcx_cache_prepare
@@ -317,9 +317,9 @@ inline void cache_prepare(
 }
 
 // gcx_cache_trim
-inline gcx_cache_trimmed cache_trim(uint32_t kept_contexts) {
+inline gcx_cache_trimmed cache_trim(uint32_t max_contexts) {
     gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    check(gcx_cache_trim(kept_contexts, &trimmed));
+    check(gcx_cache_trim(max_contexts, &trimmed));
     return trimmed;
 }
 

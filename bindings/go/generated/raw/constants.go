@@ -8,7 +8,8 @@ import "strconv"
 
 // Result is gcx_result.
 //
-// Numbers and names are CUresult's.
+// Below 10000, numbers and names are CUresult's. From 10000 on they are gcx's own, for conditions
+// that CUDA has no result for.
 type Result int32
 
 // Values of Result.
@@ -119,6 +120,28 @@ const (
 	ErrorGraphRecaptureFailure        Result = 918
 	ErrorFabricNotReady               Result = 919
 	ErrorUnknown                      Result = 999
+	// gcx_cancel_signal() was called
+	ErrorCancelled Result = 10000
+	// the function must be called earlier: before CUDA starts, or before libcuda is loaded
+	ErrorTooLate Result = 10001
+	// another driver is open, for the rest of the process
+	ErrorDriverAlreadyOpen Result = 10002
+	// a folder is a link, belongs to another user or is open to others
+	ErrorUnsafeFolder Result = 10003
+	// the function was called from a callback that must not call it
+	ErrorInCallback Result = 10004
+	// another copy of gcx in this process has leases
+	ErrorDuplicateLibrary Result = 10005
+	// which SMs the atoms have is not known: call gcx_device_map_sms() first
+	ErrorSMsNotMapped Result = 10006
+	// the shared SMs are not known: call gcx_device_find_shared_sms() first
+	ErrorSharedSMsUnknown Result = 10007
+	// a reservation's file is invalid or cannot be read; the message has its path
+	ErrorCorruptFile Result = 10008
+	// an array or a text is too small
+	ErrorInsufficientCapacity Result = 10009
+	// the cache limit is below the number of contexts to prepare
+	ErrorCacheLimitExceeded Result = 10010
 )
 
 // ResourceType is gcx_resource_type.
@@ -145,7 +168,7 @@ const (
 	SMFamilyFine        SMFamily = 2
 	SMFamilyMaxCluster  SMFamily = 3
 	SMFamilyStructured  SMFamily = 4
-	SMFamilyForeign     SMFamily = 5
+	SMFamilyExternal    SMFamily = 5
 )
 
 // WorkqueueScope is gcx_workqueue_scope.
@@ -480,6 +503,17 @@ var resultNames = map[Result]string{
 	ErrorGraphRecaptureFailure:        "GCX_ERROR_GRAPH_RECAPTURE_FAILURE",
 	ErrorFabricNotReady:               "GCX_ERROR_FABRIC_NOT_READY",
 	ErrorUnknown:                      "GCX_ERROR_UNKNOWN",
+	ErrorCancelled:                    "GCX_ERROR_CANCELLED",
+	ErrorTooLate:                      "GCX_ERROR_TOO_LATE",
+	ErrorDriverAlreadyOpen:            "GCX_ERROR_DRIVER_ALREADY_OPEN",
+	ErrorUnsafeFolder:                 "GCX_ERROR_UNSAFE_FOLDER",
+	ErrorInCallback:                   "GCX_ERROR_IN_CALLBACK",
+	ErrorDuplicateLibrary:             "GCX_ERROR_DUPLICATE_LIBRARY",
+	ErrorSMsNotMapped:                 "GCX_ERROR_SMS_NOT_MAPPED",
+	ErrorSharedSMsUnknown:             "GCX_ERROR_SHARED_SMS_UNKNOWN",
+	ErrorCorruptFile:                  "GCX_ERROR_CORRUPT_FILE",
+	ErrorInsufficientCapacity:         "GCX_ERROR_INSUFFICIENT_CAPACITY",
+	ErrorCacheLimitExceeded:           "GCX_ERROR_CACHE_LIMIT_EXCEEDED",
 }
 
 // Error is the result's name, as in "GCX_ERROR_INVALID_HANDLE".

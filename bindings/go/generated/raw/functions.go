@@ -123,10 +123,11 @@ type Functions struct {
 	//                                             families; a structured split breaks a rule of CUDA,
 	//                                             for which the driver can also return
 	//                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
-	//   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
-	//                                             known (call gcx_device_find_shared_sms after the
-	//                                             module is loaded), or their atoms are not (call
-	//                                             gcx_device_map_sms)
+	//   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+	//                                             known. Call gcx_device_find_shared_sms() after the
+	//                                             module is loaded
+	//   GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
+	//                                             shared SMs are not known. Call gcx_device_map_sms()
 	//   GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
 	//                                             locality domains (13.4), or the device has no
 	//                                             clusters or too few SMs (a small MIG slice) for
@@ -177,7 +178,7 @@ type Functions struct {
 	// Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_READY              there are live contexts of another family: call
+	//   GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
 	//                                    gcx_device_map_sms() for both families first
 	//   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
 	//                                    mapped
@@ -189,7 +190,7 @@ type Functions struct {
 	// Counts the SMs that a and b have in common: 0 for two devices.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+	//   GCX_ERROR_SMS_NOT_MAPPED         they are of different families: call gcx_device_map_sms() for
 	//                                    both first
 	//   GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
 	//                                    which cannot be mapped
@@ -212,13 +213,12 @@ type Functions struct {
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
-	//                                             families, or have 0 SMs
+	//                                             families, or have 0 SMs; [13.1+] the remainder atom
+	//                                             is combined with atoms that do not run up to the
+	//                                             last: CUDA allows no such set
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
 	//   GCX_ERROR_INVALID_VALUE                   resource_count is 0
 	//   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
-	//   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
-	//                                             that do not run up to the last: CUDA allows no
-	//                                             such set
 	ContextCreate func(resources *Resource, resourceCount uint32, params *ContextParams, context *Context) Result `c:"gcx_context_create"`
 
 	// ContextDestroy is gcx_context_destroy.
@@ -367,7 +367,7 @@ type Functions struct {
 	//
 	// Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
 	// that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
-	// resource of GCX_SM_FAMILY_FOREIGN.
+	// resource of GCX_SM_FAMILY_EXTERNAL.
 	//
 	// Errors: those of gcx_context_get_resource, and for a context that gcx did not create
 	//   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
@@ -498,7 +498,7 @@ type Functions struct {
 	//
 	// Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 	// it is signalled, all calls that wait with it, and all later ones, fail with
-	// GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+	// GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 	// either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 	// nothing.
 	CancelCreate func(cancel *Cancel) Result `c:"gcx_cancel_create"`
@@ -507,7 +507,7 @@ type Functions struct {
 	//
 	// Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 	// it is signalled, all calls that wait with it, and all later ones, fail with
-	// GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+	// GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 	// either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 	// nothing.
 	CancelSignal func(cancel Cancel) Result `c:"gcx_cancel_signal"`
@@ -516,7 +516,7 @@ type Functions struct {
 	//
 	// Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
 	// it is signalled, all calls that wait with it, and all later ones, fail with
-	// GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+	// GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
 	// either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
 	// nothing.
 	CancelDestroy func(cancel Cancel) Result `c:"gcx_cancel_destroy"`
@@ -532,7 +532,7 @@ type Functions struct {
 	// Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
 	// function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
 	// first; then the prepared contexts that are in use or were used most recently stay.
-	CacheSetLimit func(keptContexts uint32) Result `c:"gcx_cache_set_limit"`
+	CacheSetLimit func(maxContexts uint32) Result `c:"gcx_cache_set_limit"`
 
 	// CachePrepare is gcx_cache_prepare.
 	//
@@ -546,10 +546,12 @@ type Functions struct {
 	// device destroys them. After a failure the contexts that were created stay prepared.
 	//
 	// Errors: those of gcx_context_create, and
-	//   GCX_ERROR_NOT_PERMITTED          the cancellation object was signalled; it is checked before
-	//                                    each resource
-	//   GCX_ERROR_INVALID_VALUE          count is 0, or a device would have more prepared contexts than
-	//                                    its limit, including those in use; nothing was created
+	//   GCX_ERROR_CANCELLED              gcx_cancel_signal() was called; this is checked before each
+	//                                    resource
+	//   GCX_ERROR_CACHE_LIMIT_EXCEEDED   a device would have more prepared contexts than its limit
+	//                                    (gcx_cache_set_limit), including those in use; nothing was
+	//                                    created
+	//   GCX_ERROR_INVALID_VALUE          count is 0
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource, or, with GCX_PREPARE_FOR_LEASES, is
 	//                                    a structured group, which leases cannot have
 	CachePrepare func(resources *Resource, count uint32, params *PrepareParams) Result `c:"gcx_cache_prepare"`
@@ -563,7 +565,7 @@ type Functions struct {
 	//
 	// Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
 	// message has the numbers.
-	CacheTrim func(keptContexts uint32, trimmed *CacheTrimmed) Result `c:"gcx_cache_trim"`
+	CacheTrim func(maxContexts uint32, trimmed *CacheTrimmed) Result `c:"gcx_cache_trim"`
 
 	// CacheGetStats is gcx_cache_get_stats.
 	//
@@ -585,14 +587,15 @@ type Functions struct {
 	// older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 	//
 	// Errors: those of gcx_context_create, and
-	//   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
-	//                                             after timeout_ms; the message names them
-	//   GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
-	//                                             gcx in this process has leases, and the message has
-	//                                             the paths of both
+	//   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
+	//                                             timeout_ms is 0; the message names them
+	//   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
+	//   GCX_ERROR_CANCELLED                       gcx_cancel_signal() was called
+	//   GCX_ERROR_DUPLICATE_LIBRARY               another copy of gcx in this process has leases; the
+	//                                             message has the paths of both
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
 	//                                             requested
-	//   GCX_ERROR_NOT_READY                       there are leases of another family: call
+	//   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
 	//                                             gcx_device_map_sms() for both families first
 	//   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
 	//   GCX_ERROR_INVALID_DEVICE                  there is no such device
@@ -638,7 +641,7 @@ type Functions struct {
 	// GCX_PREPARE_FOR_LEASES.
 	//
 	// Errors: those of gcx_lease_resize, and
-	//   GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare
+	//   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
 	LeasePrepare func(sizes *LeaseSize, count uint32) Result `c:"gcx_lease_prepare"`
 
 	// LeaseHandOver is gcx_lease_hand_over.
@@ -646,8 +649,7 @@ type Functions struct {
 	// Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
 	// operation. flags are those of a resize.
 	//
-	// Errors: those of gcx_lease_resize, and
-	//   GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create
+	// Errors: those of gcx_lease_resize.
 	LeaseHandOver func(from Lease, to Lease, flags uint32) Result `c:"gcx_lease_hand_over"`
 
 	// LeaseGetInfo is gcx_lease_get_info.
@@ -699,14 +701,18 @@ type Functions struct {
 	// even if timeout_ms is shorter.
 	//
 	// Errors:
-	//   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
-	//                               timeout_ms, and the message names them; or they changed the folder
-	//                               all that time
-	//   GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
-	//                               user or is open to others
-	//   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
-	//                               process was stopped in the middle of a change; /dev/shm/gcx-UID was
-	//                               removed while a process has a reservation in it
+	//   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
+	//                               0; the message names them
+	//   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
+	//                               locked all that time, because they changed it continuously or one
+	//                               was stopped in the middle of a change
+	//   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
+	//   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
+	//   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
+	//                               so the SMs of its reservation are not known
+	//   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; files in it were removed
+	//                               during the call; /dev/shm/gcx-UID was removed while a process has a
+	//                               reservation in it
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
 	//                               fewer SMs or is of another family
 	//   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
@@ -725,7 +731,7 @@ type Functions struct {
 	// GCX_MAX_RESERVATION_TOKEN is always enough.
 	//
 	// Errors:
-	//   GCX_ERROR_INVALID_VALUE  capacity is too small
+	//   GCX_ERROR_INSUFFICIENT_CAPACITY  capacity is too small
 	ReservationGetToken func(reservation Reservation, token *byte, capacity uint32) Result `c:"gcx_reservation_get_token"`
 
 	// ReservationJoin is gcx_reservation_join.
@@ -736,8 +742,9 @@ type Functions struct {
 	// Errors:
 	//   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
 	//   GCX_ERROR_INVALID_VALUE     token is not a token
-	//   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
-	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+	//   GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
+	//   GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
+	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 	ReservationJoin func(token *byte, reservation *Reservation) Result `c:"gcx_reservation_join"`
 
 	// ReservationRelease is gcx_reservation_release.
@@ -783,7 +790,7 @@ type Functions struct {
 	// the user's own folder is missing, the list is empty.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 	ReservationList func(folder *byte, reservations *LiveReservation, capacity uint32, count *uint32) Result `c:"gcx_reservation_list"`
 
 	// MPSGetInfo is gcx_mps_get_info.
@@ -916,7 +923,7 @@ type Functions struct {
 	// no silent fallback: without a driver each call fails, and the next one tries again.
 	//
 	// Errors:
-	//   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
+	//   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process
 	DriverOpen func(driver *byte) Result `c:"gcx_driver_open"`
 
 	// DriverGetInfo is gcx_driver_get_info.
@@ -954,7 +961,7 @@ type Functions struct {
 	// driver. Succeeds after CUDA has started if there are enough connections.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+	//   GCX_ERROR_TOO_LATE       CUDA has started with fewer, or certain is 0
 	//   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
 	QueueRequestConnections func(connections uint32) Result `c:"gcx_queue_request_connections"`
 
@@ -968,7 +975,7 @@ type Functions struct {
 	// may start a short-lived child process.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+	//   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
 	//   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
 	//                                        names, is not installed
 	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
@@ -991,7 +998,7 @@ type Functions struct {
 	//
 	// Errors:
 	//   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
-	//   GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time
+	//   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time
 	StreamProbeSMs func(stream Stream, smIDs *uint32, capacity uint32, count *uint32) Result `c:"gcx_stream_probe_sms"`
 
 	// DeviceMapSMs is gcx_device_map_sms.
@@ -1004,6 +1011,8 @@ type Functions struct {
 	// Errors:
 	//   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
 	//   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
+	//   GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+	//                            before a module with dynamic parallelism is loaded
 	DeviceMapSMs func(device int32, family SMFamily) Result `c:"gcx_device_map_sms"`
 
 	// DeviceFindSharedSMs is gcx_device_find_shared_sms.
@@ -1042,7 +1051,7 @@ type Functions struct {
 	// Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_READY              the family is not mapped
+	//   GCX_ERROR_SMS_NOT_MAPPED         the family is not mapped
 	//   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
 	//                                    it
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource
@@ -1065,7 +1074,7 @@ type Functions struct {
 	// the driver.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+	//   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
 	//   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
 	//                               GCX_RESERVATION_DIR is missing, full or read-only
 	//   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
@@ -1082,7 +1091,7 @@ type Functions struct {
 	// capacity is 0. If the user's own folder is missing, the list is empty.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
+	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 	PublishedProcessList func(processes *PublishedProcess, capacity uint32, count *uint32) Result `c:"gcx_published_process_list"`
 
 	// PublishedLeaseList is gcx_published_lease_list.
@@ -1104,7 +1113,7 @@ type Functions struct {
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_VALUE  level is unknown
-	//   GCX_ERROR_NOT_PERMITTED  called from a log callback
+	//   GCX_ERROR_IN_CALLBACK    called from a log callback
 	LogSetCallback func(level LogLevel, callback uintptr, userData uintptr) Result `c:"gcx_log_set_callback"`
 }
 

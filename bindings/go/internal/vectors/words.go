@@ -18,7 +18,7 @@ var (
 	families = map[string]uint32{
 		"none": uint32(raw.SMFamilyNone), "coscheduled": uint32(raw.SMFamilyCoscheduled), "fine": uint32(raw.SMFamilyFine),
 		"max-cluster": uint32(raw.SMFamilyMaxCluster), "structured": uint32(raw.SMFamilyStructured),
-		"foreign": uint32(raw.SMFamilyForeign),
+		"external": uint32(raw.SMFamilyExternal),
 	}
 	smCounts = map[string]uint32{"rest": gcx.Rest}
 	scopes   = map[string]uint32{

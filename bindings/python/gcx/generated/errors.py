@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from gcx._error import Error
 
 
@@ -56,14 +58,9 @@ class InvalidContextError(Error):
 
 
 class AlreadyAcquiredError(Error):
-    """Other leases have the SMs, or requests wait for them; the message names them."""
-
-    code = 210
-    name = "GCX_ERROR_ALREADY_ACQUIRED"
-
-
-class DriverAlreadyOpenError(AlreadyAcquiredError):
-    """Another driver is open already; a process uses one."""
+    """Other leases or processes have the SMs, or requests wait for them, and there was no
+    timeout; the message names them.
+    """
 
     code = 210
     name = "GCX_ERROR_ALREADY_ACQUIRED"
@@ -98,7 +95,7 @@ class NotFoundError(Error):
 
 
 class NotReadyError(Error):
-    """The value isn't known yet, or the work hasn't finished."""
+    """The work hasn't finished."""
 
     code = 600
     name = "GCX_ERROR_NOT_READY"
@@ -128,7 +125,7 @@ class LaunchTooLargeError(LaunchError):
 
 
 class NotPermittedError(Error):
-    """The driver does not permit this here and now; or the call was cancelled."""
+    """The driver does not permit this here and now."""
 
     code = 800
     name = "GCX_ERROR_NOT_PERMITTED"
@@ -173,15 +170,111 @@ class ResourceConfigurationError(Error):
     name = "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
 
 
+class TimeoutError(Error, builtins.TimeoutError):
+    """The wait ended without success: others still had the SMs, or the folder of reservations
+    locked.
+    """
+
+    code = 909
+    name = "GCX_ERROR_TIMEOUT"
+
+
+class CancelledError(Error):
+    """The call was cancelled."""
+
+    code = 10000
+    name = "GCX_ERROR_CANCELLED"
+
+
+class TooLateError(Error):
+    """The call must come earlier: before CUDA starts, or before libcuda is loaded."""
+
+    code = 10001
+    name = "GCX_ERROR_TOO_LATE"
+
+
+class DriverAlreadyOpenError(Error):
+    """Another driver is open already; a process opens only one."""
+
+    code = 10002
+    name = "GCX_ERROR_DRIVER_ALREADY_OPEN"
+
+
+class UnsafeFolderError(Error):
+    """A folder of reservations or published leases is a link, belongs to another user or is open
+    to others.
+    """
+
+    code = 10003
+    name = "GCX_ERROR_UNSAFE_FOLDER"
+
+
+class InCallbackError(Error):
+    """The call must not be made from this callback."""
+
+    code = 10004
+    name = "GCX_ERROR_IN_CALLBACK"
+
+
+class DuplicateLibraryError(Error):
+    """Another copy of gcx in this process has leases; the message has the paths of both."""
+
+    code = 10005
+    name = "GCX_ERROR_DUPLICATE_LIBRARY"
+
+
+class SmsNotMappedError(Error):
+    """Which SMs the atoms have isn't known yet; map the device's SMs first."""
+
+    code = 10006
+    name = "GCX_ERROR_SMS_NOT_MAPPED"
+
+
+class SharedSmsUnknownError(Error):
+    """The SMs that all partitions share aren't known; load the module with dynamic parallelism
+    and find them first.
+    """
+
+    code = 10007
+    name = "GCX_ERROR_SHARED_SMS_UNKNOWN"
+
+
+class CorruptFileError(Error):
+    """A reservation's file is invalid or can't be read; the message has its path."""
+
+    code = 10008
+    name = "GCX_ERROR_CORRUPT_FILE"
+
+
+class InsufficientCapacityError(Error, ValueError):
+    """An array or a text is too small for the output."""
+
+    code = 10009
+    name = "GCX_ERROR_INSUFFICIENT_CAPACITY"
+
+
+class CacheLimitExceededError(Error, ValueError):
+    """The cache's limit is below the number of contexts to prepare; raise it."""
+
+    code = 10010
+    name = "GCX_ERROR_CACHE_LIMIT_EXCEEDED"
+
+
 __all__ = [
     "AlreadyAcquiredError",
+    "CacheLimitExceededError",
+    "CancelledError",
     "CaptureError",
     "ContextDestroyedError",
     "ContextInUseError",
+    "CorruptFileError",
     "DeinitializedError",
     "DriverAlreadyOpenError",
     "DriverNotFoundError",
+    "DuplicateLibraryError",
     "GraphUpdateError",
+    "InCallbackError",
+    "InsufficientCapacityError",
     "InvalidContextError",
     "InvalidDeviceError",
     "InvalidHandleError",
@@ -197,6 +290,11 @@ __all__ = [
     "NotSupportedError",
     "OutOfMemoryError",
     "ResourceConfigurationError",
+    "SharedSmsUnknownError",
+    "SmsNotMappedError",
+    "TimeoutError",
+    "TooLateError",
+    "UnsafeFolderError",
 ]
 
 CLASSES: dict[int, type[Error]] = {
@@ -243,4 +341,16 @@ CLASSES: dict[int, type[Error]] = {
     910: GraphUpdateError,
     914: InvalidResourceTypeError,
     915: ResourceConfigurationError,
+    909: TimeoutError,
+    10000: CancelledError,
+    10001: TooLateError,
+    10002: DriverAlreadyOpenError,
+    10003: UnsafeFolderError,
+    10004: InCallbackError,
+    10005: DuplicateLibraryError,
+    10006: SmsNotMappedError,
+    10007: SharedSmsUnknownError,
+    10008: CorruptFileError,
+    10009: InsufficientCapacityError,
+    10010: CacheLimitExceededError,
 }

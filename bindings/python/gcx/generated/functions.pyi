@@ -192,6 +192,17 @@ GCX_ERROR_STREAM_DETACHED: int
 GCX_ERROR_GRAPH_RECAPTURE_FAILURE: int
 GCX_ERROR_FABRIC_NOT_READY: int
 GCX_ERROR_UNKNOWN: int
+GCX_ERROR_CANCELLED: int
+GCX_ERROR_TOO_LATE: int
+GCX_ERROR_DRIVER_ALREADY_OPEN: int
+GCX_ERROR_UNSAFE_FOLDER: int
+GCX_ERROR_IN_CALLBACK: int
+GCX_ERROR_DUPLICATE_LIBRARY: int
+GCX_ERROR_SMS_NOT_MAPPED: int
+GCX_ERROR_SHARED_SMS_UNKNOWN: int
+GCX_ERROR_CORRUPT_FILE: int
+GCX_ERROR_INSUFFICIENT_CAPACITY: int
+GCX_ERROR_CACHE_LIMIT_EXCEEDED: int
 GCX_RESOURCE_SM: int
 GCX_RESOURCE_WORKQUEUE_CONFIG: int
 GCX_RESOURCE_WORKQUEUE: int
@@ -200,7 +211,7 @@ GCX_SM_FAMILY_COSCHEDULED: int
 GCX_SM_FAMILY_FINE: int
 GCX_SM_FAMILY_MAX_CLUSTER: int
 GCX_SM_FAMILY_STRUCTURED: int
-GCX_SM_FAMILY_FOREIGN: int
+GCX_SM_FAMILY_EXTERNAL: int
 GCX_WORKQUEUE_SCOPE_DEVICE_CTX: int
 GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED: int
 GCX_STREAM_NON_BLOCKING: int
@@ -498,10 +509,10 @@ def gcx_cancel_signal(cancel: int, /) -> None:
 def gcx_cancel_destroy(cancel: int, /) -> None:
     """Create, signal and destroy a cancellation object."""
 
-def gcx_cache_set_limit(kept_contexts: int, /) -> None:
+def gcx_cache_set_limit(max_contexts: int, /) -> None:
     """Sets how many green contexts without handle or stream gcx caches on each device."""
 
-def gcx_cache_trim(kept_contexts: int, /) -> _CacheTrimmed:
+def gcx_cache_trim(max_contexts: int, /) -> _CacheTrimmed:
     """Destroys the cached contexts beyond a number, all devices together, least recently used
     first, prepared or not, and the idle streams without handles of all contexts.
     """

@@ -62,6 +62,18 @@ public class GcxException extends Refused {
       case GRAPH_EXEC_UPDATE_FAILURE -> new GraphUpdate(code, name, detail);
       case INVALID_RESOURCE_TYPE -> new InvalidResourceType(code, name, detail);
       case INVALID_RESOURCE_CONFIGURATION -> new ResourceConfiguration(code, name, detail);
+      case TIMEOUT -> new Timeout(code, name, detail);
+      case CANCELLED -> new Cancelled(code, name, detail);
+      case TOO_LATE -> new TooLate(code, name, detail);
+      case DRIVER_ALREADY_OPEN -> new DriverAlreadyOpen(code, name, detail);
+      case UNSAFE_FOLDER -> new UnsafeFolder(code, name, detail);
+      case IN_CALLBACK -> new InCallback(code, name, detail);
+      case DUPLICATE_LIBRARY -> new DuplicateLibrary(code, name, detail);
+      case SMS_NOT_MAPPED -> new SmsNotMapped(code, name, detail);
+      case SHARED_SMS_UNKNOWN -> new SharedSmsUnknown(code, name, detail);
+      case CORRUPT_FILE -> new CorruptFile(code, name, detail);
+      case INSUFFICIENT_CAPACITY -> new InsufficientCapacity(code, name, detail);
+      case CACHE_LIMIT_EXCEEDED -> new CacheLimitExceeded(code, name, detail);
       default -> new GcxException(code, name, detail);
     };
   }
@@ -144,7 +156,10 @@ public class GcxException extends Refused {
     }
   }
 
-  /** Other leases have the SMs, or requests wait for them; the message names them. */
+  /**
+   * Other leases or processes have the SMs, or requests wait for them, and there was no timeout;
+   * the message names them.
+   */
   public static final class AlreadyAcquired extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -153,19 +168,6 @@ public class GcxException extends Refused {
     }
 
     AlreadyAcquired(String detail) {
-      super(Result.ALREADY_ACQUIRED, detail);
-    }
-  }
-
-  /** Another driver is open already; a process uses one. */
-  public static final class DriverAlreadyOpen extends GcxException {
-    private static final long serialVersionUID = 1L;
-
-    DriverAlreadyOpen(int code, String name, String detail) {
-      super(code, name, detail);
-    }
-
-    DriverAlreadyOpen(String detail) {
       super(Result.ALREADY_ACQUIRED, detail);
     }
   }
@@ -222,7 +224,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** The value isn't known yet, or the work hasn't finished. */
+  /** The work hasn't finished. */
   public static final class NotReady extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -277,7 +279,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** The driver does not permit this here and now; or the call was cancelled. */
+  /** The driver does not permit this here and now. */
   public static final class NotPermitted extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -357,6 +359,170 @@ public class GcxException extends Refused {
 
     ResourceConfiguration(String detail) {
       super(Result.INVALID_RESOURCE_CONFIGURATION, detail);
+    }
+  }
+
+  /**
+   * The wait ended without success: others still had the SMs, or the folder of reservations locked.
+   */
+  public static final class Timeout extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    Timeout(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    Timeout(String detail) {
+      super(Result.TIMEOUT, detail);
+    }
+  }
+
+  /** The call was cancelled. */
+  public static final class Cancelled extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    Cancelled(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    Cancelled(String detail) {
+      super(Result.CANCELLED, detail);
+    }
+  }
+
+  /** The call must come earlier: before CUDA starts, or before libcuda is loaded. */
+  public static final class TooLate extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    TooLate(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    TooLate(String detail) {
+      super(Result.TOO_LATE, detail);
+    }
+  }
+
+  /** Another driver is open already; a process opens only one. */
+  public static final class DriverAlreadyOpen extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    DriverAlreadyOpen(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    DriverAlreadyOpen(String detail) {
+      super(Result.DRIVER_ALREADY_OPEN, detail);
+    }
+  }
+
+  /**
+   * A folder of reservations or published leases is a link, belongs to another user or is open to
+   * others.
+   */
+  public static final class UnsafeFolder extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    UnsafeFolder(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    UnsafeFolder(String detail) {
+      super(Result.UNSAFE_FOLDER, detail);
+    }
+  }
+
+  /** The call must not be made from this callback. */
+  public static final class InCallback extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    InCallback(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    InCallback(String detail) {
+      super(Result.IN_CALLBACK, detail);
+    }
+  }
+
+  /** Another copy of gcx in this process has leases; the message has the paths of both. */
+  public static final class DuplicateLibrary extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    DuplicateLibrary(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    DuplicateLibrary(String detail) {
+      super(Result.DUPLICATE_LIBRARY, detail);
+    }
+  }
+
+  /** Which SMs the atoms have isn't known yet; map the device's SMs first. */
+  public static final class SmsNotMapped extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    SmsNotMapped(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    SmsNotMapped(String detail) {
+      super(Result.SMS_NOT_MAPPED, detail);
+    }
+  }
+
+  /**
+   * The SMs that all partitions share aren't known; load the module with dynamic parallelism and
+   * find them first.
+   */
+  public static final class SharedSmsUnknown extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    SharedSmsUnknown(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    SharedSmsUnknown(String detail) {
+      super(Result.SHARED_SMS_UNKNOWN, detail);
+    }
+  }
+
+  /** A reservation's file is invalid or can't be read; the message has its path. */
+  public static final class CorruptFile extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    CorruptFile(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    CorruptFile(String detail) {
+      super(Result.CORRUPT_FILE, detail);
+    }
+  }
+
+  /** An array or a text is too small for the output. */
+  public static final class InsufficientCapacity extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    InsufficientCapacity(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    InsufficientCapacity(String detail) {
+      super(Result.INSUFFICIENT_CAPACITY, detail);
+    }
+  }
+
+  /** The cache's limit is below the number of contexts to prepare; raise it. */
+  public static final class CacheLimitExceeded extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    CacheLimitExceeded(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    CacheLimitExceeded(String detail) {
+      super(Result.CACHE_LIMIT_EXCEEDED, detail);
     }
   }
 }

@@ -332,6 +332,39 @@ public final class Raw {
   /** {@code GCX_ERROR_UNKNOWN}. */
   public static final int GCX_ERROR_UNKNOWN = 999;
 
+  /** {@code Cancel.signal}() was called. */
+  public static final int GCX_ERROR_CANCELLED = 10000;
+
+  /** The function must be called earlier: before CUDA starts, or before libcuda is loaded. */
+  public static final int GCX_ERROR_TOO_LATE = 10001;
+
+  /** Another driver is open, for the rest of the process. */
+  public static final int GCX_ERROR_DRIVER_ALREADY_OPEN = 10002;
+
+  /** A folder is a link, belongs to another user or is open to others. */
+  public static final int GCX_ERROR_UNSAFE_FOLDER = 10003;
+
+  /** The function was called from a callback that must not call it. */
+  public static final int GCX_ERROR_IN_CALLBACK = 10004;
+
+  /** Another copy of gcx in this process has leases. */
+  public static final int GCX_ERROR_DUPLICATE_LIBRARY = 10005;
+
+  /** Which SMs the atoms have is not known: call {@code Device.mapSms}() first. */
+  public static final int GCX_ERROR_SMS_NOT_MAPPED = 10006;
+
+  /** The shared SMs are not known: call {@code Device.sharedSms}() first. */
+  public static final int GCX_ERROR_SHARED_SMS_UNKNOWN = 10007;
+
+  /** A reservation's file is invalid or cannot be read; the message has its path. */
+  public static final int GCX_ERROR_CORRUPT_FILE = 10008;
+
+  /** An array or a text is too small. */
+  public static final int GCX_ERROR_INSUFFICIENT_CAPACITY = 10009;
+
+  /** The cache limit is below the number of contexts to prepare. */
+  public static final int GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
+
   /** CU_DEV_RESOURCE_TYPE_SM. */
   public static final int GCX_RESOURCE_SM = 1;
 
@@ -356,8 +389,8 @@ public final class Raw {
   /** {@code GCX_SM_FAMILY_STRUCTURED}. */
   public static final int GCX_SM_FAMILY_STRUCTURED = 4;
 
-  /** {@code GCX_SM_FAMILY_FOREIGN}. */
-  public static final int GCX_SM_FAMILY_FOREIGN = 5;
+  /** {@code GCX_SM_FAMILY_EXTERNAL}. */
+  public static final int GCX_SM_FAMILY_EXTERNAL = 5;
 
   /** Share the device's workqueues with all contexts. */
   public static final int GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0;
@@ -767,9 +800,10 @@ public final class Raw {
    * <li>{@code GCX_ERROR_INVALID_VALUE} request_count or an sm_count is 0; flags select two
    * families; a structured split breaks a rule of CUDA, for which the driver can also return
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION}
-   * <li>{@code GCX_ERROR_NOT_READY} with {@code SplitOption.EXCLUDE_SHARED}: the shared SMs are not
-   * known (call {@code Device.sharedSms} after the module is loaded), or their atoms are not (call
-   * {@code Device.mapSms})
+   * <li>{@code GCX_ERROR_SHARED_SMS_UNKNOWN} with {@code SplitOption.EXCLUDE_SHARED}: the shared
+   * SMs are not known. Call {@code Device.sharedSms}() after the module is loaded
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} with {@code SplitOption.EXCLUDE_SHARED}: the atoms of the
+   * shared SMs are not known. Call {@code Device.mapSms}()
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver has no structured splits (13.1) or locality
    * domains (13.4), or the device has no clusters or too few SMs (a small MIG slice) for the family
    * </ul>
@@ -864,7 +898,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_READY} there are live contexts of another family: call {@code
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} there are live contexts of another family: call {@code
    * Device.mapSms}() for both families first
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} one of two families is the structured one, which cannot be
    * mapped
@@ -884,8 +918,8 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_READY} they are of different families: call {@code Device.mapSms}()
-   * for both first
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} they are of different families: call {@code
+   * Device.mapSms}() for both first
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} they are of different families, and one is a structured
    * split, which cannot be mapped
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
@@ -925,13 +959,12 @@ public final class Raw {
    * <p>Errors:
    * <ul>
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resources overlap, are of different
-   * devices or families, or have 0 SMs
+   * devices or families, or have 0 SMs; [13.1+] the remainder atom is combined with atoms that do
+   * not run up to the last: CUDA allows no such set
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or there are two
    * workqueues
    * <li>{@code GCX_ERROR_INVALID_VALUE} resource_count is 0
    * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] no green context has the workqueue any more
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the remainder atom is combined with atoms that do
-   * not run up to the last: CUDA allows no such set
    * </ul>
    *
    * @param resources resources
@@ -1188,7 +1221,7 @@ public final class Raw {
   /**
    * Returns the resource of the stream's context, as {@code Context.sms}() does. For a context that
    * gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a resource
-   * of {@code GCX_SM_FAMILY_FOREIGN}.
+   * of {@code GCX_SM_FAMILY_EXTERNAL}.
    *
    * <p>Errors: those of {@code Context.sms}, and for a context that gcx did not create
    * <ul>
@@ -1442,9 +1475,9 @@ public final class Raw {
   /**
    * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
    * it is signalled, all calls that wait with it, and all later ones, fail with {@code
-   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
-   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
-   * Destroying the handle cancels nothing.
+   * GCX_ERROR_CANCELLED}, even if SMs are free. When {@code Cancel.signal} returns, each waiting
+   * call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue. Destroying the
+   * handle cancels nothing.
    *
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
@@ -1456,9 +1489,9 @@ public final class Raw {
   /**
    * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
    * it is signalled, all calls that wait with it, and all later ones, fail with {@code
-   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
-   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
-   * Destroying the handle cancels nothing.
+   * GCX_ERROR_CANCELLED}, even if SMs are free. When {@code Cancel.signal} returns, each waiting
+   * call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue. Destroying the
+   * handle cancels nothing.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1470,9 +1503,9 @@ public final class Raw {
   /**
    * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
    * it is signalled, all calls that wait with it, and all later ones, fail with {@code
-   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
-   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
-   * Destroying the handle cancels nothing.
+   * GCX_ERROR_CANCELLED}, even if SMs are free. When {@code Cancel.signal} returns, each waiting
+   * call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue. Destroying the
+   * handle cancels nothing.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1493,11 +1526,11 @@ public final class Raw {
    * the other contexts first; then the prepared contexts that are in use or were used most recently
    * stay.
    *
-   * @param keptContexts kept contexts
+   * @param maxContexts max contexts
    * @throws GcxException the result is no success
    */
-  public static void gcx_cache_set_limit(int keptContexts) {
-    Natives.gcx_cache_set_limit(keptContexts);
+  public static void gcx_cache_set_limit(int maxContexts) {
+    Natives.gcx_cache_set_limit(maxContexts);
   }
 
   /**
@@ -1509,12 +1542,12 @@ public final class Raw {
    * <p>Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
    * message has the numbers.
    *
-   * @param keptContexts kept contexts
+   * @param maxContexts max contexts
    * @return trimmed
    * @throws GcxException the result is no success
    */
-  public static CacheTrimmed gcx_cache_trim(int keptContexts) {
-    return Natives.gcx_cache_trim(keptContexts);
+  public static CacheTrimmed gcx_cache_trim(int maxContexts) {
+    return Natives.gcx_cache_trim(maxContexts);
   }
 
   /**
@@ -1543,13 +1576,15 @@ public final class Raw {
    *
    * <p>Errors: those of {@code Context.create}, and
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other leases have the SMs or wait for them, still after
-   * timeout_ms; the message names them
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} {@code Cancel.signal}() was called; or another copy of gcx
-   * in this process has leases, and the message has the paths of both
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other leases have the SMs or wait for them, and
+   * timeout_ms is 0; the message names them
+   * <li>{@code GCX_ERROR_TIMEOUT} the same, still after timeout_ms
+   * <li>{@code GCX_ERROR_CANCELLED} {@code Cancel.signal}() was called
+   * <li>{@code GCX_ERROR_DUPLICATE_LIBRARY} another copy of gcx in this process has leases; the
+   * message has the paths of both
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the reservation, has fewer
    * SMs than requested
-   * <li>{@code GCX_ERROR_NOT_READY} there are leases of another family: call {@code
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} there are leases of another family: call {@code
    * Device.mapSms}() for both families first
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
    * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
@@ -1641,7 +1676,7 @@ public final class Raw {
    *
    * <p>Errors: those of {@code Lease.resize}, and
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} the cache limit is too small, as for {@code Cache.prepare}
+   * <li>{@code GCX_ERROR_CACHE_LIMIT_EXCEEDED} as for {@code Cache.prepare}
    * </ul>
    *
    * @param sizes sizes
@@ -1655,11 +1690,7 @@ public final class Raw {
    * Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
    * one operation. flags are those of a resize.
    *
-   * <p>Errors: those of {@code Lease.resize}, and
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the driver refuses the combined set, see {@code
-   * Context.create}
-   * </ul>
+   * <p>Errors: those of {@code Lease.resize}.
    *
    * @param from from
    * @param to to
@@ -1757,13 +1788,19 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes have the SMs or wait for them, still
-   * after timeout_ms, and the message names them; or they changed the folder all that time
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} {@code Cancel.signal}() was called; or the folder belongs
-   * to another user or is open to others
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder is missing, full or read-only; it has an
-   * invalid file; a process was stopped in the middle of a change; /dev/shm/gcx-UID was removed
-   * while a process has a reservation in it
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes have the SMs or wait for them, and
+   * timeout_ms is 0; the message names them
+   * <li>{@code GCX_ERROR_TIMEOUT} the same, still after timeout_ms; or other processes had the
+   * folder locked all that time, because they changed it continuously or one was stopped in the
+   * middle of a change
+   * <li>{@code GCX_ERROR_CANCELLED} {@code Cancel.signal}() was called
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder is a link, belongs to another user or is open to
+   * others
+   * <li>{@code GCX_ERROR_CORRUPT_FILE} a live process keeps a file locked that is invalid or
+   * unreadable, so the SMs of its reservation are not known
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder is missing, full or read-only; files in it
+   * were removed during the call; /dev/shm/gcx-UID was removed while a process has a reservation in
+   * it
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or inside gcx exec the
    * partition, has fewer SMs or is of another family
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} the device has no max-cluster family; inside gcx exec, the
@@ -1816,7 +1853,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} capacity is too small
+   * <li>{@code GCX_ERROR_INSUFFICIENT_CAPACITY} capacity is too small
    * </ul>
    *
    * @param reservation reservation
@@ -1835,8 +1872,9 @@ public final class Raw {
    * <ul>
    * <li>{@code GCX_ERROR_NOT_FOUND} the reservation has ended or never existed
    * <li>{@code GCX_ERROR_INVALID_VALUE} token is not a token
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes changed the folder continuously for 5 s
-   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * <li>{@code GCX_ERROR_TIMEOUT} other processes had the folder locked for 5 s
+   * <li>{@code GCX_ERROR_CORRUPT_FILE} the reservation's file is invalid or cannot be read
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
    * Device.reserve}
    * </ul>
    *
@@ -1945,7 +1983,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
    * Device.reserve}
    * </ul>
    *
@@ -2198,7 +2236,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the process
+   * <li>{@code GCX_ERROR_DRIVER_ALREADY_OPEN} another driver is open, for the rest of the process
    * </ul>
    *
    * @param driver driver
@@ -2265,8 +2303,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is too
-   * late
+   * <li>{@code GCX_ERROR_TOO_LATE} CUDA has started with fewer, or certain is 0
    * <li>{@code GCX_ERROR_INVALID_VALUE} connections is 0 or greater than {@code
    * GCX_MAX_CONNECTIONS}
    * </ul>
@@ -2288,7 +2325,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already
+   * <li>{@code GCX_ERROR_TOO_LATE} libcuda.so.1 is loaded already
    * <li>{@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
    * GCX_DRIVER} names, is not installed
    * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library, or it cannot be
@@ -2322,7 +2359,7 @@ public final class Raw {
    * <p>Errors:
    * <ul>
    * <li>{@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream captures a graph
-   * <li>{@code GCX_ERROR_NOT_READY} other threads resized the stream's lease all the time
+   * <li>{@code GCX_ERROR_TIMEOUT} other threads resized the stream's lease all the time
    * </ul>
    *
    * @param stream stream
@@ -2343,6 +2380,8 @@ public final class Raw {
    * <ul>
    * <li>{@code GCX_ERROR_INVALID_VALUE} family is not coscheduled, fine or max-cluster
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual
+   * <li>{@code GCX_ERROR_TIMEOUT} other work occupied SMs all the time: call it when the device is
+   * idle, before a module with dynamic parallelism is loaded
    * </ul>
    *
    * @param device device
@@ -2407,7 +2446,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_READY} the family is not mapped
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} the family is not mapped
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} a structured group, which cannot be mapped: probe a stream
    * of it
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource
@@ -2447,7 +2486,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link, belongs to another user or is open to
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder is a link, belongs to another user or is open to
    * others
    * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file cannot be created: /dev/shm or the folder of
    * <li>{@code GCX_RESERVATION_DIR} is missing, full or read-only
@@ -2477,7 +2516,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
    * Published.start}
    * </ul>
    *

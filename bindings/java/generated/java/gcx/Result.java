@@ -2,7 +2,8 @@
 package gcx;
 
 /**
- * The results of the C library. Numbers and names are those of CUDA's CUresult.
+ * The results of the C library. Below 10000, numbers and names are those of CUDA's CUresult; from
+ * 10000 on they are gcx's own.
  *
  * <p>{@code GCX_ERROR_INVALID_VALUE} is {@link #INVALID_VALUE} here.
  */
@@ -195,7 +196,7 @@ public enum Result {
   CAPTURED_EVENT(907),
   /** The capture belongs to another thread. */
   STREAM_CAPTURE_WRONG_THREAD(908),
-  /** It took too long. */
+  /** The wait timed out. */
   TIMEOUT(909),
   /** The executable graph can not be updated so. */
   GRAPH_EXEC_UPDATE_FAILURE(910),
@@ -218,7 +219,29 @@ public enum Result {
   /** The fabric is not ready. */
   FABRIC_NOT_READY(919),
   /** An unknown error. */
-  UNKNOWN(999);
+  UNKNOWN(999),
+  /** The call was cancelled by {@code Cancel.signal}. */
+  CANCELLED(10000),
+  /** The function must be called earlier in the process. */
+  TOO_LATE(10001),
+  /** Another driver is open, and a process opens only one. */
+  DRIVER_ALREADY_OPEN(10002),
+  /** The folder is a link, belongs to another user or is open to others. */
+  UNSAFE_FOLDER(10003),
+  /** The function must not be called from this callback. */
+  IN_CALLBACK(10004),
+  /** Another copy of gcx in this process has leases. */
+  DUPLICATE_LIBRARY(10005),
+  /** Which SMs the atoms have is not known before {@code Device.mapSms}. */
+  SMS_NOT_MAPPED(10006),
+  /** The shared SMs are not known before {@code Device.sharedSms} finds them. */
+  SHARED_SMS_UNKNOWN(10007),
+  /** A reservation's file is invalid or cannot be read. */
+  CORRUPT_FILE(10008),
+  /** An array or a text is too small for the output. */
+  INSUFFICIENT_CAPACITY(10009),
+  /** The cache limit is below the number of contexts to prepare. */
+  CACHE_LIMIT_EXCEEDED(10010);
 
   private final int code;
 
@@ -227,7 +250,7 @@ public enum Result {
   }
 
   /**
-   * The number of the result, which is that of a CUresult.
+   * The number of the result: a CUresult's, or gcx's own from 10000 on.
    *
    * @return the number
    */
@@ -238,7 +261,7 @@ public enum Result {
   /**
    * The result of a number.
    *
-   * @param code a CUresult's number
+   * @param code a number
    * @return the result; {@link #UNKNOWN} of a number that this version has no name for
    */
   public static Result of(int code) {

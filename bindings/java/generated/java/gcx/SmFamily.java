@@ -14,7 +14,7 @@ public enum SmFamily {
   /** From CUDA 13.1 on: groups of a split with coscheduled counts; they can't be split. */
   STRUCTURED(Raw.GCX_SM_FAMILY_STRUCTURED),
   /** From CUDA 13.1 on: counts of a stream that other code created, without atoms. */
-  FOREIGN(Raw.GCX_SM_FAMILY_FOREIGN);
+  EXTERNAL(Raw.GCX_SM_FAMILY_EXTERNAL);
 
   /** The number in gcx.h. */
   final int number;

@@ -1497,7 +1497,7 @@ extern "C" {
  Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
  function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
  first; then the prepared contexts that are in use or were used most recently stay.*/
-    pub fn gcx_cache_set_limit(kept_contexts: u32) -> gcx_result;
+    pub fn gcx_cache_set_limit(max_contexts: u32) -> gcx_result;
 }
 /** Reports progress. Called in the thread of the call that reports, without any lock of gcx: it may
  call gcx, for example gcx_cancel_signal. It must not throw.*/
@@ -1666,7 +1666,7 @@ extern "C" {
  Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
  message has the numbers.*/
     pub fn gcx_cache_trim(
-        kept_contexts: u32,
+        max_contexts: u32,
         trimmed: *mut gcx_cache_trimmed,
     ) -> gcx_result;
 }

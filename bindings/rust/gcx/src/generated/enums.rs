@@ -16,7 +16,7 @@ pub enum Family {
     /// newer. They can't be split further.
     Structured,
     /// Counts alone, of a stream whose context gcx did not make.
-    Foreign,
+    External,
 }
 
 impl From<sys::gcx_sm_family> for Family {
@@ -26,7 +26,7 @@ impl From<sys::gcx_sm_family> for Family {
             sys::GCX_SM_FAMILY_FINE => Self::Fine,
             sys::GCX_SM_FAMILY_MAX_CLUSTER => Self::MaxCluster,
             sys::GCX_SM_FAMILY_STRUCTURED => Self::Structured,
-            _ => Self::Foreign,
+            _ => Self::External,
         }
     }
 }
@@ -38,7 +38,7 @@ impl From<Family> for sys::gcx_sm_family {
             Family::Fine => sys::GCX_SM_FAMILY_FINE,
             Family::MaxCluster => sys::GCX_SM_FAMILY_MAX_CLUSTER,
             Family::Structured => sys::GCX_SM_FAMILY_STRUCTURED,
-            Family::Foreign => sys::GCX_SM_FAMILY_FOREIGN,
+            Family::External => sys::GCX_SM_FAMILY_EXTERNAL,
         }
     }
 }

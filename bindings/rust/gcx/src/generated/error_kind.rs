@@ -18,8 +18,8 @@ pub enum ErrorKind {
     InvalidDevice,
     /// The context to be popped isn't the current one.
     InvalidContext,
-    /// Other leases or reservations have the SMs, or requests wait for them; or another driver is
-    /// open.
+    /// Other leases or reservations have the SMs, or requests wait for them, and there was no
+    /// timeout.
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
@@ -31,14 +31,13 @@ pub enum ErrorKind {
     InvalidHandle,
     /// The object doesn't exist, or the reservation has ended.
     NotFound,
-    /// The value isn't known yet, or the work hasn't finished.
+    /// The work hasn't finished.
     NotReady,
     /// A kernel failed, or could not be launched.
     Launch,
     /// The device was reset, which destroyed its objects; or the stream's lease was released.
     ContextDestroyed,
-    /// The call isn't allowed here or now, or was cancelled; or the folder of published leases or
-    /// reservations belongs to another user.
+    /// The driver doesn't allow the call here or now.
     NotPermitted,
     /// The driver is too old; the message names the version that has it.
     NotSupported,
@@ -54,6 +53,33 @@ pub enum ErrorKind {
     GraphUpdate,
     /// A file can't be created or read; the message has the system's reason.
     OperatingSystem,
+    /// The wait ended without success: others still had the SMs, or the folder of reservations
+    /// locked.
+    Timeout,
+    /// The call was cancelled.
+    Cancelled,
+    /// The call must come earlier: before CUDA starts, or before libcuda is loaded.
+    TooLate,
+    /// Another driver is open already; a process opens only one.
+    DriverAlreadyOpen,
+    /// A folder of reservations or published leases is a link, belongs to another user or is open
+    /// to others.
+    UnsafeFolder,
+    /// The call must not be made from this callback.
+    InCallback,
+    /// Another copy of gcx in this process has leases; the message has the paths of both.
+    DuplicateLibrary,
+    /// Which SMs the atoms have isn't known yet: map the device's SMs first.
+    SmsNotMapped,
+    /// The SMs that all partitions share aren't known: load the module with dynamic parallelism and
+    /// find them first.
+    SharedSmsUnknown,
+    /// A reservation's file is invalid or can't be read; the message has its path.
+    CorruptFile,
+    /// An array or a text is too small for the output.
+    InsufficientCapacity,
+    /// The cache's limit is below the number of contexts to prepare: raise it.
+    CacheLimitExceeded,
     /// Any other result.
     Other,
 }
@@ -101,6 +127,18 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => Self::CooperativeTooLarge,
             sys::GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE => Self::GraphUpdate,
             sys::GCX_ERROR_OPERATING_SYSTEM => Self::OperatingSystem,
+            sys::GCX_ERROR_TIMEOUT => Self::Timeout,
+            sys::GCX_ERROR_CANCELLED => Self::Cancelled,
+            sys::GCX_ERROR_TOO_LATE => Self::TooLate,
+            sys::GCX_ERROR_DRIVER_ALREADY_OPEN => Self::DriverAlreadyOpen,
+            sys::GCX_ERROR_UNSAFE_FOLDER => Self::UnsafeFolder,
+            sys::GCX_ERROR_IN_CALLBACK => Self::InCallback,
+            sys::GCX_ERROR_DUPLICATE_LIBRARY => Self::DuplicateLibrary,
+            sys::GCX_ERROR_SMS_NOT_MAPPED => Self::SmsNotMapped,
+            sys::GCX_ERROR_SHARED_SMS_UNKNOWN => Self::SharedSmsUnknown,
+            sys::GCX_ERROR_CORRUPT_FILE => Self::CorruptFile,
+            sys::GCX_ERROR_INSUFFICIENT_CAPACITY => Self::InsufficientCapacity,
+            sys::GCX_ERROR_CACHE_LIMIT_EXCEEDED => Self::CacheLimitExceeded,
             _ => Self::Other,
         }
     }

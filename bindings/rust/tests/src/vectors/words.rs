@@ -51,7 +51,7 @@ pub fn family(text: &str) -> Family {
         "fine" => Family::Fine,
         "max-cluster" => Family::MaxCluster,
         "structured" => Family::Structured,
-        "foreign" => Family::Foreign,
+        "external" => Family::External,
         _ => panic!("{text:?} is no family of this crate"),
     }
 }
@@ -62,7 +62,7 @@ pub fn family_name(family: Family) -> &'static str {
         Family::Fine => "fine",
         Family::MaxCluster => "max-cluster",
         Family::Structured => "structured",
-        Family::Foreign => "foreign",
+        Family::External => "external",
         _ => "?",
     }
 }
