@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
     const char* (*result_name)(gcx_result);
     const char* (*last_error_message)(void);
     gcx_result (*get_resource)(int32_t, gcx_resource_type, gcx_resource*);
-    gcx_result (*plan)(const gcx_resource*, const gcx_sm_request*, uint32_t, uint32_t, uint32_t*,
-                       uint32_t*);
+    gcx_result (*split)(const gcx_resource*, const gcx_sm_request*, uint32_t, uint32_t,
+                        gcx_resource*, gcx_resource*, uint32_t*, uint32_t*);
     gcx_result (*driver_info)(gcx_driver_info*);
     gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
     const gcx_sm_request want[2] = {{.sm_count = 7}, {.sm_count = GCX_REST}};
@@ -41,14 +41,14 @@ int main(int argc, char** argv) {
     find(library, "gcx_result_name", &result_name);
     find(library, "gcx_last_error_message", &last_error_message);
     find(library, "gcx_device_get_resource", &get_resource);
-    find(library, "gcx_sm_plan", &plan);
+    find(library, "gcx_sm_split", &split);
     find(library, "gcx_driver_get_info", &driver_info);
 
     result = driver_info(&driver);
     if (result == GCX_SUCCESS)
         result = get_resource(0, GCX_RESOURCE_SM, &device);
     if (result == GCX_SUCCESS)
-        result = plan(&device, want, 2, GCX_SPLIT_DEFAULT, given, NULL);
+        result = split(&device, want, 2, GCX_SPLIT_DEFAULT, NULL, NULL, given, NULL);
     if (result != GCX_SUCCESS) {
         fprintf(stderr, "%s: %s\n", result_name(result), last_error_message());
         return 1;

@@ -27,7 +27,7 @@ static void scenario(void) {
     int owner[GCX_MAX_SMS] = {0};
 
     must(gcx_device_get_resource(0, GCX_RESOURCE_SM, &device));
-    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL));
+    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++) {
         uint32_t sms[GCX_MAX_SMS], count;
         must(gcx_context_create(&part[i], 1, NULL, &context[i]));
@@ -47,7 +47,8 @@ static void scenario(void) {
     }
     printf("no SM is in both\n");
 
-    const gcx_result result = gcx_sm_split(&device, &too_many, 1, GCX_SPLIT_DEFAULT, &none, NULL);
+    const gcx_result result =
+        gcx_sm_split(&device, &too_many, 1, GCX_SPLIT_DEFAULT, &none, NULL, NULL, NULL);
     if (result == GCX_SUCCESS) {
         fprintf(stderr, "140 SMs were given\n");
         exit(1);

@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
         want[1].sm_count = info.sm_count / 4; /* 24 SMs are more than some GPUs can spare */
     }
     must(gcx_device_get_resource(0, GCX_RESOURCE_SM, &device));
-    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL));
+    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL, NULL, NULL));
     printf("%s, %u SMs\n", info.name, info.sm_count);
 
     for (int i = 0; i < 2; i++) {

@@ -75,8 +75,6 @@ NATIVES = {
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {
     ("gcx_publish_start", "name"): "NULL: the program's name",
-    ("gcx_sm_plan", "sm_counts"): "Either may be NULL",
-    ("gcx_sm_plan", "remainder_sm_count"): "Either may be NULL",
     ("gcx_context_pop", "context"): "*context, if not NULL",
     ("gcx_cache_trim", "trimmed"): "*trimmed, if not NULL",
     ("gcx_stream_create", "params"): "params NULL is GCX_STREAM_PARAMS_INIT",

@@ -119,7 +119,10 @@ def _function(api: Api, function: Function) -> list[str]:
     called = f"{function.name}({', '.join(parameter.name for parameter in parameters)})"
     if function.answers:
         return _defined(function, "bool", parameters, [f"return detail::finished({called});"])
-    return _defined(function, "void", parameters, [f"check({called});"])
+    lines = wrapped(f"check({called});", "", 96)
+    return _defined(
+        function, "void", parameters, [lines[0], *(f"    {line}" for line in lines[1:])]
+    )
 
 
 def _type(parameter: Parameter) -> str:

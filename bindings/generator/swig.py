@@ -7,7 +7,7 @@ the generated text are defined in bindings/swig/gcx_common.i and by each languag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bindings.generator.api import Api, Field, Function, Parameter, Struct
 from bindings.generator.text import NOTICE, plain, render_file
@@ -63,7 +63,20 @@ def has_callback(api: Api, function: Function) -> bool:
 
 def calls(api: Api) -> list[Call]:
     """The functions that both languages wrap, in the header's order."""
-    return [_call(api, function) for function in api.functions if not has_callback(api, function)]
+    wrapped = [function for function in api.functions if not has_callback(api, function)]
+    return [_call(api, variant, omitted) for one in wrapped for variant, omitted in _variants(one)]
+
+
+def _variants(function: Function) -> list[tuple[Function, tuple[str, ...]]]:
+    """The calls of a function, each with the outputs for which it passes NULL.
+
+    gcx_sm_split returns resources, and gcx_sm_split_counts, the dry run, counts.
+    """
+    if function.name != "gcx_sm_split":
+        return [(function, ())]
+    resources, counts = ("groups", "remainder"), ("sm_counts", "remainder_sm_count")
+    counting = replace(function, name=f"{function.name}_counts")
+    return [(function, counts), (counting, resources)]
 
 
 def records(api: Api) -> list[Struct]:
@@ -121,7 +134,7 @@ class Shape:
         self.outputs.append(Output(kind, base, names))
 
 
-def _call(api: Api, function: Function) -> Call:
+def _call(api: Api, function: Function, omitted: tuple[str, ...]) -> Call:
     shape = Shape(api, function)
     parameters = {parameter.name: parameter for parameter in function.parameters}
     lengths = {
@@ -131,13 +144,15 @@ def _call(api: Api, function: Function) -> Call:
         if length is not None
     }
     for parameter in parameters.values():
-        if parameter.name in lengths:
+        if parameter.name in omitted:
+            shape.passed.append("NULL")
+        elif parameter.name in lengths:
             _length(shape, parameter)
         elif parameter.direction == "in":
             _input(shape, parameter)
         else:
             _output(shape, parameter)
-    wrapped = bool(shape.before) or shape.listed is not None
+    wrapped = bool(shape.before or omitted) or shape.listed is not None
     prefix = f"static {function.result.type} call_" if wrapped else f"{function.result.type} "
     declared = f"{prefix}{function.name}({', '.join(shape.declared) or 'void'})"
     wrapper = f"{declared} {{\n{_body(shape)}}}\n" if wrapped else None
@@ -256,7 +271,7 @@ def _given(shape: Shape) -> Output:
 
 
 def _body(shape: Shape) -> str:
-    called = f"{shape.function.name}({', '.join(shape.passed)})"
+    called = f"{shape.function.name.removesuffix('_counts')}({', '.join(shape.passed)})"
     if shape.listed is None:
         return "\n".join([*shape.before, f"    return {called};", ""])
     return "\n".join([*shape.before, f"    LIST_ALL({shape.listed}, {called});", ""])

@@ -34,7 +34,7 @@ func (resource Resource) Split(requests []raw.SMRequest, flags uint32) ([]Resour
 	groups := make([]Resource, len(requests))
 	rest, err := resourceOf(func(rest *raw.Resource) Result {
 		to := first(groups).raw()
-		return Raw.SMSplit(resource.raw(), first(requests), length(requests), flags, to, rest)
+		return Raw.SMSplit(resource.raw(), first(requests), length(requests), flags, to, rest, nil, nil)
 	})
 	if err != nil {
 		return nil, Resource{}, err
@@ -47,7 +47,8 @@ func (resource Resource) Plan(requests []raw.SMRequest, flags uint32) ([]uint32,
 	counts := make([]uint32, len(requests))
 	rest, err := got(func(rest *uint32) Result {
 		to := first(counts)
-		return Raw.SMPlan(resource.raw(), first(requests), length(requests), flags, to, rest)
+		return Raw.SMSplit(
+			resource.raw(), first(requests), length(requests), flags, nil, nil, to, rest)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -89,13 +90,6 @@ func (resource Resource) Intersect(other Resource) (Resource, error) {
 func (resource Resource) Overlap(other Resource) (uint32, error) {
 	return got(func(shared *uint32) Result {
 		return Raw.ResourceGetOverlap(resource.raw(), other.raw(), shared)
-	})
-}
-
-// LiveOverlap returns how many of the SMs contexts in use have.
-func (resource Resource) LiveOverlap() (uint32, error) {
-	return got(func(shared *uint32) Result {
-		return Raw.ResourceGetLiveOverlap(resource.raw(), shared)
 	})
 }
 

@@ -16,7 +16,7 @@ local function split(resource, counts)
         requests[i - 1].sm_count = count
     end
     local groups = ffi.new("gcx_resource[?]", #counts)
-    check(C.gcx_sm_split(resource, requests, #counts, C.GCX_SPLIT_DEFAULT, groups, nil))
+    check(C.gcx_sm_split(resource, requests, #counts, C.GCX_SPLIT_DEFAULT, groups, nil, nil, nil))
     return groups
 end
 

@@ -56,7 +56,10 @@ GCX_API gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t*
  *   max-cluster  5 atoms of 24 SMs and a remainder atom of 12; clusters of up to 16 blocks. Compute
  *                capability 9.0 and newer, 24 SMs or more.
  *   structured   [13.1+] The groups of one gcx_sm_split() whose requests set coscheduled counts,
- *                backfill or locality domains. A group cannot be split further.
+ *                backfill or locality domains. Equal requests give equal groups. A group cannot be
+ *                split further. gcx knows those splits of a device whose groups a context has and
+ *                the 1,024 that were used last. Groups of another one fail with
+ *                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION until the split is repeated.
  *   external     [13.1+] The SMs of a stream whose green context gcx did not create: a count
  *                without atoms. Functions that need atoms fail with
  *                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
@@ -124,8 +127,7 @@ typedef struct gcx_resource_info {
 } gcx_resource_info;
 #define GCX_RESOURCE_INFO_INIT GCX_STRUCT_INIT(gcx_resource_info)
 
-/* Returns the properties of a resource. Needs the driver only for a structured group that was not
- * used recently. */
+/* Returns the properties of a resource. */
 GCX_API gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
 
 /* [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
@@ -184,19 +186,23 @@ typedef struct gcx_sm_request {
  *      blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
  *      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
  *      SMs the first gets it (12, 8, 8, ...).
- *   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
- *      group contains the smaller first group of another split. A group with the remainder atom
- *      takes its other atoms from the end: 108 does not contain 104.
- *   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
- *      last gets the remainder atom. Each gets at least one atom.
+ *   4. Equal requests of an equal input give equal groups. Which atoms a group gets is otherwise
+ *      not specified.
+ *   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow.
+ *      Each gets at least one atom.
  *   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
  *      changes nothing on devices of other compute capabilities than 9.x.
  *   7. input may be a whole device, a group, a remainder, or a union of these. To select another
  *      family than input's, input must be a whole device.
  *
  * Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
- * if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+ * if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1] and
+ * that of the rest to *remainder_sm_count. Creates nothing on the device. The first split in a
  * family asks the driver for its atoms, which takes microseconds.
+ *
+ * groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
+ * with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+ * sm_counts may be NULL. remainder_sm_count may be NULL.
  *
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
@@ -204,7 +210,8 @@ typedef struct gcx_sm_request {
  *                                             family is not input's
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
  *   GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
- *                                             families; a structured split breaks a rule of CUDA,
+ *                                             families; remainder is not NULL and groups is; a
+ *                                             structured split breaks a rule of CUDA,
  *                                             for which the driver can also return
  *                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
  *   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
@@ -218,16 +225,8 @@ typedef struct gcx_sm_request {
  *                                             the family */
 GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
                                 uint32_t request_count, uint32_t flags, gcx_resource* groups,
-                                gcx_resource* remainder);
-
-/* Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
- * group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
- * and keeps nothing.
- *
- * Errors: those of gcx_sm_split. */
-GCX_API gcx_result gcx_sm_plan(const gcx_resource* input, const gcx_sm_request* requests,
-                               uint32_t request_count, uint32_t flags, uint32_t* sm_counts,
-                               uint32_t* remainder_sm_count);
+                                gcx_resource* remainder, uint32_t* sm_counts,
+                                uint32_t* remainder_sm_count);
 
 /* Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
  * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
@@ -241,16 +240,6 @@ GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resour
                                          gcx_resource* result);
 GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b,
                                           gcx_resource* result);
-
-/* Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
- *
- * Errors:
- *   GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
- *                                    gcx_device_map_sms() for both families first
- *   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
- *                                    mapped
- *   GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource */
-GCX_API gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count);
 
 /* Counts the SMs that a and b have in common: 0 for two devices.
  *

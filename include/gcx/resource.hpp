@@ -119,7 +119,7 @@ class resource {
         return into;
     }
 
-    // gcx_sm_plan: the SM counts that a split would give.
+    // gcx_sm_split without groups: the SM counts that a split would give.
     template <std::size_t Count>
     parts<std::array<uint32_t, Count>, uint32_t> plan(const request (&requests)[Count],
                                                       split_flags flags = split_flags::none) const {
@@ -151,11 +151,10 @@ class resource {
     }
     friend bool operator!=(const resource& a, const resource& b) noexcept { return !(a == b); }
 
-    // gcx_resource_get_overlap and gcx_resource_get_live_overlap
+    // gcx_resource_get_overlap
     uint32_t overlap(const resource& other) const {
         return raw::resource_get_overlap(&value_, &other.value_);
     }
-    uint32_t live_overlap() const { return raw::resource_get_live_overlap(&value_); }
 
     // gcx_resource_find_max_cluster_size
     uint32_t max_cluster_size() const { return raw::resource_find_max_cluster_size(&value_); }
@@ -175,11 +174,11 @@ class resource {
     void split(view<request> wanted, resource* groups, split_flags flags, resource& left) const {
         check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
                            static_cast<uint32_t>(flags), reinterpret_cast<gcx_resource*>(groups),
-                           &left.value_));
+                           &left.value_, nullptr, nullptr));
     }
     void plan(view<request> wanted, uint32_t* groups, split_flags flags, uint32_t& left) const {
-        check(gcx_sm_plan(&value_, wanted.data(), detail::size_for_c(wanted.size()),
-                          static_cast<uint32_t>(flags), groups, &left));
+        check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
+                           static_cast<uint32_t>(flags), nullptr, nullptr, groups, &left));
     }
 
     gcx_resource value_{};

@@ -114,9 +114,7 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
     Device& its_device = device(words.device);
     if (words.family != GCX_SM_FAMILY_STRUCTURED)
         return {&its_device, its_device.family(words.family), words.set};
-    const std::string requests =
-        words.requests.empty() ? its_device.remembered_requests(words.remembered) : words.requests;
-    return {&its_device, its_device.structured_family(requests), words.set};
+    return {&its_device, its_device.structured_family(words.split), words.set};
 }
 
 bool Library::in_use() {
@@ -130,13 +128,7 @@ gcx_resource seal(const SmResource& resource) {
     words.device = resource.device->ordinal();
     words.family = resource.family->kind();
     words.set = resource.set;
-    if (words.family == GCX_SM_FAMILY_STRUCTURED) {
-        words.requests = resource.family->requests();
-        if (words.requests.size() > room_for_requests(words.set)) {
-            words.remembered = resource.device->remember_requests(words.requests);
-            words.requests.clear();
-        }
-    }
+    words.split = resource.family->split_id();
     return seal(words);
 }
 

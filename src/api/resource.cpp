@@ -6,8 +6,6 @@
 #include "core/split.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <span>
 
 using namespace gcx;
@@ -92,38 +90,8 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
     return ids;
 }
 
-uint32_t live_overlap(Library& lib, const SmResource& wanted) {
-    std::map<std::shared_ptr<Family>, AtomSet> used;
-    for (const ContextCache::Live& live : lib.cache.live(wanted.device))
-        used[live.sms.family] = used[live.sms.family] | live.sms.set;
-    const AtomSet common = wanted.set & used[wanted.family];
-    used.erase(wanted.family);
-    const bool all_used = std::any_of(used.begin(), used.end(), [](const auto& entry) {
-        return entry.second == entry.first->all();
-    });
-    if (all_used || common == wanted.set)
-        return wanted.family->sm_count(wanted.set);
-    if (used.empty())
-        return wanted.family->sm_count(common);
-    std::set<uint32_t> ids;
-    const auto add = [&](const SmResource& sms) {
-        const std::vector<uint32_t> more = sm_ids_of(sms);
-        ids.insert(more.begin(), more.end());
-    };
-    add({wanted.device, wanted.family, common});
-    for (const auto& [family, set] : used)
-        add({wanted.device, family, set});
-    const std::vector<uint32_t> of_wanted = sm_ids_of(wanted);
-    return static_cast<uint32_t>(std::count_if(of_wanted.begin(), of_wanted.end(),
-                                               [&](uint32_t id) { return ids.contains(id); }));
-}
-
-SplitResult split_checked(const gcx_resource* input, const gcx_sm_request* requests,
-                          uint32_t request_count, uint32_t flags) {
-    if (request_count != 0)
-        not_null(requests, "requests");
-    Library& lib = library();
-    return split(lib.leases, lib.sm_resource(input), std::span(requests, request_count), flags);
+uint32_t sms_of(const SmResource& resource) {
+    return resource.family->sm_count(resource.set);
 }
 
 } // namespace
@@ -236,32 +204,29 @@ gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workqueue_sco
 
 gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
                         uint32_t request_count, uint32_t flags, gcx_resource* groups,
-                        gcx_resource* remainder) {
+                        gcx_resource* remainder, uint32_t* sm_counts,
+                        uint32_t* remainder_sm_count) {
     GCX_BODY({
-        if (request_count != 0) // otherwise split() explains the empty list
-            not_null(groups, "groups");
-        const SplitResult result = split_checked(input, requests, request_count, flags);
-        std::vector<gcx_resource> sealed;
-        sealed.reserve(result.groups.size());
-        for (const SmResource& group : result.groups)
-            sealed.push_back(seal(group));
+        // split() explains an empty list, whose arrays may be NULL.
+        if (request_count != 0)
+            not_null(requests, "requests");
+        const bool dry_run = groups == nullptr;
+        if (dry_run && request_count != 0 && remainder != nullptr)
+            fail(GCX_ERROR_INVALID_VALUE, "groups is NULL but remainder is not: a split without "
+                                          "groups only counts; pass NULL for both");
+        Library& lib = library();
+        const SplitResult result = split(lib.leases, lib.sm_resource(input),
+                                         std::span(requests, request_count), flags, dry_run);
+        if (sm_counts != nullptr)
+            std::transform(result.groups.begin(), result.groups.end(), sm_counts, sms_of);
+        if (remainder_sm_count != nullptr)
+            *remainder_sm_count = sms_of(result.remainder);
         if (remainder != nullptr)
             *remainder = seal(result.remainder);
-        std::copy(sealed.begin(), sealed.end(), groups);
-    });
-}
-
-gcx_result gcx_sm_plan(const gcx_resource* input, const gcx_sm_request* requests,
-                       uint32_t request_count, uint32_t flags, uint32_t* sm_counts,
-                       uint32_t* remainder_sm_count) {
-    GCX_BODY({
-        const SplitResult result = split_checked(input, requests, request_count, flags);
-        if (sm_counts != nullptr) {
-            for (std::size_t i = 0; i < result.groups.size(); i++)
-                sm_counts[i] = result.groups[i].family->sm_count(result.groups[i].set);
+        if (!dry_run) {
+            std::transform(result.groups.begin(), result.groups.end(), groups,
+                           [](const SmResource& group) { return seal(group); });
         }
-        if (remainder_sm_count != nullptr)
-            *remainder_sm_count = result.remainder.family->sm_count(result.remainder.set);
     });
 }
 
@@ -301,14 +266,6 @@ gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b
             std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
             *sm_count = static_cast<uint32_t>(both.size());
         }
-    });
-}
-
-gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count) {
-    GCX_BODY({
-        not_null(sm_count, "sm_count");
-        Library& lib = library();
-        *sm_count = live_overlap(lib, lib.sm_resource(resource));
     });
 }
 

@@ -91,33 +91,55 @@ std::shared_ptr<Family> Device::family(gcx_sm_family kind) {
     return family;
 }
 
-std::shared_ptr<Family> Device::structured_family(const std::string& requests) {
+std::shared_ptr<Family> Device::intern_structured(std::span<const cu::SmGroupParams> requests) {
+    const SplitId id = split_id(requests);
     const std::lock_guard lock(mutex_);
-    if (const auto found = structured_.find(requests); found != structured_.end()) {
-        if (auto family = found->second.lock())
-            return family;
+    auto found = structured_.find(id);
+    if (found == structured_.end()) {
+        auto family = std::make_shared<Family>(driver_, native_, requests);
+        if (structured_.size() >= evict_at_)
+            evict_structured_locked();
+        found = structured_.emplace(id, Interned{std::move(family)}).first;
     }
-    auto family = std::make_shared<Family>(driver_, native_, requests);
-    if (structured_.size() >= sweep_at_) {
-        std::erase_if(structured_, [](const auto& entry) { return entry.second.expired(); });
-        sweep_at_ = 2 * (structured_.size() + kRecentSplits);
-    }
-    structured_[requests] = family;
-    recent_[next_recent_++ % kRecentSplits] = family;
-    return family;
+    found->second.last_use = ++structured_uses_;
+    return found->second.family;
 }
 
-uint64_t Device::remember_requests(const std::string& requests) {
+std::shared_ptr<Family> Device::try_structured(std::span<const cu::SmGroupParams> requests) {
     const std::lock_guard lock(mutex_);
-    const auto [entry, fresh] = remembered_.emplace(requests, remembered_requests_.size());
-    if (fresh)
-        remembered_requests_.push_back(&entry->first);
-    return entry->second;
+    const auto found = structured_.find(split_id(requests));
+    return found != structured_.end() ? found->second.family
+                                      : std::make_shared<Family>(driver_, native_, requests);
 }
 
-std::string Device::remembered_requests(uint64_t number) {
+std::shared_ptr<Family> Device::structured_family(const SplitId& id) {
     const std::lock_guard lock(mutex_);
-    return *remembered_requests_.at(number);
+    const auto found = structured_.find(id);
+    if (found == structured_.end())
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the resource is of a structured split that gcx no longer knows: at least %zu "
+                    "other structured splits of %s were used since; repeat the split with the "
+                    "same requests, then the resource is valid again",
+                    kKeptSplits, label().c_str()));
+    found->second.last_use = ++structured_uses_;
+    return found->second.family;
+}
+
+// Evicts the least recently used half at once, so that an eviction costs little per split.
+void Device::evict_structured_locked() {
+    std::vector<uint64_t> idle;
+    for (const auto& [id, split] : structured_) {
+        if (split.family.use_count() == 1)
+            idle.push_back(split.last_use);
+    }
+    if (idle.size() > kKeptSplits) {
+        const auto oldest_kept = idle.end() - kKeptSplits;
+        std::nth_element(idle.begin(), oldest_kept, idle.end());
+        std::erase_if(structured_, [last = *oldest_kept](const auto& entry) {
+            return entry.second.family.use_count() == 1 && entry.second.last_use < last;
+        });
+    }
+    evict_at_ = structured_.size() + kKeptSplits;
 }
 
 std::vector<uint32_t> Device::shared_sms() {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,13 +44,15 @@ class Device {
 
     // Returns the family of a kind other than structured. The first call splits the device.
     std::shared_ptr<Family> family(gcx_sm_family kind);
-    // Returns the structured family of packed requests. Equal requests give the same family as long
-    // as it is referenced. The device is only split again if the family was not used recently.
-    std::shared_ptr<Family> structured_family(const std::string& requests);
-    // Remembers packed requests that do not fit into a gcx_resource, which takes more than about 20
-    // different groups. Returns their number, which stays valid.
-    uint64_t remember_requests(const std::string& requests);
-    std::string remembered_requests(uint64_t number);
+    // Structured splits used most recently, which are never evicted. gcx.h states the number.
+    static constexpr std::size_t kKeptSplits = 1024;
+    // Returns the structured family of these requests. Keeps it, so that equal requests give the
+    // same family, and evicts families that neither a context nor a recent call uses.
+    std::shared_ptr<Family> intern_structured(std::span<const cu::SmGroupParams> requests);
+    // Like intern_structured(), but keeps and evicts nothing.
+    std::shared_ptr<Family> try_structured(std::span<const cu::SmGroupParams> requests);
+    // Returns the family with this id. Throws if it was evicted.
+    std::shared_ptr<Family> structured_family(const SplitId& id);
 
     // A reference to the primary context. gcx retains the primary context once for all references.
     class PrimaryContextRef {
@@ -92,8 +95,13 @@ class Device {
     int clamp_priority(int priority);
 
   private:
-    static constexpr std::size_t kRecentSplits = 64;
+    // A structured split that was interned.
+    struct Interned {
+        std::shared_ptr<Family> family;
+        uint64_t last_use = 0;
+    };
 
+    void evict_structured_locked();
     FamilyRequest request_for(gcx_sm_family kind) const;
     bool primary_alive(uint64_t epoch);
     bool primary_is_current_locked();
@@ -114,14 +122,9 @@ class Device {
 
     std::mutex mutex_;
     std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind
-    // By packed requests. Unreferenced families are removed when the map has grown.
-    std::map<std::string, std::weak_ptr<Family>> structured_;
-    std::size_t sweep_at_ = 2 * kRecentSplits;
-    std::array<std::shared_ptr<Family>, kRecentSplits> recent_; // keeps these families alive
-    std::size_t next_recent_ = 0;
-    std::map<std::string, uint64_t> remembered_; // number by packed requests
-    // packed requests by number; points into remembered_
-    std::vector<const std::string*> remembered_requests_;
+    std::map<SplitId, Interned> structured_;
+    std::size_t evict_at_ = 2 * kKeptSplits; // the size of structured_
+    uint64_t structured_uses_ = 0;           // orders Interned::last_use
     std::optional<Priorities> priorities_;
     std::vector<uint32_t> maybe_shared_; // the SMs in all lists of note_extra_sms() so far
     CUcontext primary_ = nullptr;        // null: not retained

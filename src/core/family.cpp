@@ -1,6 +1,6 @@
 #include "core/family.hpp"
 
-#include "core/split.hpp"
+#include "base/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -178,10 +178,27 @@ void Family::split_into_atoms(uint32_t atom_sm_count) {
         atoms_.push_back(remainder);
 }
 
-Family::Family(const Driver& driver, CUdevice device, const std::string& requests)
-    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), requests_(requests),
+SplitId split_id(std::span<const cu::SmGroupParams> requests) {
+    // Two multiply-xorshift hashes with odd multipliers of their own.
+    SplitId id = {0x243f6a8885a308d3U, 0x13198a2e03707344U};
+    const auto add = [&](uint64_t value) {
+        id[0] = (id[0] ^ value) * 0x9e3779b97f4a7c15U;
+        id[0] ^= id[0] >> 29;
+        id[1] = (id[1] ^ value) * 0xd6e8feb86659fd93U;
+        id[1] ^= id[1] >> 32;
+    };
+    for (const cu::SmGroupParams& request : requests) {
+        add(uint64_t{request.sm_count} << 32 | request.coscheduled_sm_count);
+        add(uint64_t{request.preferred_coscheduled_sm_count} << 32 | request.flags);
+        add(request.locality_domain_id);
+    }
+    return id;
+}
+
+Family::Family(const Driver& driver, CUdevice device, std::span<const cu::SmGroupParams> requests)
+    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), split_id_(gcx::split_id(requests)),
       device_resource_(query_device(driver, device)) {
-    const std::vector<cu::SmGroupParams> requested = unpack_requests(requests);
+    const std::vector<cu::SmGroupParams> requested(requests.begin(), requests.end());
     refuse_too_many(requested.size() + 1);
     CUdevResource remainder{};
     const CUresult result =

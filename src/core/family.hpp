@@ -4,10 +4,11 @@
 #include "core/atom_set.hpp"
 #include "driver/driver.hpp"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 namespace gcx {
@@ -25,17 +26,20 @@ struct FamilyRequest {
     uint32_t min_sm_count;  // a smaller device cannot be split
 };
 
+// Identifies a structured split of a device by content: a 128-bit hash of its requests.
+using SplitId = std::array<uint64_t, 2>;
+SplitId split_id(std::span<const cu::SmGroupParams> requests);
+
 class Family {
   public:
     // Splits by cuDevSmResourceSplitByCount, in one of three kinds.
     Family(const Driver& driver, CUdevice device, const FamilyRequest& request);
-    // Splits by cuDevSmResourceSplit. requests are packed by pack_requests(). The atoms are the
-    // groups and the remainder.
-    Family(const Driver& driver, CUdevice device, const std::string& requests);
+    // Splits by cuDevSmResourceSplit. The atoms are the groups and the remainder.
+    Family(const Driver& driver, CUdevice device, std::span<const cu::SmGroupParams> requests);
 
     gcx_sm_family kind() const { return kind_; }
-    // Returns the packed requests of a structured family; empty for the others.
-    const std::string& requests() const { return requests_; }
+    // Returns the id of a structured family; 0 for the others.
+    const SplitId& split_id() const { return split_id_; }
     const std::vector<CUdevResource>& atoms() const { return atoms_; }
 
     // Returns the sizes of the atoms. A structured family has an empty shape, because each atom has
@@ -71,7 +75,7 @@ class Family {
 
     const Driver& driver_;
     gcx_sm_family kind_;
-    std::string requests_;
+    SplitId split_id_{};
     CUdevResource device_resource_{};
     std::vector<CUdevResource> atoms_;
     AtomShape shape_;

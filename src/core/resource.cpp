@@ -14,14 +14,6 @@ enum Word : std::size_t { kCheck, kKind, kFamily, kWorkqueue, kSource, kSet, kUs
 static_assert(AtomSet::kWords == 8 && kUsed <= kWords);
 static_assert(sizeof gcx_resource::opaque == kWords * sizeof(uint64_t));
 
-// A structured resource stores the words of its set here, up to the last atom, and then its
-// requests.
-constexpr std::size_t kStructured = kWorkqueue;
-// The family's word also has the number of set words, and the number of request bytes. If the
-// latter is 0, the number of remembered requests follows.
-constexpr unsigned kSetWordsShift = 8;
-constexpr unsigned kBytesShift = 16;
-
 uint64_t pack(uint32_t high, uint32_t low) {
     return (uint64_t{high} << 32) | low;
 }
@@ -53,44 +45,7 @@ uint64_t check_word(const gcx_resource& resource) {
     return hash | 1; // never 0, which a zeroed value has
 }
 
-std::size_t words_of(const AtomSet& set) {
-    std::size_t words = AtomSet::kWords;
-    while (words > 0 && set.words()[words - 1] == 0)
-        words--;
-    return words;
-}
-
-void seal_structured(const ResourceWords& words, gcx_resource& resource) {
-    const std::size_t set_words = words_of(words.set);
-    resource.opaque[kFamily] |= set_words << kSetWordsShift | uint64_t{words.requests.size()}
-                                                                  << kBytesShift;
-    uint64_t* const rest =
-        std::copy_n(words.set.words().data(), set_words, resource.opaque + kStructured);
-    if (words.requests.empty())
-        *rest = words.remembered;
-    else
-        std::memcpy(rest, words.requests.data(), words.requests.size());
-}
-
-void unseal_structured(const gcx_resource& resource, ResourceWords& words) {
-    const uint64_t family = resource.opaque[kFamily];
-    const std::size_t set_words = family >> kSetWordsShift & 0xff;
-    const std::size_t bytes = family >> kBytesShift & 0xff;
-    uint64_t set[AtomSet::kWords] = {};
-    const uint64_t* const rest = resource.opaque + kStructured + set_words;
-    std::copy(resource.opaque + kStructured, rest, set);
-    words.set = AtomSet::of_words(set);
-    if (bytes == 0)
-        words.remembered = *rest;
-    else
-        words.requests.assign(reinterpret_cast<const char*>(rest), bytes);
-}
-
 } // namespace
-
-std::size_t room_for_requests(const AtomSet& set) {
-    return (kWords - kStructured - words_of(set)) * sizeof(uint64_t);
-}
 
 gcx_resource seal(const ResourceWords& words) {
     gcx_resource resource{};
@@ -99,7 +54,9 @@ gcx_resource seal(const ResourceWords& words) {
     resource.opaque[kFamily] = uint64_t{static_cast<uint32_t>(words.family)};
     switch (words.family) {
     case GCX_SM_FAMILY_STRUCTURED:
-        seal_structured(words, resource);
+        resource.opaque[kWorkqueue] = words.split[0];
+        resource.opaque[kSource] = words.split[1];
+        std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
         break;
     case GCX_SM_FAMILY_EXTERNAL:
         resource.opaque[kSet] = pack(words.external.sm_count, words.external.min_partition_size);
@@ -135,10 +92,11 @@ ResourceWords unseal(const gcx_resource* resource) {
     words.device = static_cast<int32_t>(resource->opaque[kKind] & 0xffffffffU);
     words.family =
         static_cast<gcx_sm_family>( // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
-            resource->opaque[kFamily] & 0xff);
+            resource->opaque[kFamily]);
     switch (words.family) {
     case GCX_SM_FAMILY_STRUCTURED:
-        unseal_structured(*resource, words);
+        words.split = {resource->opaque[kWorkqueue], resource->opaque[kSource]};
+        words.set = AtomSet::of_words(resource->opaque + kSet);
         break;
     case GCX_SM_FAMILY_EXTERNAL: {
         const uint64_t counts = resource->opaque[kSet];

@@ -5,8 +5,8 @@
 
 #include <gcx.h>
 
+#include <array>
 #include <memory>
-#include <string>
 
 namespace gcx {
 
@@ -42,16 +42,10 @@ struct ResourceWords {
     int32_t device = 0;
     gcx_sm_family family = GCX_SM_FAMILY_NONE;
     AtomSet set;
-    // Of a structured resource: the packed requests of its split. If they do not fit, they are
-    // empty and the device remembers them under a number.
-    std::string requests;
-    uint64_t remembered = 0;
-    ExternalSms external; // of GCX_SM_FAMILY_EXTERNAL, instead of a set
+    std::array<uint64_t, 2> split{}; // of a structured resource: the SplitId of its family
+    ExternalSms external;            // of GCX_SM_FAMILY_EXTERNAL, instead of a set
     Workqueue workqueue;
 };
-
-// Returns how many bytes of packed requests fit into a resource with this set.
-std::size_t room_for_requests(const AtomSet& set);
 
 gcx_resource seal(const ResourceWords& words);
 

@@ -310,82 +310,6 @@ std::string split_problem(const AtomShape& shape, const AtomSet& input,
 
 namespace {
 
-using Request = cu::SmGroupParams;
-
-constexpr uint32_t Request::* kFields[] = {&Request::sm_count, &Request::coscheduled_sm_count,
-                                           &Request::preferred_coscheduled_sm_count,
-                                           &Request::flags, &Request::locality_domain_id};
-
-bool equal(const Request& a, const Request& b) {
-    return std::all_of(std::begin(kFields), std::end(kFields),
-                       [&](auto field) { return a.*field == b.*field; });
-}
-
-// Seven bits per byte, lowest first. The eighth is set if more bytes follow.
-void put(std::string& bytes, uint64_t number) {
-    for (; number >= 0x80; number >>= 7)
-        bytes += static_cast<char>((number & 0x7f) | 0x80);
-    bytes += static_cast<char>(number);
-}
-
-class Reader {
-  public:
-    explicit Reader(const std::string& bytes) : bytes_(bytes) {}
-    bool done() const { return position_ == bytes_.size(); }
-    uint64_t number() {
-        uint64_t number = 0;
-        for (unsigned shift = 0;; shift += 7) {
-            const auto byte = static_cast<unsigned char>(bytes_.at(position_++));
-            number |= uint64_t{byte & 0x7fU} << shift;
-            if (byte < 0x80)
-                return number;
-        }
-    }
-
-  private:
-    const std::string& bytes_;
-    std::size_t position_ = 0;
-};
-
-} // namespace
-
-std::string pack_requests(std::span<const Request> requests) {
-    std::string bytes;
-    for (std::size_t i = 0; i < requests.size();) {
-        std::size_t end = i + 1;
-        while (end < requests.size() && equal(requests[i], requests[end]))
-            end++;
-        unsigned present = 0;
-        for (std::size_t f = 0; f < std::size(kFields); f++)
-            present |= requests[i].*kFields[f] != 0 ? 1U << f : 0U;
-        // One byte holds both for up to three repetitions.
-        put(bytes, uint64_t{end - i} << std::size(kFields) | present);
-        for (const auto field : kFields) {
-            if (requests[i].*field != 0)
-                put(bytes, requests[i].*field);
-        }
-        i = end;
-    }
-    return bytes;
-}
-
-std::vector<Request> unpack_requests(const std::string& packed) {
-    std::vector<Request> requests;
-    Reader reader(packed);
-    while (!reader.done()) {
-        const uint64_t head = reader.number();
-        Request request{};
-        for (std::size_t f = 0; f < std::size(kFields); f++) {
-            if ((head >> f & 1) != 0)
-                request.*kFields[f] = static_cast<uint32_t>(reader.number());
-        }
-        requests.insert(requests.end(), head >> std::size(kFields), request);
-    }
-    return requests;
-}
-
-namespace {
-
 constexpr uint32_t kFamilyFlags =
     GCX_SPLIT_IGNORE_SM_COSCHEDULING | GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 constexpr uint32_t kKnownFlags =
@@ -478,7 +402,7 @@ AtomSet shared_atoms(Device& device, const Family& family) {
 }
 
 SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_request> requests,
-                             uint32_t flags) {
+                             uint32_t flags, bool dry_run) {
     Device& device = *input.device;
     const Driver& driver = device.driver();
     // The newest requirement is reported first, so that one driver update is enough.
@@ -515,7 +439,8 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
             group.sm_count = 0; // how the driver spells it
         groups.push_back(group);
     }
-    const std::shared_ptr<Family> family = device.structured_family(pack_requests(groups));
+    const std::shared_ptr<Family> family =
+        dry_run ? device.try_structured(groups) : device.intern_structured(groups);
     std::vector<AtomSet> sets(requests.size());
     for (std::size_t i = 0; i < sets.size(); i++)
         sets[i].add(i);
@@ -525,7 +450,7 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
 } // namespace
 
 SplitResult split(LeaseManager& leases, const SmResource& input,
-                  std::span<const gcx_sm_request> requests, uint32_t flags) {
+                  std::span<const gcx_sm_request> requests, uint32_t flags, bool dry_run) {
     check_requests(requests, flags);
     const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
     const uint32_t by_count = flags & (GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED);
@@ -536,7 +461,7 @@ SplitResult split(LeaseManager& leases, const SmResource& input,
                     (by_count & GCX_SPLIT_EXCLUDE_LEASED) != 0 ? "GCX_SPLIT_EXCLUDE_LEASED"
                                                                : "GCX_SPLIT_EXCLUDE_SHARED"));
     if (structured)
-        return split_structured(input, requests, flags);
+        return split_structured(input, requests, flags, dry_run);
 
     Device& device = *input.device;
     const gcx_sm_family kind = family_for(input, flags);

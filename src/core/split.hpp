@@ -4,7 +4,6 @@
 
 #include "core/atom_set.hpp"
 #include "core/resource.hpp"
-#include "driver/cuda_api.h"
 
 #include <cstdint>
 #include <optional>
@@ -33,14 +32,6 @@ std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& 
 std::string split_problem(const AtomShape& shape, const AtomSet& input,
                           std::span<const uint32_t> counts, const char* where);
 
-// Packs the requests of a structured split into the bytes that its resources carry, so that the
-// split can be repeated from any of them. Equal requests give equal bytes. Repeated requests are
-// counted and fields that are 0 take no space, so that a typical group takes 4 or 5 bytes.
-std::string pack_requests(std::span<const cu::SmGroupParams> requests);
-
-// Unpacks the result of pack_requests().
-std::vector<cu::SmGroupParams> unpack_requests(const std::string& packed);
-
 class LeaseManager;
 
 struct SplitResult {
@@ -48,8 +39,9 @@ struct SplitResult {
     SmResource remainder;
 };
 
-// Splits a resource by requests. Throws as gcx.h documents at gcx_sm_split.
+// Splits a resource by requests. Throws as gcx.h documents at gcx_sm_split. The resources of a dry
+// run only have counts: a structured one is not interned.
 SplitResult split(LeaseManager& leases, const SmResource& input,
-                  std::span<const gcx_sm_request> requests, uint32_t flags);
+                  std::span<const gcx_sm_request> requests, uint32_t flags, bool dry_run);
 
 } // namespace gcx

@@ -110,7 +110,7 @@ gcx_result whole_family(const Partition& partition, gcx_resource* family) {
                                ? GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE
                                : GCX_SPLIT_DEFAULT;
     const gcx_sm_request rest{.sm_count = GCX_REST};
-    return gcx_sm_split(&device, &rest, 1, flags, family, nullptr);
+    return gcx_sm_split(&device, &rest, 1, flags, family, nullptr, nullptr, nullptr);
 }
 
 gcx_result join_atoms(const gcx_resource& family, const std::vector<uint32_t>& atoms,

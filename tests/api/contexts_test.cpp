@@ -18,12 +18,6 @@ std::vector<gcx_live_context> list(int32_t device = -1) {
     return live;
 }
 
-uint32_t live_overlap(const gcx_resource& resource) {
-    uint32_t count = UINT32_MAX;
-    CHECK_OK(gcx_resource_get_live_overlap(&resource, &count));
-    return count;
-}
-
 void private_contexts_are_not_shared() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context shared = make_context(resource);
@@ -140,38 +134,6 @@ void list_of_one_device_has_no_others() {
     const Partition second(split(whole_device(1), {16}).groups[0]);
     CHECK_EQ(list().size(), 2U);
     CHECK(list(1).size() == 1 && list(1)[0].sm_count == 16 && list(1)[0].device == 1);
-    CHECK_EQ(live_overlap(whole_device(0)), 24U);
-    CHECK_EQ(live_overlap(whole_device(1)), 16U);
-}
-
-void overlaps_with_live_contexts() {
-    const Split made = split(whole_device(), {24, 32});
-    const gcx_resource fine =
-        split(whole_device(), {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0];
-    gcx_resource none{};
-    CHECK_OK(gcx_resource_subtract(made.groups.data(), made.groups.data(), &none));
-    CHECK_EQ(live_overlap(made.groups[0]), 0U);
-    {
-        const Partition one(made.groups[0]);
-        const Partition twice(made.groups[0]);
-        CHECK_EQ(live_overlap(made.groups[0]), 24U);
-        CHECK_EQ(live_overlap(made.groups[1]), 0U);
-        CHECK_EQ(live_overlap(whole_device()), 24U);
-        CHECK_EQ(live_overlap(none), 0U);
-        uint32_t count = 77;
-        CHECK_REFUSED(gcx_resource_get_live_overlap(&fine, &count), GCX_ERROR_SMS_NOT_MAPPED);
-        CHECK_EQ(count, 77U);
-        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
-        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
-        CHECK_EQ(live_overlap(fine), overlap(fine, made.groups[0]));
-        // The union counts each SM once.
-        const Partition other(fine);
-        CHECK_EQ(live_overlap(whole_device()), 34U - overlap(fine, made.groups[0]));
-        CHECK_EQ(live_overlap(fine), 10U);
-    }
-    CHECK_EQ(live_overlap(whole_device()), 0U); // cached contexts use no SMs
-    const Partition all(whole_device());
-    CHECK_EQ(live_overlap(fine), 10U);
 }
 
 gcx_resource queue_of(gcx_context context) {
@@ -286,8 +248,7 @@ void workqueues_are_forgotten() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed,
-                                overlaps_with_live_contexts})
+        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed})
             on_machine(h100, test);
         on_machine("2x" + h100, list_of_one_device_has_no_others);
     }

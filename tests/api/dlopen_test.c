@@ -36,7 +36,7 @@ static void find(void* library, const char* name, void* function) {
 static void split_and_run(void* gcx) {
     gcx_result (*get_resource)(int32_t, gcx_resource_type, gcx_resource*);
     gcx_result (*split)(const gcx_resource*, const gcx_sm_request*, uint32_t, uint32_t,
-                        gcx_resource*, gcx_resource*);
+                        gcx_resource*, gcx_resource*, uint32_t*, uint32_t*);
     gcx_result (*context_create)(const gcx_resource*, uint32_t, const gcx_context_params*,
                                  gcx_context*);
     gcx_result (*context_destroy)(gcx_context);
@@ -75,7 +75,7 @@ static void split_and_run(void* gcx) {
     find(gcx, "gcx_last_error_message", &last_error);
 
     CHECK(get_resource(0, GCX_RESOURCE_SM, &device) == GCX_SUCCESS);
-    CHECK(split(&device, want, 2, GCX_SPLIT_EXACT, part, &rest) == GCX_SUCCESS);
+    CHECK(split(&device, want, 2, GCX_SPLIT_EXACT, part, &rest, NULL, NULL) == GCX_SUCCESS);
     CHECK(event_create(0, 0, &event) == GCX_SUCCESS);
     for (i = 0; i < 2; i++) {
         gcx_context context = NULL;

@@ -134,7 +134,7 @@ gcx_result split_in(uint32_t flags) {
     gcx_resource group{};
     gcx_result result = gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     if (result == GCX_SUCCESS)
-        result = gcx_sm_split(&whole, &request, 1, flags, &group, nullptr);
+        result = gcx_sm_split(&whole, &request, 1, flags, &group, nullptr, nullptr, nullptr);
     return result;
 }
 
@@ -144,7 +144,9 @@ gcx_result structured(State&) {
     gcx_resource whole{};
     gcx_resource group{};
     const gcx_result result = gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
-    return result != GCX_SUCCESS ? result : gcx_sm_split(&whole, &request, 1, 0, &group, nullptr);
+    return result != GCX_SUCCESS
+               ? result
+               : gcx_sm_split(&whole, &request, 1, 0, &group, nullptr, nullptr, nullptr);
 }
 
 gcx_result with_workqueue(State& state) {
@@ -232,11 +234,6 @@ const Operation kOperations[] = {
          gcx_live_context live[2];
          uint32_t count = 0;
          return gcx_context_list(-1, live, 2, &count);
-     }},
-    {"live overlap", context,
-     [](State& state) {
-         uint32_t count = 0;
-         return gcx_resource_get_live_overlap(&state.sm, &count);
      }},
     {"context create, with another's workqueue", context,
      [](State& state) {

@@ -594,8 +594,8 @@ std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32
     std::vector<uint32_t> result(counts.size());
     const std::vector<gcx_sm_request> requests = requests_for(counts);
     if (count_of(from) == 0 ||
-        gcx_sm_plan(&from, requests.data(), static_cast<uint32_t>(counts.size()), 0, result.data(),
-                    nullptr) != GCX_SUCCESS)
+        gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(counts.size()), 0, nullptr,
+                     nullptr, result.data(), nullptr) != GCX_SUCCESS)
         return {};
     return result;
 }
@@ -1669,7 +1669,8 @@ void anyone_lists(Worker& worker) {
     gcx_resource group{};
     gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
-    CALL(gcx_sm_split, (&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr),
+    CALL(gcx_sm_split,
+         (&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr, nullptr, nullptr),
          GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_SMS_NOT_MAPPED);
 }
 
@@ -1736,7 +1737,7 @@ void anyone_changes_the_cache(Worker& worker) {
         const gcx_sm_request requests[] = {{8 + random.below(40), 0, 0, 0, 0, {}},
                                            {8 + random.below(40), 0, 0, 0, 0, {}}};
         gcx_resource groups[2] = {};
-        gcx_sm_split(&whole, requests, 2, 0, groups, nullptr);
+        gcx_sm_split(&whole, requests, 2, 0, groups, nullptr, nullptr, nullptr);
         gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
         params.flags = random.below(2) * GCX_PREPARE_FOR_LEASES;
         params.cancel = worker.storm.some(random, worker.storm.cancels);

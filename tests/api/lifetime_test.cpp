@@ -256,8 +256,8 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_device_get_stream_priority_range(0, &count, &count));
     expect(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
     expect(gcx_resource_get_info(&resource, &info));
-    expect(gcx_sm_split(&resource, &request, 1, 0, &out, nullptr));
-    expect(gcx_sm_plan(&resource, &request, 1, 0, &number, nullptr));
+    expect(gcx_sm_split(&resource, &request, 1, 0, &out, nullptr, nullptr, nullptr));
+    expect(gcx_sm_split(&resource, &request, 1, 0, nullptr, nullptr, &number, nullptr));
     expect(gcx_resource_union(&resource, &resource, &out));
     expect(gcx_resource_subtract(&resource, &resource, &out));
     expect(gcx_resource_intersect(&resource, &resource, &out));
@@ -273,7 +273,6 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_context_from_native(forged<struct CUctx_st*>(64), &context));
     gcx_live_context listed{};
     expect(gcx_context_list(-1, &listed, 1, &number));
-    expect(gcx_resource_get_live_overlap(&resource, &number));
     expect(gcx_context_push(live.context));
     expect(gcx_context_pop(nullptr));
     expect(gcx_context_get_current(&context));

@@ -33,8 +33,8 @@ void plan_equals_split_and_groups_are_disjoint(const gcx_resource& from, const C
     const auto size = static_cast<uint32_t>(counts.size());
     Counts planned(counts.size(), UINT32_MAX);
     uint32_t planned_rest = UINT32_MAX;
-    const gcx_result plan =
-        gcx_sm_plan(&from, requests.data(), size, flags, planned.data(), &planned_rest);
+    const gcx_result plan = gcx_sm_split(&from, requests.data(), size, flags, nullptr, nullptr,
+                                         planned.data(), &planned_rest);
     const Split made = try_split(from, counts, flags);
     CHECK_EQ(plan, made.result);
     if (plan != GCX_SUCCESS) {
@@ -252,11 +252,12 @@ void structured_splits(const std::string& driver, const gcx_device_info& device)
     gcx_resource groups[2] = {};
     gcx_resource rest{};
     if (version_of(driver) < 13010) {
-        CHECK_REFUSED(gcx_sm_split(&whole, requests, 2, 0, groups, &rest), GCX_ERROR_NOT_SUPPORTED);
+        CHECK_REFUSED(gcx_sm_split(&whole, requests, 2, 0, groups, &rest, nullptr, nullptr),
+                      GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has("13.1") && message_has(driver));
         return;
     }
-    if (!CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, groups, &rest)))
+    if (!CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, groups, &rest, nullptr, nullptr)))
         return;
     CHECK_EQ(info_of(groups[0]).family, GCX_SM_FAMILY_STRUCTURED);
     CHECK_EQ(sms(groups[0]), requests[0].sm_count);
@@ -264,13 +265,13 @@ void structured_splits(const std::string& driver, const gcx_device_info& device)
     CHECK_EQ(overlap(groups[0], groups[1]), 0U);
     uint32_t planned[2] = {};
     uint32_t planned_rest = 0;
-    CHECK_OK(gcx_sm_plan(&whole, requests, 2, 0, planned, &planned_rest));
+    CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, nullptr, nullptr, planned, &planned_rest));
     CHECK_EQ(planned[0], sms(groups[0]));
     CHECK_EQ(planned[1], sms(groups[1]));
     CHECK_EQ(planned_rest, sms(rest));
     // The same requests give the same groups.
     gcx_resource again[2] = {};
-    CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, again, nullptr));
+    CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, again, nullptr, nullptr, nullptr));
     CHECK_EQ(std::memcmp(groups, again, sizeof groups), 0);
     CHECK_REFUSED(try_split(groups[0], {1}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const Partition one(groups[0]);
@@ -280,11 +281,11 @@ void structured_splits(const std::string& driver, const gcx_device_info& device)
     CHECK(disjoint(seen));
     // A structured split starts from a whole device, and can't be combined with families' flags.
     const Split half = split(whole, {device.sm_count / 2});
-    CHECK_REFUSED(gcx_sm_split(half.groups.data(), requests, 1, 0, groups, &rest),
+    CHECK_REFUSED(gcx_sm_split(half.groups.data(), requests, 1, 0, groups, &rest, nullptr, nullptr),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_REFUSED(
-        gcx_sm_split(&whole, requests, 1, GCX_SPLIT_IGNORE_SM_COSCHEDULING, groups, &rest),
-        GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_sm_split(&whole, requests, 1, GCX_SPLIT_IGNORE_SM_COSCHEDULING, groups, &rest,
+                               nullptr, nullptr),
+                  GCX_ERROR_INVALID_VALUE);
 }
 
 void locality_domains(const std::string& driver, const gcx_device_info& device) {
@@ -295,7 +296,7 @@ void locality_domains(const std::string& driver, const gcx_device_info& device) 
     gcx_resource group{};
     if (version_of(driver) < 13040) {
         CHECK_EQ(device.locality_domain_count, 1U);
-        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &group, nullptr),
+        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &group, nullptr, nullptr, nullptr),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK(message_has(driver) && message_has("13.4"));
         return;
@@ -304,7 +305,7 @@ void locality_domains(const std::string& driver, const gcx_device_info& device) 
     if (device.locality_domain_count < 2)
         return;
     request.locality_domain_id = 1;
-    if (CHECK_OK(gcx_sm_split(&whole, &request, 1, 0, &group, nullptr))) {
+    if (CHECK_OK(gcx_sm_split(&whole, &request, 1, 0, &group, nullptr, nullptr, nullptr))) {
         CHECK((info_of(group).flags & GCX_SM_REQUEST_LOCALITY_DOMAIN_ID) != 0);
         CHECK_EQ(info_of(group).locality_domain_id, 1U);
     }

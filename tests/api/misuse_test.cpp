@@ -62,18 +62,19 @@ void null_pointers_are_refused() {
     CHECK_REFUSED(gcx_workqueue_configure(&r, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, nullptr), kNull);
     CHECK_REFUSED(gcx_workqueue_configure(&r, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, &out),
                   GCX_ERROR_INVALID_RESOURCE_TYPE);
-    CHECK_REFUSED(gcx_sm_split(nullptr, &request, 1, 0, &out, &out), kNull);
-    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 1, 0, &out, &out), kNull);
-    CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out), kNull);
-    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, &out, &out), kNull);
-    CHECK_REFUSED(gcx_sm_split(&r, &request, 0, 0, &out, &out), kNull);
+    CHECK_REFUSED(gcx_sm_split(nullptr, &request, 1, 0, &out, &out, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 1, 0, &out, &out, nullptr, nullptr), kNull);
+    // A dry run gives no remainder.
+    CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, &out, &out, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, &request, 0, 0, &out, &out, nullptr, nullptr), kNull);
     // Vectors pass an empty list like this; the message is about the list.
-    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, nullptr, nullptr, nullptr, nullptr), kNull);
     CHECK(std::string(gcx_last_error_message()).find("no requests") != std::string::npos);
-    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr)); // allowed
-    CHECK_REFUSED(gcx_sm_plan(nullptr, &request, 1, 0, &number, &number), kNull);
-    CHECK_REFUSED(gcx_sm_plan(&r, nullptr, 1, 0, &number, &number), kNull);
-    CHECK_OK(gcx_sm_plan(&r, &request, 1, 0, nullptr, nullptr)); // allowed
+    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr, nullptr, nullptr)); // allowed
+    CHECK_REFUSED(gcx_sm_split(nullptr, &request, 1, 0, nullptr, nullptr, &number, &number), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 1, 0, nullptr, nullptr, &number, &number), kNull);
+    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, nullptr, nullptr, nullptr, nullptr)); // allowed
     for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect}) {
         CHECK_REFUSED(combine(nullptr, &r, &out), kNull);
         CHECK_REFUSED(combine(&r, nullptr, &out), kNull);
@@ -107,8 +108,6 @@ void null_pointers_are_refused() {
     CHECK_REFUSED(gcx_context_list(0, nullptr, 1, &number), kNull);
     gcx_live_context live{};
     CHECK_REFUSED(gcx_context_list(0, &live, 1, nullptr), kNull);
-    CHECK_REFUSED(gcx_resource_get_live_overlap(nullptr, &number), kNull);
-    CHECK_REFUSED(gcx_resource_get_live_overlap(&r, nullptr), kNull);
     CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 8, &number), kNull);
     CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 8, nullptr), kNull);
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
@@ -446,13 +445,12 @@ void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_resu
     uint32_t number = 7;
     uint32_t ids[GCX_MAX_SMS];
     CHECK_REFUSED(gcx_resource_get_info(&bad, &info), expected);
-    CHECK_REFUSED(gcx_sm_split(&bad, &request, 1, 0, &out, &out), expected);
-    CHECK_REFUSED(gcx_sm_plan(&bad, &request, 1, 0, &number, &number), expected);
+    CHECK_REFUSED(gcx_sm_split(&bad, &request, 1, 0, &out, &out, nullptr, nullptr), expected);
+    CHECK_REFUSED(gcx_sm_split(&bad, &request, 1, 0, nullptr, nullptr, &number, &number), expected);
     CHECK_REFUSED(gcx_resource_union(&bad, &good, &out), expected);
     CHECK_REFUSED(gcx_resource_subtract(&good, &bad, &out), expected);
     CHECK_REFUSED(gcx_resource_intersect(&bad, &bad, &out), expected);
     CHECK_REFUSED(gcx_resource_get_overlap(&good, &bad, &number), expected);
-    CHECK_REFUSED(gcx_resource_get_live_overlap(&bad, &number), expected);
     CHECK_REFUSED(gcx_context_create(&bad, 1, nullptr, &context), expected);
     const gcx_resource both[] = {good, bad};
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), expected);
@@ -538,11 +536,12 @@ void unknown_enums_and_flags_are_refused() {
         CHECK_REFUSED(try_split(whole, {8}, bad).result, kInvalid);
     gcx_sm_request request = requests_for({8})[0];
     request.flags = 8;
-    CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr), kInvalid);
+    CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr, nullptr, nullptr), kInvalid);
     for (uint32_t& word : request.reserved) {
         request = requests_for({8})[0];
         word = 1;
-        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr), kInvalid);
+        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr, nullptr, nullptr),
+                      kInvalid);
         CHECK(message_has("reserved"));
     }
     CHECK_REFUSED(gcx_log_set_callback(no_such<gcx_log_level>(5), nullptr, nullptr), kInvalid);
@@ -569,14 +568,15 @@ void count_zero_is_refused() {
              {GCX_SPLIT_DEFAULT, GCX_SPLIT_EXACT, GCX_SPLIT_EXCLUDE_LEASED}) {
             CHECK_REFUSED(try_split(whole, counts, flags).result, GCX_ERROR_INVALID_VALUE);
             CHECK(message_has("sm_count is 0; GCX_REST"));
-            CHECK_REFUSED(gcx_sm_plan(&whole, requests.data(), size, flags, nullptr, nullptr),
+            CHECK_REFUSED(gcx_sm_split(&whole, requests.data(), size, flags, nullptr, nullptr,
+                                       nullptr, nullptr),
                           GCX_ERROR_INVALID_VALUE);
         }
     }
     gcx_sm_request structured{};
     structured.coscheduled_sm_count = 2;
     gcx_resource group{};
-    CHECK_REFUSED(gcx_sm_split(&whole, &structured, 1, 0, &group, nullptr),
+    CHECK_REFUSED(gcx_sm_split(&whole, &structured, 1, 0, &group, nullptr, nullptr, nullptr),
                   GCX_ERROR_INVALID_VALUE);
     for (const uint32_t flags : {0U, GCX_LEASE_SHARED}) {
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;

@@ -91,9 +91,11 @@ void refuse_external(const gcx_resource& external) {
     gcx_context context = nullptr;
     uint32_t number = 7;
     uint32_t ids[GCX_MAX_SMS];
-    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, &out, nullptr), kRefused);
+    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, &out, nullptr, nullptr, nullptr),
+                  kRefused);
     CHECK(message_has("16 SMs") && message_has("did not create"));
-    CHECK_REFUSED(gcx_sm_plan(&external, &request, 1, 0, &number, nullptr), kRefused);
+    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, nullptr, nullptr, &number, nullptr),
+                  kRefused);
     CHECK_REFUSED(gcx_resource_union(&external, &whole, &out), kRefused);
     CHECK_REFUSED(gcx_resource_subtract(&whole, &external, &out), kRefused);
     CHECK_REFUSED(gcx_resource_intersect(&external, &external, &out), kRefused);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <malloc.h>
 #include <numeric>
@@ -153,53 +154,133 @@ std::size_t heap() {
     return mallinfo2().uordblks;
 }
 
-// Returns the nth of many different lists of four requests.
+// Returns the nth of 2^20 different lists of four requests.
 std::vector<gcx_sm_request> nth_requests(uint32_t nth) {
     std::vector<gcx_sm_request> requests;
     for (int i = 0; i < 4; i++) {
         requests.push_back(structured_request(2 + nth % 16 * 2, 2));
-        requests.back().preferred_coscheduled_sm_count = nth % 2 == 0 ? 0 : 2;
-        nth /= 16;
+        requests.back().preferred_coscheduled_sm_count = nth / 16 % 2 * 2;
+        nth /= 32;
     }
     return requests;
 }
 
-void structured_splits_leak_nothing() {
+// gcx knows at least this many splits, and at most twice as many that no context has.
+constexpr uint32_t kKeptSplits = 1024;
+
+// GCX_TEST_SPLITS sets the number of splits.
+void structured_splits_keep_memory_flat() {
     on_machine("h100@13.5", [] {
-        const uint32_t kRounds = check::slow ? 2'000 : 20'000; // different ones
-        const gcx_resource whole = whole_device();
-        const Split first = structured(nth_requests(0));
-        uint32_t counts[4];
-        std::size_t settled = 0;
-        for (uint32_t round = 0; round < kRounds; round++) {
-            const std::vector<gcx_sm_request> requests = nth_requests(round);
-            if (!CHECK_OK(gcx_sm_plan(&whole, requests.data(), 4, 0, counts, nullptr)))
-                return;
-            if (round == kRounds / 10)
-                settled = heap();
-        }
-        CHECK(heap() <= settled + 65536);
-        for (uint32_t round = 0; round < kRounds; round++) {
+        const char* const wanted = std::getenv("GCX_TEST_SPLITS");
+        const auto rounds =
+            wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 12 * kKeptSplits;
+        std::size_t early = 0;
+        std::size_t late = 0;
+        for (uint32_t round = 0; round < rounds; round++) {
             const Split made = structured(nth_requests(round));
             if (!CHECK_OK(made.result))
                 return;
+            if (round % 256 != 0)
+                continue;
             CHECK_EQ(sms(made.groups[1]), nth_requests(round)[1].sm_count);
+            std::size_t& peak = round < 6 * kKeptSplits ? early : late;
+            peak = std::max(peak, heap());
         }
-        CHECK(heap() <= settled + 65536);
-        // The first of them is still known, and equals what the same requests give.
+        CHECK(late <= early + 65536);
+        if (wanted != nullptr)
+            std::printf("%u splits: at most %zu bytes in the first %u, %zu after\n", rounds, early,
+                        6 * kKeptSplits, late);
+    });
+}
+
+void evicted_split_is_refused_until_repeated() {
+    on_machine("h100@13.5", [] {
+        const Split first = structured(nth_requests(0));
+        const Split used = structured(nth_requests(1));
+        const Partition partition(used.groups[0]);
+        for (uint32_t round = 2; round <= kKeptSplits; round++)
+            CHECK_OK(structured(nth_requests(round)).result);
         CHECK_EQ(sms(first.groups[0]), 2U);
-        CHECK_EQ(overlap(first.groups[0], first.groups[1]), 0U);
+        for (uint32_t round = 0; round < 3 * kKeptSplits; round++)
+            CHECK_OK(structured(nth_requests(2 + round)).result);
+        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+        CHECK_REFUSED(gcx_resource_get_info(&first.groups[0], &info),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("1024 other structured splits of device 0") && message_has("repeat"));
+        gcx_context context = nullptr;
+        CHECK_REFUSED(gcx_context_create(&first.groups[0], 1, nullptr, &context),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_EQ(sms(used.groups[1]), 2U); // a context has a group of this split
         const Split again = structured(nth_requests(0));
         CHECK_EQ(std::memcmp(again.groups.data(), first.groups.data(), 4 * sizeof(gcx_resource)),
                  0);
         const Partition one(first.groups[0]);
         const Partition other(again.groups[0]);
         CHECK(one.probe() == other.probe());
-        CHECK_EQ(cache_stats().in_use, 1U);
+        CHECK_EQ(cache_stats().in_use, 2U);
     });
 }
 
-// Splits into more different requests than fit in a resource.
+gcx_result dry_run(const std::vector<gcx_sm_request>& requests, Counts& counts, uint32_t& rest) {
+    const gcx_resource whole = whole_device();
+    counts.resize(requests.size());
+    return gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()), 0, nullptr,
+                        nullptr, counts.data(), &rest);
+}
+
+void dry_run_of_structured_splits_keeps_nothing() {
+    on_machine("h100@13.5", [] {
+        const Split first = structured(nth_requests(0));
+        Counts counts;
+        uint32_t rest = 0;
+        CHECK_OK(dry_run(nth_requests(1), counts, rest));
+        const std::size_t before = heap();
+        for (uint32_t round = 2; round < 4 * kKeptSplits; round++)
+            CHECK_OK(dry_run(nth_requests(round), counts, rest));
+        CHECK(heap() <= before + 4096);
+        CHECK_EQ(counts[0], nth_requests(4 * kKeptSplits - 1)[0].sm_count);
+        CHECK_EQ(counts[0] + counts[1] + counts[2] + counts[3] + rest, 132U);
+        // Interned, they would have evicted it.
+        CHECK_EQ(sms(first.groups[0]), 2U);
+        CHECK_OK(dry_run(nth_requests(0), counts, rest));
+        CHECK(counts == Counts({2, 2, 2, 2}));
+        CHECK_EQ(rest, 124U);
+        const std::vector<gcx_sm_request> refused = {structured_request(24, 7)};
+        const gcx_result result = structured(refused).result;
+        const std::string message = gcx_last_error_message();
+        CHECK_REFUSED(dry_run(refused, counts, rest), result);
+        CHECK_EQ(std::string(gcx_last_error_message()), message);
+    });
+}
+
+void split_writes_groups_and_counts() {
+    on_machine("h100@13.0", [] {
+        const gcx_resource whole = whole_device();
+        gcx_sm_request requests[2]{};
+        requests[0].sm_count = 10;
+        requests[1].sm_count = 16;
+        gcx_resource groups[2];
+        gcx_resource remainder;
+        uint32_t counts[3] = {0, 0, 77};
+        uint32_t rest = 0;
+        CHECK_OK(gcx_sm_split(&whole, requests, 2, 0, groups, &remainder, counts, &rest));
+        CHECK_EQ(counts[0], sms(groups[0]));
+        CHECK_EQ(counts[1], sms(groups[1]));
+        CHECK_EQ(rest, sms(remainder));
+        CHECK_EQ(counts[2], 77U);
+        requests[1].sm_count = 200; // a failure writes nothing
+        const gcx_resource before = groups[0];
+        CHECK_REFUSED(gcx_sm_split(&whole, requests, 2, 0, groups, &remainder, counts, &rest),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(counts[0] == 12 && counts[1] == 16 && rest == 104);
+        CHECK_EQ(std::memcmp(&before, &groups[0], sizeof before), 0);
+        requests[1].sm_count = 16;
+        CHECK_REFUSED(gcx_sm_split(&whole, requests, 2, 0, nullptr, &remainder, counts, &rest),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("remainder"));
+    });
+}
+
 void split_into_many_different_groups() {
     on_machine("h100@13.5", [] {
         std::vector<gcx_sm_request> requests;
@@ -292,7 +373,10 @@ int main() {
     structured_groups_are_united();
     advice_can_be_followed();
     structured_refusals_name_the_request();
-    structured_splits_leak_nothing();
+    split_writes_groups_and_counts();
+    structured_splits_keep_memory_flat();
+    evicted_split_is_refused_until_repeated();
+    dry_run_of_structured_splits_keeps_nothing();
     split_into_many_different_groups();
     small_slices_have_no_max_cluster_family();
     for (const auto& [major, minor] :

@@ -272,7 +272,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         uint32_t planned = 0;
         uint32_t left = 0;
         const gcx_sm_request request = requests_for({100})[0];
-        CHECK_OK(gcx_sm_plan(&whole, &request, 1, kFlag, &planned, &left));
+        CHECK_OK(gcx_sm_split(&whole, &request, 1, kFlag, nullptr, nullptr, &planned, &left));
         CHECK_EQ(planned, 104U);
         CHECK_EQ(left, 16U);
     });
@@ -281,7 +281,8 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         gcx_sm_request request = requests_for({24})[0];
         request.coscheduled_sm_count = 8;
         gcx_resource group{};
-        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, GCX_SPLIT_EXCLUDE_SHARED, &group, nullptr),
+        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, GCX_SPLIT_EXCLUDE_SHARED, &group, nullptr,
+                                   nullptr, nullptr),
                       GCX_ERROR_INVALID_VALUE);
     });
 }

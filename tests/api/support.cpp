@@ -221,7 +221,7 @@ Split split_by_requests(const gcx_resource& from, const std::vector<gcx_sm_reque
     Split made;
     made.groups.resize(requests.size());
     made.result = gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(requests.size()),
-                               flags, made.groups.data(), &made.remainder);
+                               flags, made.groups.data(), &made.remainder, nullptr, nullptr);
     return made;
 }
 

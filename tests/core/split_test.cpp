@@ -1,6 +1,5 @@
 // plan_split() against the rules that gcx.h documents at gcx_sm_split, written a second time here:
-// as a search over all groups that could get the remainder atom. Also the packing of structured
-// requests.
+// as a search over all groups that could get the remainder atom.
 
 #include "core/split.hpp"
 
@@ -9,7 +8,6 @@
 #include "check.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -366,50 +364,9 @@ void huge_count_is_refused() {
     }
 }
 
-using Requests = std::vector<cu::SmGroupParams>;
-
-bool same_requests(const Requests& a, const Requests& b) {
-    return a.size() == b.size() &&
-           std::memcmp(a.data(), b.data(), a.size() * sizeof(cu::SmGroupParams)) == 0;
-}
-
-cu::SmGroupParams request(uint32_t sm_count, uint32_t coscheduled) {
-    cu::SmGroupParams one{};
-    one.sm_count = sm_count;
-    one.coscheduled_sm_count = coscheduled;
-    return one;
-}
-
-void packed_requests_are_unpacked() {
-    std::mt19937 random(1);
-    const auto number = [&] { return static_cast<uint32_t>(random() >> random() % 32); };
-    for (int round = 0; round < 20000; round++) {
-        Requests requests;
-        for (std::size_t i = 1 + random() % 9; i > 0; i--) {
-            cu::SmGroupParams one = request(number(), random() % 2 == 0 ? 0 : number());
-            one.preferred_coscheduled_sm_count = random() % 3 == 0 ? number() : 0;
-            one.flags = random() % 3 == 0 ? number() : 0;
-            one.locality_domain_id = random() % 3 == 0 ? UINT32_MAX : 0;
-            requests.insert(requests.end(), 1 + random() % 3, one);
-        }
-        const std::string packed = pack_requests(requests);
-        CHECK(same_requests(unpack_requests(packed), requests));
-        CHECK(packed == pack_requests(requests));
-        requests.back().sm_count ^= 1;
-        CHECK(packed != pack_requests(requests));
-    }
-}
-
-void typical_requests_are_packed_tightly() {
-    CHECK_EQ(pack_requests(Requests(66, request(2, 2))).size(), 4U);
-    CHECK_EQ(pack_requests(Requests{request(24, 8), request(108, 16)}).size(), 6U);
-}
-
 } // namespace
 
 int main() {
-    packed_requests_are_unpacked();
-    typical_requests_are_packed_tightly();
     single_count_is_rounded_to_atoms();
     exact_split_is_exact_or_refused();
     pairs_and_triples_follow_the_rules();

@@ -43,7 +43,7 @@ void plan_c() {
     const gcx_sm_request requests[2] = {{8, 0, 0, 0, 0, {}}, {16, 0, 0, 0, 0, {}}};
     uint32_t counts[2];
     uint32_t left = 0;
-    must(gcx_sm_plan(&part, requests, 2, GCX_SPLIT_DEFAULT, counts, &left));
+    must(gcx_sm_split(&part, requests, 2, GCX_SPLIT_DEFAULT, nullptr, nullptr, counts, &left));
     sink += counts[0] + left;
 }
 void plan_cpp(const gcx::resource& resource) {
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
     worst =
         std::max(worst, compare("gcx_resource_get_info", 300, info_c, [&] { info_cpp(resource); }));
     worst =
-        std::max(worst, compare("gcx_sm_plan, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
+        std::max(worst, compare("dry run, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
     worst = std::max(
         worst, compare("context and stream, cached", 15, round_c, [&] { round_cpp(resource); }));
     const gcx::context context(resource);

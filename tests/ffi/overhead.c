@@ -22,7 +22,7 @@ static void round_of_all(void) {
     gcx_context context[2];
     gcx_stream stream[2];
 
-    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, group, NULL));
+    must(gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, group, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++) {
         must(gcx_context_create(&group[i], 1, NULL, &context[i]));
         must(gcx_stream_create(context[i], NULL, &stream[i]));

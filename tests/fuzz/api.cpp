@@ -162,12 +162,14 @@ void split(Bytes& bytes, Shared& shared) {
     // Always passes an array, so that both calls report the same errors.
     std::vector<gcx_resource> groups(list.size() + 1);
     Out<gcx_resource> remainder;
-    const gcx_result result = CALL_OUT(remainder, gcx_sm_split(&input, list.data(), count, flags,
-                                                               groups.data(), &remainder.value));
+    const gcx_result result =
+        CALL_OUT(remainder, gcx_sm_split(&input, list.data(), count, flags, groups.data(),
+                                         &remainder.value, nullptr, nullptr));
     std::vector<uint32_t> counts(list.size() + 1);
     Out<uint32_t> rest;
     const gcx_result planned =
-        CALL_OUT(rest, gcx_sm_plan(&input, list.data(), count, flags, counts.data(), &rest.value));
+        CALL_OUT(rest, gcx_sm_split(&input, list.data(), count, flags, nullptr, nullptr,
+                                    counts.data(), &rest.value));
     must(shared.injected || result == planned,
          "a split and its plan differ:", gcx_result_name(planned));
     if (result != GCX_SUCCESS)
@@ -611,7 +613,7 @@ void external_event(Bytes& bytes, Shared& shared) {
         shared.events.put(bytes, event.value);
 }
 
-void live_contexts(Bytes& bytes, Shared& shared) {
+void live_contexts(Bytes& bytes, Shared&) {
     const int32_t which = bytes.flag() ? -1 : device(bytes);
     const uint32_t capacity = bytes.next() & 31;
     const std::unique_ptr<gcx_live_context[]> contexts(new gcx_live_context[capacity]);
@@ -621,9 +623,6 @@ void live_contexts(Bytes& bytes, Shared& shared) {
         for (uint32_t i = 0; i < count; i++)
             must(sm_count_of(contexts[i].resource) == contexts[i].sm_count, "a context's SMs");
     }
-    const gcx_resource resource = shared.resource(bytes);
-    Out<uint32_t> in_use;
-    CALL_OUT(in_use, gcx_resource_get_live_overlap(&resource, &in_use.value));
 }
 
 using Operation = void (*)(Bytes&, Shared&);

@@ -121,8 +121,8 @@ void live_leases(Bytes& bytes, Shared& shared) {
     const gcx_resource input = shared.resource(bytes);
     const gcx_sm_request request = {bytes.count(), 0, 0, 0, 0, {}};
     Out<gcx_resource> group;
-    CALL_OUT(group,
-             gcx_sm_split(&input, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group.value, nullptr));
+    CALL_OUT(group, gcx_sm_split(&input, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group.value,
+                                 nullptr, nullptr, nullptr));
 }
 
 void cancel(Bytes& bytes, Shared& shared) {

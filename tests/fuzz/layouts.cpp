@@ -101,11 +101,11 @@ void split(const gcx_resource& device, const std::vector<uint32_t>& counts, uint
     const auto size = static_cast<uint32_t>(counts.size());
     std::vector<uint32_t> planned(counts.size());
     uint32_t rest = 0;
-    const gcx_result plan =
-        gcx_sm_plan(&device, requests.data(), size, flags, planned.data(), &rest);
+    const gcx_result plan = gcx_sm_split(&device, requests.data(), size, flags, nullptr, nullptr,
+                                         planned.data(), &rest);
     std::vector<gcx_resource> parts(counts.size() + 1);
-    const gcx_result made =
-        gcx_sm_split(&device, requests.data(), size, flags, parts.data(), &parts.back());
+    const gcx_result made = gcx_sm_split(&device, requests.data(), size, flags, parts.data(),
+                                         &parts.back(), nullptr, nullptr);
     holds(plan == made, "the plan and the split have different results");
     if (!answers(made, "gcx_sm_split"))
         return;
@@ -144,7 +144,8 @@ void use_family(const gcx_resource& device, gcx_sm_family family, uint32_t flags
     gcx_sm_request request{};
     request.sm_count = sms + 1;
     gcx_resource group{};
-    holds(gcx_sm_split(&device, &request, 1, flags, &group, nullptr) != GCX_SUCCESS,
+    holds(gcx_sm_split(&device, &request, 1, flags, &group, nullptr, nullptr, nullptr) !=
+              GCX_SUCCESS,
           "a split of more SMs than the device has");
 }
 
@@ -153,7 +154,8 @@ void use_partition(const gcx_resource& device) {
     gcx_sm_request request{};
     request.sm_count = sm_count(device) / 2;
     gcx_resource group{};
-    if (!answers(gcx_sm_split(&device, &request, 1, 0, &group, nullptr), "gcx_sm_split"))
+    if (!answers(gcx_sm_split(&device, &request, 1, 0, &group, nullptr, nullptr, nullptr),
+                 "gcx_sm_split"))
         return;
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
@@ -175,7 +177,7 @@ void structured(const gcx_resource& device) {
     requests[1].flags = GCX_SM_REQUEST_BACKFILL;
     gcx_resource groups[2];
     gcx_resource remainder{};
-    gcx_sm_split(&device, requests, 2, 0, groups, &remainder);
+    gcx_sm_split(&device, requests, 2, 0, groups, &remainder, nullptr, nullptr);
     holds(true, "answered");
 }
 

@@ -46,7 +46,7 @@ void split(const gcx_resource& device, const std::vector<gcx_sm_request>& reques
     std::vector<gcx_resource> groups(requests.size());
     gcx_resource remainder{};
     if (CALL(gcx_sm_split(&device, requests.data(), static_cast<uint32_t>(requests.size()), flags,
-                          groups.data(), &remainder)) != GCX_SUCCESS)
+                          groups.data(), &remainder, nullptr, nullptr)) != GCX_SUCCESS)
         return;
     uint32_t total = sm_count_of(remainder);
     for (const gcx_resource& group : groups)

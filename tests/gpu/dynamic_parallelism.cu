@@ -227,7 +227,7 @@ std::vector<gcx_resource> split(const Ids& counts, uint32_t flags = 0) {
         requests[i].sm_count = counts[i];
     std::vector<gcx_resource> groups(counts.size());
     GCX(gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()), flags,
-                     groups.data(), nullptr));
+                     groups.data(), nullptr, nullptr, nullptr));
     return groups;
 }
 
@@ -356,7 +356,8 @@ void exclude_rows(const char* name, const Ids& counts, uint32_t flags) {
         requests[i].sm_count = counts[i];
     std::vector<gcx_resource> groups(counts.size());
     if (gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()),
-                     flags | GCX_SPLIT_EXCLUDE_SHARED, groups.data(), nullptr) != GCX_SUCCESS) {
+                     flags | GCX_SPLIT_EXCLUDE_SHARED, groups.data(), nullptr, nullptr,
+                     nullptr) != GCX_SUCCESS) {
         std::printf("after    split without shared SMs, %s: %s\n", name, gcx_last_error_message());
         return;
     }

@@ -37,7 +37,7 @@ inline Split split(const gcx_resource& from, const std::vector<uint32_t>& counts
     Split result;
     result.groups.resize(counts.size());
     CHECK_OK(gcx_sm_split(&from, requests.data(), static_cast<uint32_t>(counts.size()), flags,
-                          result.groups.data(), &result.remainder));
+                          result.groups.data(), &result.remainder, nullptr, nullptr));
     return result;
 }
 

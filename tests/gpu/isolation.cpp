@@ -62,7 +62,8 @@ void split(Places& places) {
     gcx_sm_request request{};
     request.sm_count = kSmallSms;
     NEED(gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole));
-    NEED(gcx_sm_split(&whole, &request, 1, GCX_SPLIT_DEFAULT, &parts[0], &parts[1]));
+    NEED(gcx_sm_split(&whole, &request, 1, GCX_SPLIT_DEFAULT, &parts[0], &parts[1], nullptr,
+                      nullptr));
     gcx_context contexts[2] = {};
     for (int i = 0; i < 2; i++)
         NEED(gcx_context_create(&parts[i], 1, nullptr, &contexts[i]));

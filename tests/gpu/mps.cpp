@@ -81,7 +81,7 @@ CUstream stream_of(const std::string& part) {
     requests[0].sm_count = 108;
     requests[1].sm_count = 24;
     NEED(gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole));
-    NEED(gcx_sm_split(&whole, requests, 2, GCX_SPLIT_DEFAULT, parts, nullptr));
+    NEED(gcx_sm_split(&whole, requests, 2, GCX_SPLIT_DEFAULT, parts, nullptr, nullptr, nullptr));
     return stream_on(parts[part == "24" ? 1 : 0]);
 }
 

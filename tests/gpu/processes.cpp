@@ -43,7 +43,7 @@ gcx_stream make_stream() {
     const gcx_sm_request want = {.sm_count = 24};
     gcx_resource part{};
     must(gcx_device_get_resource(0, GCX_RESOURCE_SM, &device) == GCX_SUCCESS);
-    must(gcx_sm_split(&device, &want, 1, 0, &part, nullptr) == GCX_SUCCESS);
+    must(gcx_sm_split(&device, &want, 1, 0, &part, nullptr, nullptr, nullptr) == GCX_SUCCESS);
     must(gcx_context_create(&part, 1, nullptr, &context) == GCX_SUCCESS);
     must(gcx_stream_create(context, nullptr, &stream) == GCX_SUCCESS);
     return stream;

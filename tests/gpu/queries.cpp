@@ -130,11 +130,6 @@ void contexts_of_ones_own() {
     }
     CHECK_EQ(handles, 3U);
     CHECK_EQ(streams, 1U);
-    uint32_t overlap = 0;
-    CHECK_OK(gcx_resource_get_live_overlap(&parts.groups[0], &overlap));
-    CHECK_EQ(overlap, 16U);
-    CHECK_OK(gcx_resource_get_live_overlap(&parts.groups[1], &overlap));
-    CHECK_EQ(overlap, 0U);
 
     CHECK_OK(gcx_stream_destroy(capturing));
     CHECK_OK(gcx_context_destroy(apart));

@@ -140,7 +140,7 @@ void test_splits() {
     const gcx_resource device = whole_device();
     const gcx_sm_request too_many = {.sm_count = 133};
     gcx_resource group{};
-    CHECK_EQ(gcx_sm_split(&device, &too_many, 1, 0, &group, nullptr),
+    CHECK_EQ(gcx_sm_split(&device, &too_many, 1, 0, &group, nullptr, nullptr, nullptr),
              GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     std::printf("  %s\n", gcx_last_error_message());
 }

@@ -32,7 +32,8 @@ gcx_resource part_of(int32_t device, uint32_t sm_count) {
     gcx_sm_request request{};
     request.sm_count = sm_count;
     gcx_resource group{};
-    CHECK_OK(gcx_sm_split(&from, &request, 1, GCX_SPLIT_DEFAULT, &group, nullptr));
+    CHECK_OK(
+        gcx_sm_split(&from, &request, 1, GCX_SPLIT_DEFAULT, &group, nullptr, nullptr, nullptr));
     return group;
 }
 

@@ -47,7 +47,8 @@ void read_atoms(const Case& wanted, Board& board) {
         gcx_resource whole = whole_device();
         gcx_resource family{};
         const gcx_sm_request rest = {.sm_count = GCX_REST};
-        CHECK_OK(gcx_sm_split(&whole, &rest, 1, wanted.split_flags, &family, nullptr));
+        CHECK_OK(
+            gcx_sm_split(&whole, &rest, 1, wanted.split_flags, &family, nullptr, nullptr, nullptr));
         board.atom_count = info_of(family).atom_count;
         CHECK(board.atom_count <= std::size(board.sms_of_atom));
         CHECK_OK(gcx_device_map_sms(0, wanted.family));

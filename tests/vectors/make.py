@@ -26,7 +26,7 @@ GPUS = ("h100", "h100", "h200", "a100", "b200", "gb200", "rtx4090", "l40s", "ori
 INPUTS = {
     **dict.fromkeys(("driver", "devices", "pop", "current", "cache"), 0),
     **dict.fromkeys(("open", "capability", "device", "priorities", "info", "queue"), 1),
-    **dict.fromkeys(("live-overlap", "sms", "cluster", "probe", "push", "live", "limit"), 1),
+    **dict.fromkeys(("sms", "cluster", "probe", "push", "live", "limit"), 1),
     **dict.fromkeys(("synchronize", "query", "close"), 1),
     **dict.fromkeys(("overlap", "same", "map", "adopt", "record", "wait", "elapsed"), 2),
     **dict.fromkeys(("resource", "union", "subtract", "intersect", "atom", "context"), 3),

@@ -232,19 +232,6 @@ class Machine(Resources):
         found.recorded = True
         return Answer(OK)
 
-    def live_overlap(self, name: str) -> Answer:
-        sms = self._sms(name)
-        if sms is None:
-            return refused(TYPE)
-        in_use: set[int] = set()
-        for green in self.greens:
-            if not green.in_use or green.sms.device != sms.device:
-                continue
-            if green.sms.family != sms.family and self._shared(green.sms, sms) is None:
-                return refused(SMS_NOT_MAPPED)
-            in_use |= self._ids(green.sms)
-        return Answer(OK, (len(in_use & self._ids(sms)),))
-
     def cluster(self, name: str) -> Answer:
         found = self.names.get(name)
         if isinstance(found, Stream):

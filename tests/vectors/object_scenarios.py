@@ -95,19 +95,14 @@ def overlapping(w: Writer, key: str, device: int) -> None:
     w("context", "d,p.0", "-", "c")
     w("context", "p.0,p.0", "-", "c")
     w("context", "p.0,p.rest", "-", "c")
-    w("live-overlap", "d")
-    w.vector(f"{key}: live contexts over a resource")
+    w.vector(f"{key}: overlap of two families")
     w("resource", device, "sm", "d")
     w("split", "d", "-", "8,4", "p")
     w("split", "d", "fine", "6,2", "f")
     w("context", "p.0", "-", "c")
     w("context", "f.0", "-", "e")
-    for name in ("d", "p.0", "p.1", "f.0", "f.1"):
-        w("live-overlap", name)
     w("overlap", "p.0", "f.0")
     w("close", "c")
-    w("live-overlap", "p.0")
-    w("live-overlap", "d")
 
 
 def live(w: Writer) -> None:

@@ -91,10 +91,12 @@ static gcx_result op_split(struct vector* vector, char** in) {
     const gcx_resource* input = resource_of(vector, in[0]);
     const uint32_t flags = flags_of(in[1]);
     const uint32_t count = requests_of(in[2], requests);
-    const gcx_result planned = gcx_sm_plan(input, requests, count, flags, counts, &rest_count);
-    const gcx_result result = gcx_sm_split(input, requests, count, flags, groups, &rest);
+    const gcx_result planned =
+        gcx_sm_split(input, requests, count, flags, NULL, NULL, counts, &rest_count);
+    const gcx_result result =
+        gcx_sm_split(input, requests, count, flags, groups, &rest, NULL, NULL);
     if (planned != result) {
-        broken("gcx_sm_plan returns %s and gcx_sm_split %s", gcx_result_name(planned),
+        broken("the dry run returns %s and the split %s", gcx_result_name(planned),
                gcx_result_name(result));
     }
     struct list list = {0};
@@ -150,13 +152,6 @@ static gcx_result op_overlap(struct vector* vector, char** in) {
     const gcx_resource copies[2] = {*resource_of(vector, in[0]), *resource_of(vector, in[1])};
     uint32_t count = 0;
     const gcx_result result = gcx_resource_get_overlap(&copies[0], &copies[1], &count);
-    answer(vector, "%" PRIu32, count);
-    return result;
-}
-
-static gcx_result op_live_overlap(struct vector* vector, char** in) {
-    uint32_t count = 0;
-    const gcx_result result = gcx_resource_get_live_overlap(resource_of(vector, in[0]), &count);
     answer(vector, "%" PRIu32, count);
     return result;
 }
@@ -542,7 +537,6 @@ static const struct operation kOperations[] = {
     {"subtract", 3, op_subtract},
     {"intersect", 3, op_intersect},
     {"overlap", 2, op_overlap},
-    {"live-overlap", 1, op_live_overlap},
     {"same", 2, op_same},
     {"atom", 3, op_atom},
     {"map", 2, op_map},

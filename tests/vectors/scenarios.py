@@ -79,8 +79,6 @@ def before_the_map(w: Writer) -> None:
     w("split", "d", "-", "24", "p")
     w("overlap", "p.0", "f.0")
     w("context", "f.0", "-", "c")
-    w("live-overlap", "p.0")
-    w("live-overlap", "f.0")
 
 
 def whole_devices(w: Writer) -> None:
@@ -311,7 +309,6 @@ def misuse(w: Writer) -> None:
     w("union", "zero", "d", "u")
     w("union", "d", "zero", "u")
     w("overlap", "d", "zero")
-    w("live-overlap", "zero")
     w("sms", "zero")
     w("cluster", "zero")
     w("atom", "zero", 0, "a")

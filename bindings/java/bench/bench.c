@@ -58,7 +58,7 @@ JNIEXPORT jdouble JNICALL Java_CallCost_roundInC(JNIEnv* env, jclass caller, jin
     (void)env;
     (void)caller;
     if (gcx_device_get_resource(0, GCX_RESOURCE_SM, &device) != GCX_SUCCESS ||
-        gcx_sm_split(&device, &want, 1, GCX_SPLIT_DEFAULT, &part, NULL) != GCX_SUCCESS)
+        gcx_sm_split(&device, &want, 1, GCX_SPLIT_DEFAULT, &part, NULL, NULL, NULL) != GCX_SUCCESS)
         return -1;
     begin = now();
     for (i = 0; i < rounds; i++) {

@@ -22,7 +22,7 @@ function split(...counts) {
   check(c.gcx_device_get_resource(0, gcx.GCX_RESOURCE_SM, device));
   const groups = counts.map(() => ({}));
   const requests = counts.map((sm_count) => ({ sm_count }));
-  check(c.gcx_sm_split(device, requests, counts.length, 0, groups, null));
+  check(c.gcx_sm_split(device, requests, counts.length, 0, groups, null, null, null));
   return groups;
 }
 

@@ -255,7 +255,7 @@ class SMResource(Resource):
     ) -> Plan:
         """Returns the SM counts that `split` would give. Raises what `split` raises."""
         flags = self._flags(family, exact, exclude_leased, exclude_shared)
-        return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), flags))
+        return Plan(*_gcx.gcx_sm_split_counts(self._value, requests_of(counts), flags))
 
     def _flags(
         self, family: Family | None, exact: bool, exclude_leased: bool, exclude_shared: bool
@@ -296,15 +296,6 @@ class SMResource(Resource):
         if not isinstance(other, SMResource):
             raise TypeError(f"overlap takes a gcx.SMResource, not {type(other).__name__}")
         return _gcx.gcx_resource_get_overlap(self._value, other._value)
-
-    def live_overlap(self) -> int:
-        """Returns how many of its SMs live contexts of this process have, see gcx.live_contexts.
-
-        Raises:
-            SmsNotMappedError: A context has another family whose SMs are unknown; call
-                Device.map_sms.
-        """
-        return _gcx.gcx_resource_get_live_overlap(self._value)
 
     def max_cluster_size(self) -> int:
         """Returns the most blocks that a thread block cluster can have on these SMs, including

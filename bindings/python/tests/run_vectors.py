@@ -163,9 +163,6 @@ class Vector:
     def overlap(self, a: str, b: str) -> list[object]:
         return [self.objects[a].overlap(self.objects[b])]
 
-    def live_overlap(self, name: str) -> list[object]:
-        return [self.objects[name].live_overlap()]
-
     def same(self, a: str, b: str) -> list[object]:
         first, second = self.objects[a], self.objects[b]
         if isinstance(first, gcx.Context):

@@ -30,10 +30,6 @@ var ofResources = map[string]operation{
 		shared, err := a.Overlap(b)
 		return answer(err, shared)
 	}),
-	"live-overlap": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
-		shared, err := resource.LiveOverlap()
-		return answer(err, shared)
-	}),
 	"atom": on(3, func(world *world, resource gcx.Resource, in []string) ([]string, error) {
 		index, err := parse(in[0])
 		if err != nil {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ptr::null_mut;
 
 use crate::call::{sm_ids, written};
 use crate::error::{Error, Result};
@@ -133,7 +134,18 @@ impl SmResource {
         let rest = SmResource::written(|rest| {
             let to = groups.as_mut_ptr();
             // SAFETY: the arrays have `count` elements each.
-            unsafe { sys::gcx_sm_split(&self.value, asked, count, flags, to, rest) }
+            unsafe {
+                sys::gcx_sm_split(
+                    &self.value,
+                    asked,
+                    count,
+                    flags,
+                    to,
+                    rest,
+                    null_mut(),
+                    null_mut(),
+                )
+            }
         })?;
         let groups = groups.into_iter().map(SmResource::from_raw).collect::<Result<_>>()?;
         Ok(Split::new(groups, rest))
@@ -181,7 +193,18 @@ impl SmResource {
         let rest = written(0, |rest| {
             let to = counts.as_mut_ptr();
             // SAFETY: the arrays have `count` elements each.
-            unsafe { sys::gcx_sm_plan(&self.value, asked, count, flags, to, rest) }
+            unsafe {
+                sys::gcx_sm_split(
+                    &self.value,
+                    asked,
+                    count,
+                    flags,
+                    null_mut(),
+                    null_mut(),
+                    to,
+                    rest,
+                )
+            }
         })?;
         Ok(Plan::new(counts, rest))
     }
@@ -224,15 +247,6 @@ impl SmResource {
     /// Whether the other has all SMs of this, by [`overlap`](Self::overlap).
     pub fn is_subset(&self, other: &SmResource) -> Result<bool> {
         Ok(self.overlap(other)? == self.sm_count())
-    }
-
-    /// Returns how many of its SMs contexts in use have, see
-    /// [`live_contexts`](crate::live_contexts).
-    pub fn live_overlap(&self) -> Result<u32> {
-        written(0, |count| {
-            // SAFETY: a value is read, and a number is written.
-            unsafe { sys::gcx_resource_get_live_overlap(&self.value, count) }
-        })
     }
 
     /// Returns the most blocks of a thread block cluster on these SMs; 1 on a device without

@@ -21,7 +21,6 @@ pub enum Answer {
 pub fn inputs(operation: &str) -> Option<usize> {
     Some(match operation {
         "driver" | "devices" | "pop" | "current" | "cache" => 0,
-        "open" | "capability" | "device" | "priorities" | "info" | "queue" | "live-overlap"
         | "sms" | "cluster" | "probe" | "push" | "synchronize" | "query" | "close" | "live"
         | "limit" | "prepare" | "alone" | "leases" | "ahead" | "trim" => 1,
         "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" | "resize"
@@ -52,7 +51,6 @@ fn outputs(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Ve
         "driver" | "devices" | "capability" | "device" | "priorities" | "resource" | "map"
         | "limit" | "cache" | "live" | "event" | "trim" => of_devices(objects, operation, inputs),
         "info" | "queue" | "split" | "union" | "subtract" | "intersect" | "overlap"
-        | "live-overlap" | "atom" | "sms" | "configure" => of_values(objects, operation, inputs),
         "lease" | "resize" | "prepare" | "hand-over" | "held" | "alone" | "leases" => {
             of_leases(objects, operation, inputs)
         }
@@ -169,7 +167,6 @@ fn of_values(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<
             texts([made.sm_count()])
         }
         "overlap" => texts([a.overlap(objects.sms(inputs[1]))?]),
-        "live-overlap" => texts([a.live_overlap()?]),
         "atom" => {
             let atom = a.atoms().nth(number(inputs[1])).expect("the atom is there")?;
             objects.add(inputs[2], Object::Sms(atom));

@@ -71,7 +71,7 @@ public final class SmResource extends Resource {
    * @param options the options of the split
    */
   public Plan plan(List<SmRequest> requests, SplitOption... options) {
-    int[] counts = Functions.gcx_sm_plan(this, requests, SplitOption.flags(options));
+    int[] counts = Functions.gcx_sm_split_counts(this, requests, SplitOption.flags(options));
     int last = counts.length - 1;
     return new Plan(Arrays.stream(counts, 0, last).boxed().toList(), counts[last]);
   }
@@ -130,15 +130,6 @@ public final class SmResource extends Resource {
    */
   public boolean isDisjoint(SmResource other) {
     return overlap(other) == 0;
-  }
-
-  /**
-   * {@return how many of its SMs the contexts of {@link Context#live()} use}
-   *
-   * @throws GcxException.SmsNotMapped a context is of another family, and they aren't mapped
-   */
-  public int liveOverlap() {
-    return Functions.gcx_resource_get_live_overlap(this);
   }
 
   /**

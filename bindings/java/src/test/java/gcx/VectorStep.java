@@ -294,7 +294,6 @@ final class VectorStep {
       case "subtract" -> set(SmResource::subtract);
       case "intersect" -> set(SmResource::intersect);
       case "overlap" -> give(sms(object()).overlap(sms(object())));
-      case "live-overlap" -> give(sms(object()).liveOverlap());
       case "same" -> {
         Object a = object();
         Object b = object();
