@@ -262,6 +262,9 @@ struct Work {
         Other
     };
 
+    Work() = default;
+    explicit Work(Kind of) : kind(of) {}
+
     Kind kind = Kind::Other;
     Context* context = nullptr; // provides the SMs
     uint64_t duration_ns = 0;

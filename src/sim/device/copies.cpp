@@ -57,8 +57,7 @@ std::string copy_parameters(Operand to, Operand from, std::size_t bytes) {
 
 Work copy_work(Machine& machine, const Operand& to, const Operand& from, std::size_t bytes) {
     require(resolve(machine, to, bytes) != nullptr && resolve(machine, from, bytes) != nullptr);
-    Work work;
-    work.kind = Work::Kind::Memcpy;
+    Work work(Work::Kind::Memcpy);
     work.duration_ns = duration(!to.on_device || !from.on_device, bytes);
     work.effect = copy_effect(to, from, bytes);
     work.parameters = copy_parameters(to, from, bytes);
@@ -105,8 +104,7 @@ Work fill_work(Machine& machine, const Fill& fill) {
     require(fill.address % fill.element == 0 && (fill.height <= 1 || fill.pitch >= row));
     const std::size_t bytes = fill.pitch * (fill.height - 1) + row;
     require(device_bytes(machine, fill.address, bytes) != nullptr);
-    Work work;
-    work.kind = Work::Kind::Memset;
+    Work work(Work::Kind::Memset);
     work.duration_ns = duration(false, bytes);
     work.parameters = to_bytes(CUDA_MEMSET_NODE_PARAMS{fill.address, fill.pitch, fill.value,
                                                        static_cast<unsigned>(fill.element),
@@ -258,79 +256,33 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
     GCX_SIM_BODY(copy_2d(machine, parameters, later(stream)));
 }
 
-GCX_SIM_STREAM_API(cuMemsetD8_v2, _ptds, (CUdeviceptr to, unsigned char value, std::size_t count),
-                   (to, value, count)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 1, count)));
-}
+// The fills with elements of one size, in one and two dimensions.
+#define GCX_SIM_FILLS(bits, type)                                                                  \
+    GCX_SIM_STREAM_API(cuMemsetD##bits##_v2, _ptds,                                                \
+                       (CUdeviceptr to, type value, std::size_t count), (to, value, count)) {      \
+        GCX_SIM_BODY(fill(machine, row(to, value, bits / 8, count)));                              \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(cuMemsetD##bits##Async, _ptsz,                                              \
+                       (CUdeviceptr to, type value, std::size_t count, CUstream stream),           \
+                       (to, value, count, stream)) {                                               \
+        GCX_SIM_BODY(fill(machine, row(to, value, bits / 8, count), later(stream)));               \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(                                                                            \
+        cuMemsetD2D##bits##_v2, _ptds,                                                             \
+        (CUdeviceptr to, std::size_t pitch, type value, std::size_t width, std::size_t height),    \
+        (to, pitch, value, width, height)) {                                                       \
+        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, bits / 8}));                  \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(cuMemsetD2D##bits##Async, _ptsz,                                            \
+                       (CUdeviceptr to, std::size_t pitch, type value, std::size_t width,          \
+                        std::size_t height, CUstream stream),                                      \
+                       (to, pitch, value, width, height, stream)) {                                \
+        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, bits / 8}, later(stream)));   \
+    }
 
-GCX_SIM_STREAM_API(cuMemsetD8Async, _ptsz,
-                   (CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream),
-                   (to, value, count, stream)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 1, count), later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD16_v2, _ptds, (CUdeviceptr to, unsigned short value, std::size_t count),
-                   (to, value, count)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 2, count)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD16Async, _ptsz,
-                   (CUdeviceptr to, unsigned short value, std::size_t count, CUstream stream),
-                   (to, value, count, stream)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 2, count), later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD32_v2, _ptds, (CUdeviceptr to, unsigned value, std::size_t count),
-                   (to, value, count)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 4, count)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD32Async, _ptsz,
-                   (CUdeviceptr to, unsigned value, std::size_t count, CUstream stream),
-                   (to, value, count, stream)) {
-    GCX_SIM_BODY(fill(machine, row(to, value, 4, count), later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D8_v2, _ptds,
-                   (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
-                    std::size_t height),
-                   (to, pitch, value, width, height)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 1}));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D8Async, _ptsz,
-                   (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
-                    std::size_t height, CUstream stream),
-                   (to, pitch, value, width, height, stream)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 1}, later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D16_v2, _ptds,
-                   (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
-                    std::size_t height),
-                   (to, pitch, value, width, height)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 2}));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D16Async, _ptsz,
-                   (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
-                    std::size_t height, CUstream stream),
-                   (to, pitch, value, width, height, stream)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 2}, later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D32_v2, _ptds,
-                   (CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
-                    std::size_t height),
-                   (to, pitch, value, width, height)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 4}));
-}
-
-GCX_SIM_STREAM_API(cuMemsetD2D32Async, _ptsz,
-                   (CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
-                    std::size_t height, CUstream stream),
-                   (to, pitch, value, width, height, stream)) {
-    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 4}, later(stream)));
-}
+GCX_SIM_FILLS(8, unsigned char)
+GCX_SIM_FILLS(16, unsigned short)
+GCX_SIM_FILLS(32, unsigned)
+#undef GCX_SIM_FILLS
 
 } // namespace gcx::sim

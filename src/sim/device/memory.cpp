@@ -239,8 +239,7 @@ void capture_allocation(Machine& machine, Stream& stream, const Pool& pool, std:
     p.poolProps.location.id = pool.device->ordinal;
     p.bytesize = bytes;
     p.dptr = allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device).address;
-    Work work;
-    work.kind = Work::Kind::MemoryAlloc;
+    Work work(Work::Kind::MemoryAlloc);
     work.owned_address = p.dptr;
     work.parameters = to_bytes(p);
     *out = p.dptr;
@@ -330,8 +329,7 @@ GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle)
         if (stream.capture == nullptr) {
             free_memory(machine, address, false);
         } else {
-            Work work;
-            work.kind = Work::Kind::MemoryFree;
+            Work work(Work::Kind::MemoryFree);
             work.parameters = to_bytes(address);
             submit(machine, stream, std::move(work));
         }

@@ -1,4 +1,4 @@
-// Names and texts of all results, independent of the header that this was built with.
+// Names and texts of all results, independent of the header that this was built with, and error logs.
 #include "sim/entry/entry.hpp"
 
 #include <algorithm>
@@ -148,6 +148,25 @@ GCX_SIM_API(cuGetErrorName, CUresult result, const char** out) {
 
 GCX_SIM_API(cuGetErrorString, CUresult result, const char** out) {
     GCX_SIM_BODY_ANYTIME(give_text(result, out, &ResultText::text));
+}
+
+// Error logs. The simulation writes none. It has the two functions that a recording asks for.
+
+GCX_SIM_API(cuLogsRegisterCallback, void (*callback)(void*, int, char*, std::size_t), void*,
+            void** out) {
+    GCX_SIM_BODY({
+        require(callback != nullptr);
+        if (out != nullptr)
+            give(out, new_handle());
+    });
+}
+
+GCX_SIM_API(cuLogsDumpToMemory, unsigned*, char* buffer, std::size_t* size, unsigned flags) {
+    GCX_SIM_BODY({
+        require(buffer != nullptr && size != nullptr && *size != 0 && flags == 0);
+        *buffer = '\0';
+        *size = 0;
+    });
 }
 
 } // namespace gcx::sim

@@ -274,8 +274,7 @@ Node& add_allocation(Machine& machine, const NewNode& target, const CUmemPoolPro
     Context& context = current_context(machine);
     edges_from(graph_of(machine, target.graph), target.dependencies, target.edges, target.count);
     require(target.out != nullptr);
-    Work work;
-    work.kind = Work::Kind::MemoryAlloc;
+    Work work(Work::Kind::MemoryAlloc);
     work.owned_address = allocate(machine, device, context, bytes, MemoryKind::Device).address;
     address = work.owned_address;
     return add_node(machine, target, std::move(work));
@@ -283,8 +282,7 @@ Node& add_allocation(Machine& machine, const NewNode& target, const CUmemPoolPro
 
 Node& add_free(Machine& machine, const NewNode& target, CUdeviceptr address) {
     require(find_allocation(machine, address) != nullptr);
-    Work work;
-    work.kind = Work::Kind::MemoryFree;
+    Work work(Work::Kind::MemoryFree);
     work.parameters = to_bytes(address);
     return add_node(machine, target, std::move(work));
 }
@@ -316,8 +314,7 @@ Node& add_conditional(Machine& machine, const NewNode& target,
         known(find(machine.conditionals, to_pointer<void*>(parameters.handle)));
     require(!condition.used && condition.graph == to_handle(target.graph) &&
             condition.context == &context_or_current(machine, parameters.ctx));
-    Work work;
-    work.kind = Work::Kind::Conditional;
+    Work work(Work::Kind::Conditional);
     work.context = condition.context;
     Node& node = add_node(machine, target, std::move(work));
     condition.used = true;
@@ -397,16 +394,14 @@ void give_parameters(Machine& machine, CUgraphNode handle, Work::Kind kind, T* o
 
 Work host_work(const CUDA_HOST_NODE_PARAMS& parameters) {
     require(parameters.fn != nullptr);
-    Work work;
-    work.kind = Work::Kind::Host;
+    Work work(Work::Kind::Host);
     work.host = [parameters] { parameters.fn(parameters.userData); };
     work.parameters = to_bytes(parameters);
     return work;
 }
 
 Work event_work(Machine& machine, Work::Kind kind, CUevent event) {
-    Work work;
-    work.kind = kind;
+    Work work(kind);
     work.event = known(find(machine.events, event)).handle;
     return work;
 }
@@ -415,8 +410,7 @@ Node& add_child(Machine& machine, const NewNode& target, CUgraph child) {
     const Graph& source = graph_of(machine, child);
     require(child != target.graph);
     require(!holds_any(machine, source, kUncloned)); // the header's text
-    Work work;
-    work.kind = Work::Kind::ChildGraph;
+    Work work(Work::Kind::ChildGraph);
     Node& node = add_node(machine, target, std::move(work));
     node.work.child = new_hidden_copy(machine, source).handle;
     return node;
@@ -431,8 +425,7 @@ GCX_SIM_API(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType* out) {
 GCX_SIM_API(cuGraphAddEmptyNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
             std::size_t count) {
     GCX_SIM_BODY({
-        Work work;
-        work.kind = Work::Kind::Empty;
+        Work work(Work::Kind::Empty);
         add_node(machine, {out, graph, dependencies, count}, std::move(work));
     });
 }
@@ -520,8 +513,7 @@ Work work_of(Machine& machine, const CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return event_work(machine, Work::Kind::EventRecord, p.eventRecord.event);
     case CU_GRAPH_NODE_TYPE_EMPTY: {
-        Work work;
-        work.kind = Work::Kind::Empty;
+        Work work(Work::Kind::Empty);
         return work;
     }
     default:
@@ -563,61 +555,52 @@ Handle context_handle(const Work& work) {
 CUgraphNodeParams any_parameters(Machine& machine, Node& node) {
     const Work& work = node.work;
     CUgraphNodeParams p{};
+    p.type = node_type(work);
     switch (work.kind) {
     case Work::Kind::Kernel:
-        p.type = CU_GRAPH_NODE_TYPE_KERNEL;
         p.kernel = prefix_of<CUDA_KERNEL_NODE_PARAMS_v3>(kernel_parameters(machine, node));
         break;
     case Work::Kind::Memcpy:
-        p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
         p.memcpy.copyParams = parameters_of<CUDA_MEMCPY3D>(work, work.kind);
         p.memcpy.copyCtx = to_pointer<CUcontext>(context_handle(work));
         break;
     case Work::Kind::Memset:
-        p.type = CU_GRAPH_NODE_TYPE_MEMSET;
         p.memset = prefix_of<CUDA_MEMSET_NODE_PARAMS_v2>(
             parameters_of<CUDA_MEMSET_NODE_PARAMS>(work, work.kind));
         p.memset.ctx = to_pointer<CUcontext>(context_handle(work));
         break;
     case Work::Kind::Host:
-        p.type = CU_GRAPH_NODE_TYPE_HOST;
         p.host = prefix_of<CUDA_HOST_NODE_PARAMS_v2>(
             parameters_of<CUDA_HOST_NODE_PARAMS>(work, work.kind));
         break;
     case Work::Kind::EventRecord:
-        p.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
         p.eventRecord.event = to_pointer<CUevent>(work.event);
         break;
     case Work::Kind::EventWait:
-        p.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
         p.eventWait.event = to_pointer<CUevent>(work.event);
         break;
     case Work::Kind::ChildGraph:
-        p.type = CU_GRAPH_NODE_TYPE_GRAPH;
         p.graph.graph = to_pointer<CUgraph>(work.child);
         break;
     case Work::Kind::MemoryAlloc:
-        p.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
         p.alloc = prefix_of<CUDA_MEM_ALLOC_NODE_PARAMS_v2>(
             parameters_of<CUDA_MEM_ALLOC_NODE_PARAMS>(work, work.kind));
         break;
     case Work::Kind::MemoryFree:
-        p.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
         p.free.dptr = parameters_of<CUdeviceptr>(work, work.kind);
         break;
     case Work::Kind::Conditional:
-        p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
         p.conditional = parameters_of<CUDA_CONDITIONAL_NODE_PARAMS>(work, work.kind);
         break;
     default:
-        p.type = CU_GRAPH_NODE_TYPE_EMPTY;
+        break;
     }
     return p;
 }
 
 void set_any(Machine& machine, CUgraphNode handle, const CUgraphNodeParams& p) {
     Node& node = node_of(machine, handle);
-    require(any_parameters(machine, node).type == p.type);
+    require(node_type(node.work) == p.type);
     if (p.type == CU_GRAPH_NODE_TYPE_KERNEL) {
         const CUDA_KERNEL_NODE_PARAMS_v2 kernel = kernel_of(p);
         set_kernel(machine, handle, &kernel);
@@ -632,7 +615,7 @@ void set_any_in(Machine& machine, CUgraphExec exec, CUgraphNode handle,
     if (p.type == CU_GRAPH_NODE_TYPE_KERNEL)
         return set_exec_kernel(machine, exec, handle, kernel_of(p));
     Node& node = node_in(machine, exec, handle);
-    require(any_parameters(machine, node).type == p.type);
+    require(node_type(node.work) == p.type);
     if (p.type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CUgraphExecUpdateResultInfo info{};
         const CUresult result = update_nodes(machine, *machine.graphs[node.work.child],

@@ -159,33 +159,32 @@ class Picker {
     std::size_t requested_ = 0;
 };
 
-SmResource make_group(const SmResource& input, const Profile& profile, const SmGroupParams& group,
-                      uint64_t split, const SmSet& sms) {
+SmResource make_part(ResourceOrigin origin, const SmResource& input, uint64_t split,
+                     const SmSet& sms, unsigned alignment) {
     SmResource resource;
-    resource.origin = ResourceOrigin::Group;
+    resource.origin = origin;
     resource.structured = true;
     resource.device = input.device;
     resource.split = split;
     resource.sms = sms;
     resource.reported = static_cast<unsigned>(sms.count());
-    resource.alignment = coscheduled(profile, group);
-    resource.min_partition_size = resource.alignment; // assumed
+    resource.alignment = alignment;
+    resource.min_partition_size = alignment; // assumed for groups
+    return resource;
+}
+
+SmResource make_group(const SmResource& input, const Profile& profile, const SmGroupParams& group,
+                      uint64_t split, const SmSet& sms) {
+    SmResource resource =
+        make_part(ResourceOrigin::Group, input, split, sms, coscheduled(profile, group));
     resource.flags = group.flags;
     resource.locality_domain = group.locality_domain_id;
     return resource;
 }
 
+// "always unstructured": assumed to guarantee pairs
 SmResource make_remainder(const SmResource& input, uint64_t split, const SmSet& sms) {
-    SmResource resource;
-    resource.origin = ResourceOrigin::Remainder;
-    resource.structured = true;
-    resource.device = input.device;
-    resource.split = split;
-    resource.sms = sms;
-    resource.reported = static_cast<unsigned>(sms.count());
-    resource.alignment = kPair; // "always unstructured": assumed to guarantee pairs
-    resource.min_partition_size = kPair;
-    return resource;
+    return make_part(ResourceOrigin::Remainder, input, split, sms, kPair);
 }
 
 // The header names queries as the source, and also says that a remainder can be split again.

@@ -25,8 +25,7 @@ void create_event(Machine& machine, CUevent* out, unsigned flags) {
 }
 
 void submit_event(Machine& machine, Stream& stream, Work::Kind kind, const Event& event) {
-    Work work;
-    work.kind = kind;
+    Work work(kind);
     work.event = event.handle;
     submit(machine, stream, std::move(work));
 }

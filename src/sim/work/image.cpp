@@ -1,5 +1,5 @@
-#include "sim/work/image.hpp"
 #include "sim/entry/entry.hpp"
+#include "sim/work/work.hpp"
 
 #include <algorithm>
 #include <cctype>

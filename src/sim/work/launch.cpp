@@ -89,8 +89,7 @@ void launch(Machine& machine, CUfunction function_handle, CUstream stream_handle
     const Function& function = function_of(machine, to_handle(function_handle));
     Stream& stream = stream_of(machine, stream_handle);
     check_launch(machine, *stream.context, function.handle, config);
-    Work work;
-    work.kind = Work::Kind::Kernel;
+    Work work(Work::Kind::Kernel);
     work.context = stream.context;
     work.function = function.handle;
     work.by_kernel = function.kernel != 0;

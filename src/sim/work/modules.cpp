@@ -1,7 +1,6 @@
 // Modules and libraries, and their kernels, functions and global variables.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
-#include "sim/work/image.hpp"
 #include "sim/work/work.hpp"
 
 #include <fstream>

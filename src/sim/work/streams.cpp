@@ -130,8 +130,7 @@ void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start
 
 void submit_host(Machine& machine, Stream& stream, std::function<void()> host,
                  std::string parameters = {}) {
-    Work work;
-    work.kind = Work::Kind::Host;
+    Work work(Work::Kind::Host);
     work.parameters = std::move(parameters);
     work.host = std::move(host);
     submit(machine, stream, std::move(work));

@@ -32,6 +32,10 @@ uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready);
 // Lets a branch of a graph on the stream occupy a queue.
 void occupy_queue(Machine& machine, const Stream& stream, uint64_t until);
 
+// Reads PTX text, a cubin or a fatbin, whose length is unknown. Fails with CUDA_ERROR_INVALID_IMAGE
+// or CUDA_ERROR_INVALID_PTX.
+void read_image(const void* image, Module& module);
+
 // Functions of modules and libraries. The handle may also be a CUkernel.
 Function* find_function(Machine& machine, Handle handle);
 Function& function_of(Machine& machine, Handle handle,
