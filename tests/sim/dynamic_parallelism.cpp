@@ -19,8 +19,7 @@ constexpr const char* kLaunchingPtx =
     ".visible .entry parent() { ret; }\n";
 
 void start(const char* machine) {
-    CHECK_EQ(gcx_sim_configure(machine), 0);
-    CHECK_OK(cuInit(0));
+    simulate(machine);
 }
 
 CUmodule load(const char* ptx = kLaunchingPtx) {

@@ -259,8 +259,7 @@ void attributes_can_be_set_and_read() {
         CHECK_EQ(set(one, attribute, none), CUDA_ERROR_INVALID_VALUE);
     }
     // The preferred cluster came with 12.8.
-    int version = 0;
-    CHECK_OK(cuDriverGetVersion(&version));
+    const int version = driver_version();
     CHECK_EQ(get(one, 11, none), version >= 12080 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -586,9 +585,8 @@ void nodes_of_any_kind_can_be_added_and_set() {
     CHECK_OK(cuMemFree_v2(memory));
 
     // The query for nodes of any kind came with 13.2.
-    int version = 0;
+    const int version = driver_version();
     void* address = nullptr;
-    CHECK_OK(cuDriverGetVersion(&version));
     cuGetProcAddress_v2("cuGraphNodeGetParams", &address, version, 0, nullptr);
     CHECK_EQ(address != nullptr, version >= 13020);
     if (address != nullptr) {
@@ -768,11 +766,9 @@ void launch_waits_for_earlier_launch() {
 void executable_destroyed_in_flight_completes() {
     GraphBench on;
     CUgraph captured = on.bench.capture(on.primary.spinner, on.bench.parts[0].stream);
-    gcx_sim_counts before;
-    gcx_sim_get_counts(&before);
+    const gcx_sim_counts before = counts_now();
     CUgraphExec exec = on.instantiate(captured);
-    gcx_sim_counts counts;
-    gcx_sim_get_counts(&counts);
+    gcx_sim_counts counts = counts_now();
     CHECK_EQ(counts.graphs, before.graphs + 1);
     CHECK(counts.device_bytes_used > before.device_bytes_used);
     CHECK_OK(cuGraphDestroy(captured));
@@ -783,7 +779,7 @@ void executable_destroyed_in_flight_completes() {
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_EQ(cuGraphExecDestroy(exec), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQ(cuGraphLaunch(exec, on.bench.plain), CUDA_ERROR_INVALID_VALUE);
-    gcx_sim_get_counts(&counts);
+    counts = counts_now();
     CHECK_EQ(counts.graphs, before.graphs - 1);
     CHECK_EQ(counts.device_bytes_used, before.device_bytes_used);
     CHECK_EQ(cuStreamQuery(on.bench.plain), CUDA_ERROR_NOT_READY);
@@ -924,11 +920,9 @@ const NamedTest kTests[] = {
 int main() {
     for (const char* driver : {"h200@12.4", "h200@13.0", "h200@13.5"}) {
         for (const NamedTest& test : kTests) {
-            CHECK_EQ(gcx_sim_configure(driver), 0);
-            CHECK_OK(cuInit(0));
+            simulate(driver);
             run(test, driver);
-            gcx_sim_counts counts;
-            gcx_sim_get_counts(&counts);
+            const gcx_sim_counts counts = counts_now();
             CHECK_EQ(counts.graphs, 0U);
             CHECK_EQ(counts.allocations, 0U);
         }

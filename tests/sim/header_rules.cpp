@@ -14,6 +14,7 @@ namespace {
 
 using Params = cu::SmGroupParams;
 
+constexpr const char* kNewest = "h100@13.5";
 constexpr auto kOk = CUDA_SUCCESS;
 constexpr auto kInvalid = CUDA_ERROR_INVALID_VALUE;
 constexpr auto kImpossible = static_cast<CUresult>(915);
@@ -49,11 +50,6 @@ std::vector<unsigned> sms_of(const CUdevResource& resource) {
 
 // cuDevSmResourceSplit.
 
-void on(const char* spec) {
-    CHECK_EQ(gcx_sim_configure(spec), 0);
-    CHECK_OK(cuInit(0));
-}
-
 CUresult result_of(const Params& params) {
     return structured({params}).result;
 }
@@ -63,6 +59,79 @@ unsigned domain_of(unsigned sm) {
     if (sm >= 144)
         return sm >= 146 ? 1 : 0;
     return sm % 16 < 8 ? 0 : 1;
+}
+
+Params group(unsigned sm_count, unsigned coscheduled = 0, unsigned flags = 0, unsigned domain = 0) {
+    return {.sm_count = sm_count,
+            .coscheduled_sm_count = coscheduled,
+            .flags = flags,
+            .locality_domain_id = domain};
+}
+
+// A split of the whole device whose result is the whole rule.
+struct SplitResult {
+    const char* name;
+    const char* machine;
+    std::vector<Params> groups;
+    CUresult result;
+};
+
+std::vector<NamedTest> split_results() {
+    const SplitResult results[] = {
+        {"sm_count_not_aligned_is_refused", kNewest, {group(20)}, kImpossible},
+        {"sm_count_below_range_is_refused", kNewest, {group(1, 2)}, kImpossible},
+        {"sm_count_of_pair_is_allowed", kNewest, {group(2, 2)}, kOk},
+        {"sm_count_of_device_is_allowed", kNewest, {group(132, 2)}, kOk},
+        {"sm_count_above_range_is_refused", kNewest, {group(134, 2)}, kImpossible},
+        {"sm_count_odd_is_refused", kNewest, {group(9, 2)}, kImpossible},
+        {"sm_count_odd_is_refused_with_backfill",
+         kNewest,
+         {group(9, 0, cu::kGroupBackfill)},
+         kImpossible},
+        {"sm_count_not_multiple_of_16_is_refused", kNewest, {group(24, 16)}, kImpossible},
+        {"sm_count_multiple_of_16_is_allowed", kNewest, {group(32, 16)}, kOk},
+        {"sm_count_multiple_of_4_is_allowed", kNewest, {group(12, 4)}, kOk},
+        {"coscheduled_count_34_is_refused", kNewest, {group(34, 34)}, kInvalid},
+        // allowed, but no GPC of an H100 has 32 SMs
+        {"coscheduled_count_32_does_not_fit", kNewest, {group(32, 32)}, kImpossible},
+        {"coscheduled_count_4_before_9_0_is_refused", "rtx4090@13.1", {group(8, 4)}, kInvalid},
+        {"coscheduled_count_2_before_9_0_is_allowed", "rtx4090@13.1", {group(8, 2)}, kOk},
+        {"discovered_zero_with_result_is_refused", kNewest, {group(132, 2), group(0)}, kImpossible},
+        {"sm_count_below_coscheduled_is_refused", kNewest, {group(4)}, kImpossible},
+        {"sm_count_below_coscheduled_is_refused_with_backfill",
+         kNewest,
+         {group(4, 0, cu::kGroupBackfill)},
+         kImpossible},
+        {"structure_of_all_sms_is_refused", kNewest, {group(132)}, kImpossible},
+        {"backfill_ignores_structure_if_needed", kNewest, {group(132, 0, cu::kGroupBackfill)}, kOk},
+        {"backfill_without_coscheduled_sms_is_refused",
+         kNewest,
+         {group(120), group(12, 0, cu::kGroupBackfill)},
+         kImpossible},
+        {"unknown_group_flags_are_refused", kNewest, {group(8, 0, 8)}, kInvalid},
+        {"locality_domain_unknown_is_refused",
+         "b200@13.4",
+         {group(32, 0, cu::kGroupLocalityDomain, 2)},
+         kInvalid},
+        {"locality_domain_without_flag_is_refused", "b200@13.4", {group(32, 0, 0, 1)}, kInvalid},
+        {"supplemental_without_domain_flag_is_refused",
+         "b200@13.4",
+         {group(8, 0, cu::kGroupLocalitySupplemental)},
+         kInvalid},
+        {"locality_domain_without_free_sm_is_refused",
+         "b200@13.4",
+         {group(74, 2, cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental),
+          group(8, 0, cu::kGroupLocalityDomain | cu::kGroupBackfill)},
+         kImpossible},
+        {"split_before_13_1_is_not_supported", "h100@13.0", {group(8)}, CUDA_ERROR_NOT_SUPPORTED},
+    };
+    std::vector<NamedTest> tests;
+    for (const SplitResult& one : results)
+        tests.push_back({one.name, [one] {
+                             simulate(one.machine);
+                             CHECK_EQ(structured(one.groups).result, one.result);
+                         }});
+    return tests;
 }
 
 std::vector<NamedTest> structured_split_rules() {
@@ -80,26 +149,6 @@ std::vector<NamedTest> structured_split_rules() {
                      CHECK(all.insert(sm).second);
              CHECK_EQ(all.size(), 132U);
          }},
-        {"sm_count_not_aligned_is_refused",
-         [] { CHECK_EQ(result_of({.sm_count = 20}), kImpossible); }},
-        {"sm_count_outside_range_is_refused",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 1, .coscheduled_sm_count = 2}), kImpossible);
-             CHECK_EQ(result_of({.sm_count = 2, .coscheduled_sm_count = 2}), kOk);
-             CHECK_EQ(result_of({.sm_count = 132, .coscheduled_sm_count = 2}), kOk);
-             CHECK_EQ(result_of({.sm_count = 134, .coscheduled_sm_count = 2}), kImpossible);
-         }},
-        {"sm_count_odd_is_refused",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 9, .coscheduled_sm_count = 2}), kImpossible);
-             CHECK_EQ(result_of({.sm_count = 9, .flags = cu::kGroupBackfill}), kImpossible);
-         }},
-        {"sm_count_not_multiple_of_coscheduled_is_refused",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 24, .coscheduled_sm_count = 16}), kImpossible);
-             CHECK_EQ(result_of({.sm_count = 32, .coscheduled_sm_count = 16}), kOk);
-             CHECK_EQ(result_of({.sm_count = 12, .coscheduled_sm_count = 4}), kOk);
-         }},
         {"coscheduled_count_zero_means_default",
          [] {
              const Structured made = structured({{.sm_count = 16}});
@@ -110,22 +159,10 @@ std::vector<NamedTest> structured_split_rules() {
          }},
         {"coscheduled_default_is_2_before_9_0",
          [] {
-             on("a100@13.5");
+             simulate("a100@13.5");
              const Structured made = structured({{.sm_count = 10}});
              CHECK_EQ(made.result, kOk);
              CHECK_EQ(fields(made.groups[0]).coscheduled_alignment, 2U);
-         }},
-        {"coscheduled_maximum_is_32",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 34, .coscheduled_sm_count = 34}), kInvalid);
-             // allowed, but no GPC of an H100 has 32 SMs
-             CHECK_EQ(result_of({.sm_count = 32, .coscheduled_sm_count = 32}), kImpossible);
-         }},
-        {"coscheduled_maximum_is_2_before_9_0",
-         [] {
-             on("rtx4090@13.1");
-             CHECK_EQ(result_of({.sm_count = 8, .coscheduled_sm_count = 4}), kInvalid);
-             CHECK_EQ(result_of({.sm_count = 8, .coscheduled_sm_count = 2}), kOk);
          }},
         {"coscheduled_group_holds_cluster_of_its_size",
          [] {
@@ -173,16 +210,6 @@ std::vector<NamedTest> structured_split_rules() {
              CHECK_EQ(made.result, kOk);
              CHECK_EQ(made.params[1].sm_count, 0U);
          }},
-        {"discovered_zero_with_result_is_refused",
-         [] {
-             CHECK_EQ(structured({{.sm_count = 132, .coscheduled_sm_count = 2}, {}}).result,
-                      kImpossible);
-         }},
-        {"sm_count_below_coscheduled_is_refused",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 4}), kImpossible);
-             CHECK_EQ(result_of({.sm_count = 4, .flags = cu::kGroupBackfill}), kImpossible);
-         }},
         {"groups_are_evaluated_in_order",
          [] {
              const Structured made = structured({{.sm_count = 112}, {}, {}}, true);
@@ -196,17 +223,6 @@ std::vector<NamedTest> structured_split_rules() {
              CHECK_EQ(made.result, kOk);
              CHECK_EQ(sm_count(made.groups[0]), 28U);
              CHECK_EQ(fields(made.groups[0]).flags, cu::kGroupBackfill);
-         }},
-        {"backfill_ignores_structure_if_needed",
-         [] {
-             CHECK_EQ(result_of({.sm_count = 132}), kImpossible);
-             CHECK_EQ(result_of({.sm_count = 132, .flags = cu::kGroupBackfill}), kOk);
-         }},
-        {"backfill_without_coscheduled_sms_is_refused",
-         [] {
-             const Structured made =
-                 structured({{.sm_count = 120}, {.sm_count = 12, .flags = cu::kGroupBackfill}});
-             CHECK_EQ(made.result, kImpossible);
          }},
         {"example_3_second_group_holds_all_other_sms",
          [] {
@@ -270,8 +286,6 @@ std::vector<NamedTest> structured_split_rules() {
              params.reserved[10] = 1;
              CHECK_EQ(result_of(params), kInvalid);
          }},
-        {"unknown_group_flags_are_refused",
-         [] { CHECK_EQ(result_of({.sm_count = 8, .flags = 8}), kInvalid); }},
         {"missing_arguments_are_refused",
          [] {
              const CUdevResource device = query();
@@ -295,7 +309,7 @@ std::vector<NamedTest> structured_split_rules() {
          }},
         {"locality_domain_limits_sms_to_domain",
          [] {
-             on("b200@13.4");
+             simulate("b200@13.4");
              for (const unsigned domain : {0U, 1U}) {
                  const Structured made = structured({{.sm_count = 32,
                                                       .flags = cu::kGroupLocalityDomain,
@@ -306,22 +320,9 @@ std::vector<NamedTest> structured_split_rules() {
                      CHECK_EQ(domain_of(sm), domain);
              }
          }},
-        {"locality_domain_unknown_is_refused",
-         [] {
-             on("b200@13.4");
-             CHECK_EQ(
-                 result_of(
-                     {.sm_count = 32, .flags = cu::kGroupLocalityDomain, .locality_domain_id = 2}),
-                 kInvalid);
-         }},
-        {"locality_domain_without_flag_is_refused",
-         [] {
-             on("b200@13.4");
-             CHECK_EQ(result_of({.sm_count = 32, .locality_domain_id = 1}), kInvalid);
-         }},
         {"locality_domain_any_selects_from_all",
          [] {
-             on("b200@13.4");
+             simulate("b200@13.4");
              const Structured made = structured({{.coscheduled_sm_count = 2,
                                                   .flags = cu::kGroupLocalityDomain,
                                                   .locality_domain_id = cu::kLocalityDomainAny}});
@@ -329,7 +330,7 @@ std::vector<NamedTest> structured_split_rules() {
          }},
         {"locality_domain_without_supplemental_is_limited",
          [] {
-             on("b200@13.4");
+             simulate("b200@13.4");
              int each = 0;
              CHECK_OK(cuDeviceGetAttribute(&each, cu::kAttributeLocalityDomainSmCount, 0));
              const Structured made =
@@ -338,21 +339,15 @@ std::vector<NamedTest> structured_split_rules() {
          }},
         {"locality_domain_supplemental_allows_other_sms",
          [] {
-             on("b200@13.4");
+             simulate("b200@13.4");
              const Structured made =
                  structured({{.coscheduled_sm_count = 2,
                               .flags = cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental}});
              CHECK_EQ(made.params[0].sm_count, 74U);
          }},
-        {"supplemental_without_domain_flag_is_refused",
-         [] {
-             on("b200@13.4");
-             CHECK_EQ(result_of({.sm_count = 8, .flags = cu::kGroupLocalitySupplemental}),
-                      kInvalid);
-         }},
         {"backfill_prefers_sms_of_domain",
          [] {
-             on("b200@13.4");
+             simulate("b200@13.4");
              const Structured made = structured(
                  {{.sm_count = 100, .flags = cu::kGroupLocalityDomain | cu::kGroupBackfill}});
              CHECK_EQ(made.result, kOk);
@@ -362,27 +357,12 @@ std::vector<NamedTest> structured_split_rules() {
                       true);
              CHECK_EQ(sms.size(), 100U);
          }},
-        {"locality_domain_without_free_sm_is_refused",
-         [] {
-             on("b200@13.4");
-             const unsigned all = cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental;
-             CHECK_EQ(structured(
-                          {{.sm_count = 74, .coscheduled_sm_count = 2, .flags = all},
-                           {.sm_count = 8, .flags = cu::kGroupLocalityDomain | cu::kGroupBackfill}})
-                          .result,
-                      kImpossible);
-         }},
         {"locality_domains_before_13_4_are_refused",
          [] {
-             on("b200@13.1");
+             simulate("b200@13.1");
              CHECK_EQ(result_of({.sm_count = 8, .flags = cu::kGroupLocalityDomain}), kInvalid);
              int count = 0;
              CHECK_EQ(cuDeviceGetAttribute(&count, cu::kAttributeLocalityDomainCount, 0), kInvalid);
-         }},
-        {"split_before_13_1_is_not_supported",
-         [] {
-             on("h100@13.0");
-             CHECK_EQ(result_of({.sm_count = 8}), CUDA_ERROR_NOT_SUPPORTED);
          }},
     };
 }
@@ -486,8 +466,7 @@ std::vector<NamedTest> descriptor_rules() {
          }},
         {"groups_of_different_locality_domains_are_refused",
          [] {
-             CHECK_EQ(gcx_sim_configure("b200@13.4"), 0);
-             CHECK_OK(cuInit(0));
+             simulate("b200@13.4");
              const Structured made = structured(
                  {{.sm_count = 8, .flags = cu::kGroupLocalityDomain},
                   {.sm_count = 8, .flags = cu::kGroupLocalityDomain, .locality_domain_id = 1},
@@ -497,8 +476,7 @@ std::vector<NamedTest> descriptor_rules() {
          }},
         {"resources_of_different_devices_are_refused",
          [] {
-             CHECK_EQ(gcx_sim_configure("2xh100@13.5"), 0);
-             CHECK_OK(cuInit(0));
+             simulate("2xh100@13.5");
              CHECK_EQ(described({query(0), query(1)}), kImpossible);
          }},
         {"same_group_twice_is_refused",
@@ -511,8 +489,7 @@ std::vector<NamedTest> descriptor_rules() {
              const Split now = split(query(), 1, 0, 24);
              CHECK_EQ(fields(now.groups[0]).coscheduled_alignment, 8U);
              CHECK_EQ(fields(now.remainder).coscheduled_alignment, 2U);
-             CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
-             CHECK_OK(cuInit(0));
+             simulate("h100@13.0");
              CHECK_EQ(fields(split(query(), 1, 0, 24).groups[0]).coscheduled_alignment, 0U);
          }},
         {"remainder_of_split_by_count_cannot_be_split",
@@ -726,8 +703,7 @@ std::vector<NamedTest> context_rules() {
         {"workqueues_before_13_1_are_refused",
          [] {
              CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);
-             CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
-             CHECK_OK(cuInit(0));
+             simulate("h100@13.0");
              CHECK_EQ(described({query(), config}), kWrongType);
          }},
     };
@@ -736,11 +712,11 @@ std::vector<NamedTest> context_rules() {
 } // namespace
 
 int main() {
-    for (const auto& list : {structured_split_rules(), descriptor_rules(), context_rules()}) {
+    for (const auto& list :
+         {split_results(), structured_split_rules(), descriptor_rules(), context_rules()}) {
         for (const NamedTest& test : list) {
-            CHECK_EQ(gcx_sim_configure("h100@13.5"), 0);
-            CHECK_OK(cuInit(0));
-            run(test, "h100@13.5");
+            simulate(kNewest);
+            run(test, kNewest);
         }
     }
     return check::summary("rules of the header");

@@ -13,14 +13,8 @@ using namespace sim_test;
 
 namespace {
 
-gcx_sim_counts counts() {
-    gcx_sim_counts now;
-    gcx_sim_get_counts(&now);
-    return now;
-}
-
 void check_nothing_alive(const std::string& where) {
-    const gcx_sim_counts now = counts();
+    const gcx_sim_counts now = counts_now();
     const uint64_t alive = now.primary_retains + now.contexts + now.green_contexts + now.streams +
                            now.events + now.modules + now.graphs + now.allocations +
                            now.allocated_bytes;
@@ -127,8 +121,7 @@ void every_machine_splits_whole_device() {
             CHECK_EQ(gcx_sim_configure(spec.c_str()), 0);
             CHECK_EQ(std::string(gcx_sim_spec()), spec);
             CHECK_OK(cuInit(0));
-            int version = 0;
-            CHECK_OK(cuDriverGetVersion(&version));
+            const int version = driver_version();
             char name[64];
             CHECK_OK(cuDeviceGetName(name, sizeof name, 0));
             CHECK_EQ(std::strncmp(name, "SIMULATED ", 10), 0);
@@ -146,8 +139,7 @@ void every_machine_splits_whole_device() {
 }
 
 void specification_selects_machine() {
-    CHECK_EQ(gcx_sim_configure("2xh100,a100@13.1"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("2xh100,a100@13.1");
     int devices = 0;
     CHECK_OK(cuDeviceGetCount(&devices));
     CHECK_EQ(devices, 3);
@@ -171,8 +163,7 @@ void specification_selects_machine() {
     CHECK_EQ(std::string(gcx_sim_spec()), "none@13.0");
     CHECK_EQ(gcx_sim_configure("h100"), 0);
     CHECK_EQ(std::string(gcx_sim_last_error()), "");
-    int version = 0;
-    CHECK_OK(cuDriverGetVersion(&version));
+    const int version = driver_version();
     CHECK_EQ(version, 13000);
     CUdevResource resource;
     CHECK_EQ(cuDeviceGetDevResource(0, &resource, cu::kResourceSm), CUDA_ERROR_NOT_INITIALIZED);
@@ -180,16 +171,14 @@ void specification_selects_machine() {
 
 // A new machine does not know the objects of the one before it.
 void new_machine_forgets_old_objects() {
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     const CUdevResource old = query();
     CUgreenCtx green = nullptr;
     CUcontext context = nullptr;
     CHECK_OK(cuGreenCtxCreate(&green, nullptr, 0, 1));
     CHECK_OK(cuCtxFromGreenCtx(&context, green));
     CHECK_OK(cuCtxSetCurrent(context));
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     CHECK_EQ(split(old, 1, 0, 8).result, static_cast<CUresult>(915));
     CHECK_EQ(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_OK(cuCtxGetCurrent(&context));
@@ -198,8 +187,7 @@ void new_machine_forgets_old_objects() {
 }
 
 void ordered_failure_hits_nth_call() {
-    CHECK_EQ(gcx_sim_configure("h100@13.5"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100@13.5");
     // Fails the nth call of a function once.
     for (const char* name : {"cuDeviceGetCount", "cuDeviceGet", "cuDriverGetVersion"}) {
         int value = 0;
@@ -233,7 +221,7 @@ void ordered_failure_hits_nth_call() {
     CHECK_OK(cuDeviceGetCount(&value));
     CHECK_EQ(gcx_sim_calls("cuDeviceGetCount"), before + 1);
     CHECK_EQ(gcx_sim_calls(nullptr), all + 1);
-    CHECK_EQ(counts().calls, all + 1);
+    CHECK_EQ(counts_now().calls, all + 1);
     CHECK_EQ(gcx_sim_calls("cuNoSuchFunction"), uint64_t{0});
 }
 
@@ -273,8 +261,7 @@ void every_function_fails_by_order(const char* list) {
 }
 
 void clock_advances_by_costs_and_work() {
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     Primary primary;
     CUstream stream = nullptr;
     CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -315,8 +302,7 @@ void clock_advances_by_costs_and_work() {
 // Measured on 13.0, see docs/measurements/log.md: operations on objects outside a capture invalidate
 // it, in its thread unless it is relaxed, and in other threads if it is global.
 void capture_is_invalidated_by_forbidden_calls() {
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     Primary primary;
     CUstream captured = nullptr;
     CUstream other = nullptr;
@@ -375,8 +361,7 @@ void capture_is_invalidated_by_forbidden_calls() {
 
 // Measured on 13.0, the same page: operations on objects of a capture, in any mode.
 void capture_is_invalidated_by_calls_on_its_objects() {
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     Primary primary;
     CUstream origin = nullptr;
     CUstream joined = nullptr;
@@ -442,15 +427,14 @@ void capture_is_invalidated_by_calls_on_its_objects() {
 }
 
 void memory_is_checked_and_counted() {
-    CHECK_EQ(gcx_sim_configure("2xh100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("2xh100");
     const Primary primary;
     std::vector<uint32_t> host(256);
     for (uint32_t i = 0; i < host.size(); i++)
         host[i] = i;
     CUdeviceptr memory = 0;
     CHECK_OK(cuMemAlloc_v2(&memory, 1024));
-    CHECK_EQ(counts().allocated_bytes, uint64_t{1024 + Primary::kMaxSms * 4});
+    CHECK_EQ(counts_now().allocated_bytes, uint64_t{1024 + Primary::kMaxSms * 4});
     CHECK_OK(cuMemcpyHtoD_v2(memory, host.data(), 1024));
     std::vector<uint32_t> back(256);
     CHECK_OK(cuMemcpyDtoH_v2(back.data(), memory + 512, 512));
@@ -484,8 +468,7 @@ void memory_is_checked_and_counted() {
 
 // Measured on 13.0. Assumed: earlier drivers allow the reset.
 void primary_reset_with_green_context_is_refused() {
-    CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100@13.0");
     CUcontext primary = nullptr;
     CUgreenCtx green = nullptr;
     CHECK_OK(cuDevicePrimaryCtxRetain(&primary, 0));
@@ -499,8 +482,7 @@ void primary_reset_with_green_context_is_refused() {
 }
 
 void primary_reset_before_13_0_destroys_green_contexts() {
-    CHECK_EQ(gcx_sim_configure("h100@12.8"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100@12.8");
     CUcontext first = nullptr;
     CUcontext second = nullptr;
     unsigned long long first_id = 0;
@@ -532,10 +514,8 @@ void recording_without_gpcs_is_simulated(const std::string& folder) {
                              "family coscheduled\ngroup 0 1 4 5 8 9 12 13\n"
                              "group 2 3 6 7 10 11 14 15\nremainder 16 17 18 19\n";
     write(good);
-    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
-    CHECK_OK(cuInit(0));
-    int version = 0;
-    CHECK_OK(cuDriverGetVersion(&version));
+    simulate(path);
+    const int version = driver_version();
     CHECK_EQ(version, 12080);
     {
         Primary primary;
@@ -549,8 +529,7 @@ void recording_without_gpcs_is_simulated(const std::string& folder) {
     // Recorded groups of flag 2 are used unchanged.
     write(good + "family max-cluster\ngroup 0 1 2 3 4 5 6 7 8 9 10 11 16 17 18 19\n"
                  "remainder 12 13 14 15\n");
-    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
-    CHECK_OK(cuInit(0));
+    simulate(path);
     {
         Primary primary;
         const Partition part({split(query(), 1, 2, 16).groups[0]});
@@ -559,8 +538,7 @@ void recording_without_gpcs_is_simulated(const std::string& folder) {
 }
 
 void host_functions_and_modules_work() {
-    CHECK_EQ(gcx_sim_configure("h100"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100");
     const Primary primary;
     int called = 0;
     CHECK_OK(cuLaunchHostFunc(nullptr, [](void* data) { ++*static_cast<int*>(data); }, &called));

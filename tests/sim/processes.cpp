@@ -43,8 +43,7 @@ void one_thread(CUcontext primary, const CUdevResource& group, CUfunction spinne
 }
 
 void threads_create_and_destroy_partitions() {
-    CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("h100@13.0");
     {
         const Primary primary;
         const Split made = split(query(), 15, 0, 8);
@@ -56,8 +55,7 @@ void threads_create_and_destroy_partitions() {
         for (std::thread& thread : all)
             thread.join();
     }
-    gcx_sim_counts now;
-    gcx_sim_get_counts(&now);
+    gcx_sim_counts now = counts_now();
     CHECK_EQ(now.green_contexts + now.streams + now.allocations + now.primary_retains, uint64_t{0});
     CHECK_EQ(now.device_bytes_lost, uint64_t{400} * (4U << 20));
 }

@@ -149,8 +149,7 @@ void malformed_profile_is_refused_with_line(const std::string& path) {
 
 // A refused specification leaves the machine unchanged.
 void refused_profile_leaves_machine(const std::string& path) {
-    CHECK_EQ(gcx_sim_configure("a100@12.4"), 0);
-    CHECK_OK(cuInit(0));
+    simulate("a100@12.4");
     write(path, "nonsense");
     CHECK_EQ(gcx_sim_configure(path.c_str()), kInvalid);
     CHECK_EQ(std::string(gcx_sim_spec()), "a100@12.4");
@@ -161,8 +160,7 @@ void refused_profile_leaves_machine(const std::string& path) {
 void gpcs_smaller_than_group_are_joined(const std::string& path) {
     write(path, kHead + "compute_capability 9.0\nsm_count 30\nmemory_bytes 1073741824\n"
                         "gpc_sizes 6 6 6 6 6"); // and no newline
-    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
-    CHECK_OK(cuInit(0));
+    simulate(path);
     for (const unsigned flags : {0U, 2U}) {
         const Split made = split(query(), 30, flags, 8);
         CHECK_OK(made.result);
@@ -177,24 +175,16 @@ void gpcs_smaller_than_group_are_joined(const std::string& path) {
 void device_smaller_than_group_has_no_group(const std::string& path) {
     write(path, kHead + "compute_capability 9.0\nsm_count 6\nmemory_bytes 1073741824\n"
                         "gpc_sizes 6\n");
-    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
-    CHECK_OK(cuInit(0));
+    simulate(path);
     for (const unsigned flags : {0U, 2U})
         CHECK_EQ(split(query(), 1, flags, 0).result, static_cast<CUresult>(915));
     CHECK_EQ(split(query(), 6, 1, 0).groups.size(), std::size_t{3});
     // Its recording has only the fine family.
     write(path, kHead + "compute_capability 9.0\nsm_count 6\nmemory_bytes 1073741824\n"
                         "family fine\ngroup 0 1\ngroup 4 5\ngroup 2 3\n");
-    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
-    CHECK_OK(cuInit(0));
+    simulate(path);
     const Primary primary;
     CHECK_EQ(split(query(), 6, 1, 0).groups.size(), std::size_t{3});
-}
-
-int driver_version() {
-    int version = 0;
-    CHECK_OK(cuDriverGetVersion(&version));
-    return version;
 }
 
 // @ begins the driver version but can also be part of a path.

@@ -66,8 +66,7 @@ void say_symbol(const std::string& name) {
 
 void say_device(bool first) {
     if (first) {
-        int version = 0;
-        CHECK_OK(cuDriverGetVersion(&version));
+        const int version = driver_version();
         CHECK_OK(cuInit(0));
         return say({"driver ", version});
     }

@@ -23,8 +23,7 @@ class Machine {
             unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
         else
             setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections.c_str(), 1);
-        CHECK_EQ(gcx_sim_configure(machine), 0);
-        CHECK_OK(cuInit(0));
+        simulate(machine);
         primary_.emplace();
         const Split made = split(query(), 1, 0, 24);
         b_ = partition(made.groups[0], require_workqueues);

@@ -225,9 +225,7 @@ bool executable_stays(Bench& bench) {
 }
 
 double used_bytes() {
-    gcx_sim_counts counts;
-    gcx_sim_get_counts(&counts);
-    return static_cast<double>(counts.device_bytes_used);
+    return static_cast<double>(counts_now().device_bytes_used);
 }
 
 bool graph_costs(Bench& bench) {

@@ -78,10 +78,25 @@ std::string ranges(const std::vector<unsigned>& sms) {
     return text;
 }
 
-uint64_t clock_ns() {
+gcx_sim_counts counts_now() {
     gcx_sim_counts counts;
     gcx_sim_get_counts(&counts);
-    return counts.clock_ns;
+    return counts;
+}
+
+int driver_version() {
+    int version = 0;
+    CHECK_OK(cuDriverGetVersion(&version));
+    return version;
+}
+
+void simulate(const std::string& spec) {
+    CHECK_EQ(gcx_sim_configure(spec.c_str()), 0);
+    CHECK_OK(cuInit(0));
+}
+
+uint64_t clock_ns() {
+    return counts_now().clock_ns;
 }
 
 CUdeviceptr to_device(const void* pointer) {

@@ -36,6 +36,10 @@ std::string name_of(CUresult result);
 std::string join(const std::vector<unsigned>& sms);   // "0 1 16"
 std::string ranges(const std::vector<unsigned>& sms); // "0-1 16-17"
 uint64_t clock_ns();
+gcx_sim_counts counts_now();
+int driver_version();
+// Replaces the machine and initialises its driver.
+void simulate(const std::string& spec);
 
 // Converts a host pointer for functions that accept any pointer.
 CUdeviceptr to_device(const void* pointer);
