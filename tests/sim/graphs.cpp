@@ -363,8 +363,7 @@ void node_too_large_for_partition_is_refused() {
     CHECK_OK(set(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative()));
     CUgraphExec exec = on.instantiate();
     CHECK_OK(cuGraphExecDestroy(exec));
-    CUgraph small = nullptr;
-    CHECK_OK(cuGraphCreate(&small, 0));
+    CUgraph small = new_graph();
     CUgraphNode fits = nullptr;
     {
         const Current current(on.bench.parts[0].context);
@@ -431,10 +430,9 @@ void graph_with_memory_nodes_cannot_be_cloned() {
     CHECK_EQ(type_of(freed), CU_GRAPH_NODE_TYPE_MEM_FREE);
 
     CUgraph clone = nullptr;
-    CUgraph parent = nullptr;
     CUgraphNode child = nullptr;
     CHECK_EQ(cuGraphClone(&clone, on.graph), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_OK(cuGraphCreate(&parent, 0));
+    CUgraph parent = new_graph();
     CHECK_EQ(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, on.graph),
              CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphDestroy(parent));
@@ -640,8 +638,7 @@ void update_includes_child_graphs() {
     GraphBench on;
     const CUgraphNode one = on.add(on.spin());
     const CUgraphNode two = on.add(on.spin(), {one});
-    CUgraph child = nullptr;
-    CHECK_OK(cuGraphCreate(&child, 0));
+    CUgraph child = new_graph();
     on.add(on.spin(), {}, child);
     CUgraphNode inner = nullptr;
     CHECK_OK(cuGraphAddChildGraphNode(&inner, on.graph, &two, 1, child));
@@ -673,8 +670,7 @@ void update_with_differences_is_refused() {
     on.add(on.spin(), {on.add(on.spin())});
     CUgraphExec exec = on.instantiate();
     const auto result_of = [&](const std::function<void(CUgraph)>& fill) {
-        CUgraph other = nullptr;
-        CHECK_OK(cuGraphCreate(&other, 0));
+        CUgraph other = new_graph();
         fill(other);
         const CUgraphExecUpdateResult result = updated(exec, other);
         CHECK_OK(cuGraphDestroy(other));
@@ -790,10 +786,8 @@ void executable_destroyed_in_flight_completes() {
 // Events fork and join branches on streams of two contexts.
 void branches_run_in_their_partitions() {
     GraphBench on;
-    CUevent fork = nullptr;
-    CUevent join = nullptr;
-    CHECK_OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
-    CHECK_OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+    CUevent fork = new_event();
+    CUevent join = new_event();
     CUstream here = on.bench.parts[0].stream;
     CUstream there = on.bench.parts[1].stream;
     CUgraph captured = nullptr;
@@ -842,17 +836,15 @@ void launch_after_reset_is_refused() {
     CUcontext context = nullptr;
     CUmodule module = nullptr;
     CUfunction function = nullptr;
-    CUgraph graph = nullptr;
     CUgraphNode node = nullptr;
     CUgraphExec exec = nullptr;
-    CUstream stream = nullptr;
     uint64_t nanoseconds = 10;
     void* arguments[] = {&nanoseconds};
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
     CHECK_OK(cuModuleLoadData(&module, kPtx));
     CHECK_OK(cuModuleGetFunction(&function, module, "gcx_spin"));
-    CHECK_OK(cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     CUDA_KERNEL_NODE_PARAMS_v2 parameters{};
     parameters.func = function;
     parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
@@ -863,7 +855,7 @@ void launch_after_reset_is_refused() {
     CHECK_OK(cuDevicePrimaryCtxReset_v2(0));
     CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
     CHECK_OK(cuCtxSetCurrent(context));
-    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);

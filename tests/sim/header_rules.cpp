@@ -408,12 +408,11 @@ CUresult launch(const Primary& primary, CUstream stream) {
 }
 
 void expect_of_own_stream(const Primary& primary, CUresult expected) {
-    CUevent event = nullptr;
     CUdeviceptr memory = 0;
     CUgraph graph = nullptr;
     unsigned flags = 0;
     int word = 0;
-    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CHECK_OK(cuMemAlloc_v2(&memory, 64));
     CHECK_EQ(launch(primary, CU_STREAM_PER_THREAD), expected);
     CHECK_EQ(launch(primary, nullptr, PER_THREAD(cuLaunchKernel, "_ptsz")), expected);
@@ -527,10 +526,8 @@ std::vector<NamedTest> context_rules() {
          [] {
              const Primary primary;
              Partition part({query()});
-             CUstream stream = nullptr;
-             CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-             CUevent event = nullptr;
-             CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+             CUstream stream = new_stream();
+             CUevent event = new_event();
              CHECK_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
              CHECK_OK(cuEventRecord(event, stream));
              CHECK_OK(cuStreamWaitEvent(part.stream, event, 0));

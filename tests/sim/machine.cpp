@@ -263,8 +263,7 @@ void every_function_fails_by_order(const char* list) {
 void clock_advances_by_costs_and_work() {
     simulate("h100");
     Primary primary;
-    CUstream stream = nullptr;
-    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     CHECK_OK(primary.spin(stream, 1'000'000));
     CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     // Polling ends.
@@ -304,13 +303,10 @@ void clock_advances_by_costs_and_work() {
 void capture_is_invalidated_by_forbidden_calls() {
     simulate("h100");
     Primary primary;
-    CUstream captured = nullptr;
-    CUstream other = nullptr;
-    CUevent event = nullptr;
     CUdeviceptr address = 0;
-    CHECK_OK(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
-    CHECK_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUstream captured = new_stream();
+    CUstream other = new_stream();
+    CUevent event = new_event();
     CUcontext context = nullptr;
     CHECK_OK(cuCtxGetCurrent(&context));
     const std::vector<std::function<CUresult()>> forbidden = {
@@ -363,13 +359,10 @@ void capture_is_invalidated_by_forbidden_calls() {
 void capture_is_invalidated_by_calls_on_its_objects() {
     simulate("h100");
     Primary primary;
-    CUstream origin = nullptr;
     CUstream joined = nullptr;
-    CUevent outside = nullptr;
-    CUevent captured = nullptr;
-    CHECK_OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
-    CHECK_OK(cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING));
-    CHECK_OK(cuEventCreate(&captured, CU_EVENT_DISABLE_TIMING));
+    CUstream origin = new_stream();
+    CUevent outside = new_event();
+    CUevent captured = new_event();
     CHECK_OK(cuEventRecord(outside, origin));
     struct Case {
         CUresult answer;

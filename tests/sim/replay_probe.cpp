@@ -232,8 +232,7 @@ void Probe::one_context() {
     CUgreenCtx green = nullptr;
     say({"streamgetgreen ", cuStreamGetGreenCtx(part.stream, &green), " same ",
          green == part.green});
-    CUstream plain = nullptr;
-    CHECK_OK(cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    CUstream plain = new_stream();
     say({"plain stream getgreen ", cuStreamGetGreenCtx(plain, &green), " null=", green == nullptr});
     CHECK_OK(cuStreamDestroy_v2(plain));
     unsigned long long id = 0;
@@ -414,10 +413,8 @@ void Probe::graphs() {
     const Split sizes = split(device, 1, 0, 24);
     const Partition large({sizes.remainder});
     const Partition small({sizes.groups[0]});
-    CUstream plain = nullptr;
-    CUevent event = nullptr;
-    CHECK_OK(cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
-    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUstream plain = new_stream();
+    CUevent event = new_event();
     counted(primary->counts);
     captured(large, small, plain);
     forked(large, small, plain, event);
@@ -430,8 +427,7 @@ void Probe::graphs() {
 
 // The costs of launches, round trips and events on the partitions' streams.
 void Probe::launches(CUstream plain, CUstream small, CUstream large) {
-    CUevent event = nullptr;
-    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     const auto launch_us = [&](CUstream stream) {
         return cost(median_us([&] { CHECK_OK(primary->spin(stream, 0)); }));
     };

@@ -52,10 +52,9 @@ class Machine {
     }
 
     void wait_for_an_event(unsigned streams) {
-        CUevent event = nullptr;
         CUstream busy = stream_of_a();
         spin(busy, 20'000'000);
-        CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        CUevent event = new_event();
         CHECK_OK(cuEventRecord(event, busy));
         for (unsigned i = 0; i < streams; i++)
             CHECK_OK(cuStreamWaitEvent(stream_of_a(), event, 0));
@@ -71,9 +70,8 @@ class Machine {
         kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1;
         kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
         kernel.kernelParams = arguments;
-        CUgraph graph = nullptr;
         CUgraphExec exec = nullptr;
-        CHECK_OK(cuGraphCreate(&graph, 0));
+        CUgraph graph = new_graph();
         CHECK_OK(cuCtxPushCurrent_v2(a_->context));
         for (unsigned branch = 0; branch < branches; branch++) {
             CUgraphNode before = nullptr;

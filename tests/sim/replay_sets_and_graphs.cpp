@@ -51,8 +51,7 @@ void say_fine_atoms(Primary& primary) {
 }
 
 bool event_costs(Bench& bench) {
-    CUevent event = nullptr;
-    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     const double streams = taken_us([&] {
         CHECK_OK(cuEventRecord(event, bench.parts[0].stream));
         CHECK_OK(cuStreamWaitEvent(bench.parts[1].stream, event, 0));
@@ -164,9 +163,8 @@ bool rebuilt(Bench& bench) {
     CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(graph), &parameters));
     bool holds = parameters.kern == nullptr;
 
-    CUgraph relaunched = nullptr;
     CUgraph ended = nullptr;
-    CHECK_OK(cuGraphCreate(&relaunched, 0));
+    CUgraph relaunched = new_graph();
     CHECK_OK(cuStreamBeginCaptureToGraph(bench.parts[0].stream, relaunched, nullptr, nullptr, 0,
                                          CU_STREAM_CAPTURE_MODE_GLOBAL));
     CHECK_OK(cuLaunchKernel(parameters.func, parameters.gridDimX, 1, 1, parameters.blockDimX, 1, 1,
@@ -176,9 +174,8 @@ bool rebuilt(Bench& bench) {
     holds = holds && ended == relaunched && bench.sms_of_graph(relaunched) == 24;
     CHECK_OK(cuGraphDestroy(relaunched));
 
-    CUgraph added = nullptr;
     CUgraphNode node = nullptr;
-    CHECK_OK(cuGraphCreate(&added, 0));
+    CUgraph added = new_graph();
     CHECK_OK(cuCtxPushCurrent_v2(bench.parts[0].context));
     CHECK_OK(cuGraphAddKernelNode_v2(&node, added, nullptr, 0, &parameters));
     CHECK_OK(cuCtxPopCurrent_v2(nullptr));
@@ -235,10 +232,9 @@ bool graph_costs(Bench& bench) {
     CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
     const double set =
         taken_us([&] { CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters)); });
-    CUgraph large = nullptr;
     CUgraph clone = nullptr;
     CUgraphExec exec = nullptr;
-    CHECK_OK(cuGraphCreate(&large, 0));
+    CUgraph large = new_graph();
     for (int i = 0; i < 1000; i++) {
         CUgraphNode added = nullptr;
         CHECK_OK(cuGraphAddKernelNode_v2(&added, large, nullptr, 0, &parameters));
@@ -248,8 +244,7 @@ bool graph_costs(Bench& bench) {
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_OK(cuGraphDestroy(clone));
     CHECK_OK(cuGraphDestroy(large));
-    CUgraph three = nullptr;
-    CHECK_OK(cuGraphCreate(&three, 0));
+    CUgraph three = new_graph();
     for (int i = 0; i < 3; i++) {
         CUgraphNode added = nullptr;
         CHECK_OK(cuGraphAddKernelNode_v2(&added, three, nullptr, 0, &parameters));

@@ -90,6 +90,24 @@ int driver_version() {
     return version;
 }
 
+CUstream new_stream() {
+    CUstream stream = nullptr;
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+}
+
+CUevent new_event() {
+    CUevent event = nullptr;
+    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    return event;
+}
+
+CUgraph new_graph() {
+    CUgraph graph = nullptr;
+    CHECK_OK(cuGraphCreate(&graph, 0));
+    return graph;
+}
+
 void simulate(const std::string& spec) {
     CHECK_EQ(gcx_sim_configure(spec.c_str()), 0);
     CHECK_OK(cuInit(0));

@@ -38,6 +38,9 @@ std::string ranges(const std::vector<unsigned>& sms); // "0-1 16-17"
 uint64_t clock_ns();
 gcx_sim_counts counts_now();
 int driver_version();
+CUstream new_stream(); // non-blocking
+CUevent new_event();   // without timing
+CUgraph new_graph();
 // Replaces the machine and initialises its driver.
 void simulate(const std::string& spec);
 

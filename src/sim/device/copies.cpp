@@ -260,24 +260,24 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
 #define GCX_SIM_FILLS(bits, type)                                                                  \
     GCX_SIM_STREAM_API(cuMemsetD##bits##_v2, _ptds,                                                \
                        (CUdeviceptr to, type value, std::size_t count), (to, value, count)) {      \
-        GCX_SIM_BODY(fill(machine, row(to, value, bits / 8, count)));                              \
+        GCX_SIM_BODY(fill(machine, row(to, value, (bits) / 8, count)));                            \
     }                                                                                              \
     GCX_SIM_STREAM_API(cuMemsetD##bits##Async, _ptsz,                                              \
                        (CUdeviceptr to, type value, std::size_t count, CUstream stream),           \
                        (to, value, count, stream)) {                                               \
-        GCX_SIM_BODY(fill(machine, row(to, value, bits / 8, count), later(stream)));               \
+        GCX_SIM_BODY(fill(machine, row(to, value, (bits) / 8, count), later(stream)));             \
     }                                                                                              \
     GCX_SIM_STREAM_API(                                                                            \
         cuMemsetD2D##bits##_v2, _ptds,                                                             \
         (CUdeviceptr to, std::size_t pitch, type value, std::size_t width, std::size_t height),    \
         (to, pitch, value, width, height)) {                                                       \
-        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, bits / 8}));                  \
+        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, (bits) / 8}));                \
     }                                                                                              \
     GCX_SIM_STREAM_API(cuMemsetD2D##bits##Async, _ptsz,                                            \
                        (CUdeviceptr to, std::size_t pitch, type value, std::size_t width,          \
                         std::size_t height, CUstream stream),                                      \
                        (to, pitch, value, width, height, stream)) {                                \
-        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, bits / 8}, later(stream)));   \
+        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, (bits) / 8}, later(stream))); \
     }
 
 GCX_SIM_FILLS(8, unsigned char)

@@ -38,6 +38,13 @@
 
 // The body of a driver function: a statement, or a block of them.
 #define GCX_SIM_BODY(...) GCX_SIM_BODY_IN(gcx::sim::call, __VA_ARGS__)
+// The body of a function that only returns a value. A missing out is refused before the value is
+// determined.
+#define GCX_SIM_GIVE(out, ...)                                                                     \
+    GCX_SIM_BODY({                                                                                 \
+        require((out) != nullptr);                                                                 \
+        give(out, __VA_ARGS__);                                                                    \
+    })
 // The body of a function that works before cuInit.
 #define GCX_SIM_BODY_ANYTIME(...) GCX_SIM_BODY_IN(gcx::sim::call_anytime, __VA_ARGS__)
 #define GCX_SIM_BODY_IN(entry, ...)                                                                \

@@ -131,10 +131,7 @@ GCX_SIM_API(cuGreenCtxDestroy, CUgreenCtx handle) {
 }
 
 GCX_SIM_API(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx handle) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        give(out, green_of(machine, handle).handle);
-    });
+    GCX_SIM_GIVE(out, green_of(machine, handle).handle);
 }
 
 GCX_SIM_API(cuGreenCtxGetDevResource, CUgreenCtx handle, CUdevResource* resource,
@@ -146,10 +143,7 @@ GCX_SIM_API(cuGreenCtxGetDevResource, CUgreenCtx handle, CUdevResource* resource
 }
 
 GCX_SIM_API(cuGreenCtxGetId, CUgreenCtx handle, unsigned long long* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = green_or_current(machine, handle).green_id;
-    });
+    GCX_SIM_GIVE(out, green_or_current(machine, handle).green_id);
 }
 
 } // namespace gcx::sim

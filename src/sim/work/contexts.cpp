@@ -218,10 +218,7 @@ void release_primary(Machine& machine, Device& device) {
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice ordinal) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        give(out, retain_primary(machine, device_of(machine, ordinal)).handle);
-    });
+    GCX_SIM_GIVE(out, retain_primary(machine, device_of(machine, ordinal)).handle);
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
@@ -306,24 +303,15 @@ std::map<int, std::size_t>& limits_with(Machine& machine, CUlimit limit) {
 } // namespace
 
 GCX_SIM_API(cuCtxGetDevice, CUdevice* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = current_context(machine).device->ordinal;
-    });
+    GCX_SIM_GIVE(out, current_context(machine).device->ordinal);
 }
 
 GCX_SIM_API(cuCtxGetDevice_v2, CUdevice* out, CUcontext handle) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = context_or_current(machine, handle).device->ordinal;
-    });
+    GCX_SIM_GIVE(out, context_or_current(machine, handle).device->ordinal);
 }
 
 GCX_SIM_API(cuCtxGetId, CUcontext handle, unsigned long long* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = context_or_current(machine, handle).id;
-    });
+    GCX_SIM_GIVE(out, context_or_current(machine, handle).id);
 }
 
 GCX_SIM_API(cuCtxSynchronize) {

@@ -126,10 +126,7 @@ GCX_SIM_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* out) {
 
 GCX_SIM_API(cuLibraryLoadData, CUlibrary* out, const void* image, CUjit_option*, void**, unsigned,
             CUlibraryOption*, void**, unsigned) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        give(out, load(machine, image, nullptr, true));
-    });
+    GCX_SIM_GIVE(out, load(machine, image, nullptr, true));
 }
 
 GCX_SIM_API(cuLibraryLoadFromFile, CUlibrary* out, const char* path, CUjit_option*, void**,
