@@ -1,4 +1,4 @@
-// Names and texts of all results, independent of the header that this was built with, and error logs.
+// Names and texts of all results, independent of the header that this was built with; error logs.
 #include "sim/entry/entry.hpp"
 
 #include <algorithm>
