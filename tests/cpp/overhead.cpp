@@ -144,8 +144,7 @@ int main(int argc, char** argv) {
     double worst = 0;
     worst =
         std::max(worst, compare("gcx_resource_get_info", 300, info_c, [&] { info_cpp(resource); }));
-    worst =
-        std::max(worst, compare("dry run, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
+    worst = std::max(worst, compare("dry run, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
     worst = std::max(
         worst, compare("context and stream, cached", 15, round_c, [&] { round_cpp(resource); }));
     const gcx::context context(resource);

@@ -1072,17 +1072,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "flags": c_uint32,
             "groups": POINTER(gcx_resource),
             "remainder": POINTER(gcx_resource),
-        },
-    ),
-    # Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
-    # group in sm_counts[0 .. request_count - 1] and that of the remainder.
-    "gcx_sm_plan": (
-        gcx_result,
-        {
-            "input": POINTER(gcx_resource),
-            "requests": POINTER(gcx_sm_request),
-            "request_count": c_uint32,
-            "flags": c_uint32,
             "sm_counts": POINTER(c_uint32),
             "remainder_sm_count": POINTER(c_uint32),
         },
@@ -1104,12 +1093,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_resource_intersect": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
-    ),
-    # Counts the SMs of the resource that live contexts of gcx in this process use
-    # (gcx_context_list).
-    "gcx_resource_get_live_overlap": (
-        gcx_result,
-        {"resource": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
     # Counts the SMs that a and b have in common: 0 for two devices.
     "gcx_resource_get_overlap": (

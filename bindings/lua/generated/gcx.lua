@@ -17,11 +17,9 @@ local functions = {
     gcx_resource_get_info = {},
     gcx_workqueue_configure = { { 2, "scope", "int32_t" }, { 3, "concurrency_limit", "uint32_t" } },
     gcx_sm_split = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
-    gcx_sm_plan = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
     gcx_resource_union = {},
     gcx_resource_subtract = {},
     gcx_resource_intersect = {},
-    gcx_resource_get_live_overlap = {},
     gcx_resource_get_overlap = {},
     gcx_resource_find_max_cluster_size = {},
     gcx_context_create = { { 2, "resource_count", "uint32_t" } },
@@ -1095,12 +1093,8 @@ gcx_result gcx_workqueue_configure(
 // Divides input into one group for each request, disjoint, and a remainder.
 gcx_result gcx_sm_split(
     const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
-    flags, gcx_resource* groups, gcx_resource* remainder);
-// Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
-// group in sm_counts[0 .. request_count - 1] and that of the remainder.
-gcx_result gcx_sm_plan(
-    const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
-    flags, uint32_t* sm_counts, uint32_t* remainder_sm_count);
+    flags, gcx_resource* groups, gcx_resource* remainder, uint32_t* sm_counts, uint32_t*
+    remainder_sm_count);
 // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
 // resources.
 gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
@@ -1112,8 +1106,6 @@ gcx_result gcx_resource_subtract(
 // resources.
 gcx_result gcx_resource_intersect(
     const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
-gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count);
 // Counts the SMs that a and b have in common: 0 for two devices.
 gcx_result gcx_resource_get_overlap(
     const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);

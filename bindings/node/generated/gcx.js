@@ -932,14 +932,6 @@ export const FUNCTIONS = {
     flags: "uint32_t",
     groups: out(gcx_resource),
     remainder: out(gcx_resource),
-  }],
-  // Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
-  // group in sm_counts[0 .. request_count - 1] and that of the remainder.
-  gcx_sm_plan: ["int32_t", {
-    input: pointer(gcx_resource),
-    requests: pointer(gcx_sm_request),
-    request_count: "uint32_t",
-    flags: "uint32_t",
     sm_counts: out("uint32_t"),
     remainder_sm_count: out("uint32_t"),
   }],
@@ -963,12 +955,6 @@ export const FUNCTIONS = {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
-  }],
-  // Counts the SMs of the resource that live contexts of gcx in this process use
-  // (gcx_context_list).
-  gcx_resource_get_live_overlap: ["int32_t", {
-    resource: pointer(gcx_resource),
-    sm_count: out("uint32_t"),
   }],
   // Counts the SMs that a and b have in common: 0 for two devices.
   gcx_resource_get_overlap: ["int32_t", {

@@ -277,8 +277,7 @@ Returns resource.
 %feature("docstring") gcx_resource_get_info %{
 gcx_resource_get_info(resource)
 
-Returns the properties of a resource. Needs the driver only for a structured group that was not
-used recently.
+Returns the properties of a resource.
 
 Returns (type, device, family, sm_count, atom_count, min_partition_size, coscheduled_alignment,
 flags, locality_domain_id, workqueue_scope, workqueue_concurrency_limit).
@@ -297,7 +296,7 @@ Errors:
 Returns configured.
 %}
 
-%feature("docstring") gcx_sm_split %{
+%feature("docstring") call_gcx_sm_split %{
 gcx_sm_split(input, requests, flags)
 
 Divides input into one group for each request, disjoint, and a remainder. The result is the same
@@ -314,19 +313,23 @@ Rules:
      blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
      SMs the first gets it (12, 8, 8, ...).
-  4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
-     group contains the smaller first group of another split. A group with the remainder atom
-     takes its other atoms from the end: 108 does not contain 104.
-  5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
-     last gets the remainder atom. Each gets at least one atom.
+  4. Equal requests of an equal input give equal groups. Which atoms a group gets is otherwise
+     not specified.
+  5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow.
+     Each gets at least one atom.
   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
      changes nothing on devices of other compute capabilities than 9.x.
   7. input may be a whole device, a group, a remainder, or a union of these. To select another
      family than input's, input must be a whole device.
 
 Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
-if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1] and
+that of the rest to *remainder_sm_count. Creates nothing on the device. The first split in a
 family asks the driver for its atoms, which takes microseconds.
+
+groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
+with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+sm_counts may be NULL. remainder_sm_count may be NULL.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
@@ -334,7 +337,8 @@ Errors:
                                             family is not input's
   GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
   GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
-                                            families; a structured split breaks a rule of CUDA,
+                                            families; remainder is not NULL and groups is; a
+                                            structured split breaks a rule of CUDA,
                                             for which the driver can also return
                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
@@ -350,14 +354,60 @@ Errors:
 Returns (groups, remainder).
 %}
 
-%feature("docstring") gcx_sm_plan %{
-gcx_sm_plan(input, requests, flags)
+%feature("docstring") call_gcx_sm_split_counts %{
+gcx_sm_split_counts(input, requests, flags)
 
-Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
-group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
-and keeps nothing.
+Divides input into one group for each request, disjoint, and a remainder. The result is the same
+on every driver from 12.4 on.
 
-Errors: those of gcx_sm_split.
+Rules:
+  1. If the requests can be met in any way, the split succeeds. Among the ways, the one with the
+     fewest SMs beyond the requests is used, then the one that meets the most counts exactly,
+     then the one that favours earlier requests.
+  2. Counts are rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of
+     12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
+     and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
+  3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
+     blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
+     size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
+     SMs the first gets it (12, 8, 8, ...).
+  4. Equal requests of an equal input give equal groups. Which atoms a group gets is otherwise
+     not specified.
+  5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow.
+     Each gets at least one atom.
+  6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
+     changes nothing on devices of other compute capabilities than 9.x.
+  7. input may be a whole device, a group, a remainder, or a union of these. To select another
+     family than input's, input must be a whole device.
+
+Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
+if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1] and
+that of the rest to *remainder_sm_count. Creates nothing on the device. The first split in a
+family asks the driver for its atoms, which takes microseconds.
+
+groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
+with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+sm_counts may be NULL. remainder_sm_count may be NULL.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
+                                            count cannot be met exactly (GCX_SPLIT_EXACT), or the
+                                            family is not input's
+  GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
+  GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
+                                            families; remainder is not NULL and groups is; a
+                                            structured split breaks a rule of CUDA,
+                                            for which the driver can also return
+                                            GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
+  GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+                                            known. Call gcx_device_find_shared_sms() after the
+                                            module is loaded
+  GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
+                                            shared SMs are not known. Call gcx_device_map_sms()
+  GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
+                                            locality domains (13.4), or the device has no
+                                            clusters or too few SMs (a small MIG slice) for
+                                            the family
 
 Returns (sm_counts, remainder_sm_count).
 %}
@@ -399,21 +449,6 @@ Errors:
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 
 Returns result.
-%}
-
-%feature("docstring") gcx_resource_get_live_overlap %{
-gcx_resource_get_live_overlap(resource)
-
-Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
-
-Errors:
-  GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
-                                   gcx_device_map_sms() for both families first
-  GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
-                                   mapped
-  GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource
-
-Returns sm_count.
 %}
 
 %feature("docstring") gcx_resource_get_overlap %{

@@ -85,17 +85,25 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
 
 gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit, gcx_resource* configured);
 
-gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t flags, gcx_resource* groups, gcx_resource* remainder);
+%rename(gcx_sm_split) call_gcx_sm_split;
+%inline %{
+static gcx_result call_gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t flags, gcx_resource* groups, gcx_resource* remainder) {
+    return gcx_sm_split(input, requests, request_count, flags, groups, remainder, NULL, NULL);
+}
+%}
 
-gcx_result gcx_sm_plan(const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t flags, uint32_t* sm_counts, uint32_t* remainder_sm_count);
+%rename(gcx_sm_split_counts) call_gcx_sm_split_counts;
+%inline %{
+static gcx_result call_gcx_sm_split_counts(const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t flags, uint32_t* sm_counts, uint32_t* remainder_sm_count) {
+    return gcx_sm_split(input, requests, request_count, flags, NULL, NULL, sm_counts, remainder_sm_count);
+}
+%}
 
 gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
 
 gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
 
 gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-
-gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count);
 
 gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
 

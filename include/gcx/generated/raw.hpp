@@ -55,15 +55,10 @@ inline gcx_resource workqueue_configure(
 // gcx_sm_split
 inline void sm_split(
         const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count,
-        uint32_t flags, gcx_resource* groups, gcx_resource* remainder) {
-    check(gcx_sm_split(input, requests, request_count, flags, groups, remainder));
-}
-
-// gcx_sm_plan
-inline void sm_plan(
-        const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count,
-        uint32_t flags, uint32_t* sm_counts, uint32_t* remainder_sm_count) {
-    check(gcx_sm_plan(input, requests, request_count, flags, sm_counts, remainder_sm_count));
+        uint32_t flags, gcx_resource* groups, gcx_resource* remainder, uint32_t* sm_counts,
+        uint32_t* remainder_sm_count) {
+    check(gcx_sm_split(input, requests, request_count, flags, groups, remainder, sm_counts,
+        remainder_sm_count));
 }
 
 // gcx_resource_union
@@ -85,13 +80,6 @@ inline gcx_resource resource_intersect(const gcx_resource* a, const gcx_resource
     gcx_resource result;
     check(gcx_resource_intersect(a, b, &result));
     return result;
-}
-
-// gcx_resource_get_live_overlap
-inline uint32_t resource_get_live_overlap(const gcx_resource* resource) {
-    uint32_t sm_count = 0;
-    check(gcx_resource_get_live_overlap(resource, &sm_count));
-    return sm_count;
 }
 
 // gcx_resource_get_overlap

@@ -70,8 +70,7 @@ type Functions struct {
 
 	// ResourceGetInfo is gcx_resource_get_info.
 	//
-	// Returns the properties of a resource. Needs the driver only for a structured group that was not
-	// used recently.
+	// Returns the properties of a resource.
 	ResourceGetInfo func(resource *Resource, info *ResourceInfo) Result `c:"gcx_resource_get_info"`
 
 	// WorkqueueConfigure is gcx_workqueue_configure.
@@ -100,19 +99,23 @@ type Functions struct {
 	//      blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
 	//      size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
 	//      SMs the first gets it (12, 8, 8, ...).
-	//   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
-	//      group contains the smaller first group of another split. A group with the remainder atom
-	//      takes its other atoms from the end: 108 does not contain 104.
-	//   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
-	//      last gets the remainder atom. Each gets at least one atom.
+	//   4. Equal requests of an equal input give equal groups. Which atoms a group gets is otherwise
+	//      not specified.
+	//   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow.
+	//      Each gets at least one atom.
 	//   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
 	//      changes nothing on devices of other compute capabilities than 9.x.
 	//   7. input may be a whole device, a group, a remainder, or a union of these. To select another
 	//      family than input's, input must be a whole device.
 	//
 	// Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
-	// if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+	// if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1] and
+	// that of the rest to *remainder_sm_count. Creates nothing on the device. The first split in a
 	// family asks the driver for its atoms, which takes microseconds.
+	//
+	// groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
+	// with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+	// sm_counts may be NULL. remainder_sm_count may be NULL.
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
@@ -120,7 +123,8 @@ type Functions struct {
 	//                                             family is not input's
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
 	//   GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
-	//                                             families; a structured split breaks a rule of CUDA,
+	//                                             families; remainder is not NULL and groups is; a
+	//                                             structured split breaks a rule of CUDA,
 	//                                             for which the driver can also return
 	//                                             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
 	//   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
@@ -132,16 +136,7 @@ type Functions struct {
 	//                                             locality domains (13.4), or the device has no
 	//                                             clusters or too few SMs (a small MIG slice) for
 	//                                             the family
-	SMSplit func(input *Resource, requests *SMRequest, requestCount uint32, flags uint32, groups *Resource, remainder *Resource) Result `c:"gcx_sm_split"`
-
-	// SMPlan is gcx_sm_plan.
-	//
-	// Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
-	// group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
-	// and keeps nothing.
-	//
-	// Errors: those of gcx_sm_split.
-	SMPlan func(input *Resource, requests *SMRequest, requestCount uint32, flags uint32, smCounts *uint32, remainderSMCount *uint32) Result `c:"gcx_sm_plan"`
+	SMSplit func(input *Resource, requests *SMRequest, requestCount uint32, flags uint32, groups *Resource, remainder *Resource, smCounts *uint32, remainderSMCount *uint32) Result `c:"gcx_sm_split"`
 
 	// ResourceUnion is gcx_resource_union.
 	//
@@ -172,18 +167,6 @@ type Functions struct {
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 	ResourceIntersect func(a *Resource, b *Resource, result *Resource) Result `c:"gcx_resource_intersect"`
-
-	// ResourceGetLiveOverlap is gcx_resource_get_live_overlap.
-	//
-	// Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
-	//
-	// Errors:
-	//   GCX_ERROR_SMS_NOT_MAPPED         there are live contexts of another family: call
-	//                                    gcx_device_map_sms() for both families first
-	//   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
-	//                                    mapped
-	//   GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource
-	ResourceGetLiveOverlap func(resource *Resource, smCount *uint32) Result `c:"gcx_resource_get_live_overlap"`
 
 	// ResourceGetOverlap is gcx_resource_get_overlap.
 	//

@@ -321,12 +321,10 @@ def gcx_sm_split(
 ) -> tuple[tuple[bytes, ...], bytes]:
     """Divides input into one group for each request, disjoint, and a remainder."""
 
-def gcx_sm_plan(
+def gcx_sm_split_counts(
     input: bytes, requests: Sequence[_SmRequest], flags: int, /
 ) -> tuple[tuple[int, ...], int]:
-    """Computes the SM counts that gcx_sm_split() would give, with the same code: the count of
-    each group in sm_counts[0 .. request_count - 1] and that of the remainder.
-    """
+    """Divides input into one group for each request, disjoint, and a remainder."""
 
 def gcx_resource_union(a: bytes, b: bytes, /) -> bytes:
     """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
@@ -341,11 +339,6 @@ def gcx_resource_subtract(a: bytes, b: bytes, /) -> bytes:
 def gcx_resource_intersect(a: bytes, b: bytes, /) -> bytes:
     """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
     SM resources.
-    """
-
-def gcx_resource_get_live_overlap(resource: bytes, /) -> int:
-    """Counts the SMs of the resource that live contexts of gcx in this process use
-    (gcx_context_list).
     """
 
 def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
