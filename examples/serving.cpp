@@ -83,7 +83,8 @@ class Graph {
         gcx::check(gcx_graph_prepare(graph_, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
     void launch(const gcx::stream& stream) const {
-        gcx::check(gcx_graph_launch(graph_, stream.handle()));
+        gcx_stream const one = stream.handle();
+        gcx::check(gcx_graph_launch(graph_, &one, 1));
     }
     uint64_t executables() const {
         gcx_graph_info info = GCX_GRAPH_INFO_INIT;

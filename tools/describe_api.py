@@ -1,4 +1,4 @@
-"""Describes the C API for programs: docs/gcx-api.json, made by libclang from include/gcx.h and the headers that it includes.
+"""Describes the C API for programs: docs/gcx-api.json, made by libclang from the public headers.
 
     tools/describe_api.py            # writes it
     tools/describe_api.py --check    # fails if it isn't what the header gives

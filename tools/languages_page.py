@@ -79,7 +79,8 @@ What stands here is the code of programs that the tests run, in
     no SM is in both
     140 SMs: ...: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132
 
-This page is made: `python tools/languages_page.py`. Other languages: [other-languages.md](other-languages.md).
+This page is written by `python tools/languages_page.py`. For others there is
+[dlopen](other-languages.md).
 """
 
 
@@ -123,9 +124,7 @@ def main() -> None:
     if not arguments.check:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        sys.exit(
-            "docs/reference/languages.md isn't what the programs are: run python tools/languages_page.py"
-        )
+        sys.exit(f"{PAGE.name} is not what the programs are: run python tools/languages_page.py")
 
 
 if __name__ == "__main__":

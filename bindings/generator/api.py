@@ -6,6 +6,7 @@ docs/reference/gcx-api.md says what the keys mean; attributes have the same name
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +52,12 @@ class Field(Type):
     offset: int
     size: int
     elements: int | None = None  # of an array
+
+    @property
+    def members_of(self) -> str | None:
+        """The enum of which the array has a 1 at the number of each value that is a member."""
+        found = re.match(r"by (gcx_\w+); 1: ", self.brief)
+        return found[1] if found else None
 
 
 @dataclass(frozen=True)

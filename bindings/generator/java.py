@@ -208,6 +208,9 @@ def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> 
         return pascal(field.base), f"{pascal(field.base)}.of((int) {value})"
     if field.base == "gcx_resource":
         return "SmResource", f"new SmResource({value})"
+    if field.members_of is not None:
+        enum = pascal(field.members_of)
+        return f"Set<{enum}>", f"setOf({enum}.values(), {value})"
     if field.elements is not None:
         if field.base == "uint8_t":
             return "UUID", f"uuid({value})"
@@ -239,6 +242,7 @@ MADE_HERE = {"java.time.Instant", "java.time.Duration", "java.util.OptionalLong"
 IMPORTS = {
     "UUID": "java.util.UUID",
     "List<Integer>": "java.util.List",
+    "Set": "java.util.Set",
     "Instant": "java.time.Instant",
     "Optional<Instant>": "java.util.Optional",
     "OptionalInt": "java.util.OptionalInt",
@@ -248,7 +252,8 @@ IMPORTS = {
 
 
 def _imports(components: list[Component]) -> set[str]:
-    imports = {IMPORTS[made.type] for made in components if made.type in IMPORTS}
+    types = [re.sub("^Set<.*", "Set", made.type) for made in components]
+    imports = {IMPORTS[type_] for type_ in types if type_ in IMPORTS}
     return imports | {"java.time.Instant"} if "java.util.Optional" in imports else imports
 
 
@@ -419,7 +424,12 @@ def _types(api: Api) -> str:
 
 def _enums(api: Api) -> list[Enum]:
     """The enums of the package. Result has another form."""
-    used = {field.base for struct in swig.records(api) for field in struct.fields}
+    used: set[str | None] = {
+        name
+        for struct in swig.records(api)
+        for field in struct.fields
+        for name in (field.base, field.members_of)
+    }
     used |= {item.base for call in swig.calls(api) for item in call.inputs}
     used |= {parameter.base for callback in api.callbacks for parameter in callback.parameters}
     used -= {"gcx_result", "gcx_stream_sync"}

@@ -41,7 +41,6 @@ OPTIONAL = {
     "gcx_live_lease.sm_count": "sys::GCX_REST",
     "gcx_live_reservation.sm_count": "sys::GCX_REST",
     "gcx_published_lease.sm_count": "sys::GCX_REST",
-    "gcx_mps_info.thread_percentage": "0.0",
     "gcx_reservation_info.mps_thread_percentage": "0.0",
     "gcx_live_reservation.mps_thread_percentage": "0.0",
 }
@@ -254,7 +253,7 @@ def _infos(api: Api) -> list[str]:
     def used(path: str, names: Iterable[str]) -> str:
         return f"use {path}::{{{', '.join(names)}}};"
 
-    helpers = ("bytes", "numbers", "some", "string", "time", "version")
+    helpers = ("bytes", "members", "numbers", "some", "string", "time", "version")
     enums = sorted(_enum_name(enum.name) for enum in api.enums if enum.name not in NO_ENUMS)
     return [
         *(["use std::ffi::OsString;"] if "OsString" in words else []),
@@ -368,6 +367,9 @@ def _converted(struct: Struct, field: Field) -> tuple[str, str]:
         return ("OsString", f"bytes(&{raw})") if foreign else ("String", f"string(&{raw})")
     if field.elements is not None and field.base == "uint64_t":  # bit sets
         return "Vec<u32>", f"numbers(&{raw})"
+    if field.members_of is not None:
+        enum = _enum_name(field.members_of)
+        return f"Vec<{enum}>", f"members({enum}::ALL, &{raw})"
     if field.elements is not None:
         return f"[{_number(field.base)}; {field.elements}]", raw
     if field.name in BOOLS or field.brief.startswith("1: "):

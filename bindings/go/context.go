@@ -18,11 +18,6 @@ func NewContext(flags uint32, resources ...Resource) (Context, error) {
 	})
 }
 
-// ContextFromNative returns a further handle for the context behind a CUcontext.
-func ContextFromNative(native uintptr) (Context, error) {
-	return contextOf(func(to *raw.Context) Result { return Raw.ContextFromNative(native, to) })
-}
-
 // Close destroys the handle; streams keep the context.
 func (context Context) Close() error {
 	return check(func() Result { return Raw.ContextDestroy(raw.Context(context)) })

@@ -12,13 +12,9 @@ func OpenDriver(driver string) error {
 	return check(func() Result { return Raw.DriverOpen(name) })
 }
 
-// Driver returns information about the open driver.
+// Driver returns information about the open driver: Capabilities[raw.CapabilityWorkqueues] is 1 if it
+// has workqueues.
 func Driver() (raw.DriverInfo, error) { return filled(Raw.DriverGetInfo) }
-
-// Capability returns whether the driver has a feature, and the first version that does.
-func Capability(of raw.Capability) (raw.CapabilityInfo, error) {
-	return filled(func(info *raw.CapabilityInfo) Result { return Raw.CapabilityGetInfo(of, info) })
-}
 
 // DeviceCount returns the number of GPUs; their ordinals are 0 to count - 1.
 func DeviceCount() (int32, error) { return got(Raw.DeviceGetCount) }
@@ -45,10 +41,4 @@ func SharedSMs(device int32) ([]uint32, error) {
 	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
 		return Raw.DeviceFindSharedSMs(device, room, capacity, count)
 	})
-}
-
-// MPS returns whether MPS shares the device between processes. Without it processes take turns, and
-// reservations isolate nothing.
-func MPS(device int32) (raw.MPSInfo, error) {
-	return filled(func(info *raw.MPSInfo) Result { return Raw.MPSGetInfo(device, info) })
 }

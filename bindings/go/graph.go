@@ -25,16 +25,11 @@ func (graph Graph) Close() error {
 	return check(func() Result { return Raw.GraphDestroy(raw.Graph(graph)) })
 }
 
-// Launch runs all parts on the SMs that the stream has now.
-func (graph Graph) Launch(stream Stream) error {
-	return check(func() Result { return Raw.GraphLaunch(raw.Graph(graph), raw.Stream(stream)) })
-}
-
-// LaunchParts runs each part on the SMs of its stream.
-func (graph Graph) LaunchParts(streams ...Stream) error {
+// Launch runs all parts on the SMs that one stream has now, or each part on the SMs of its stream.
+func (graph Graph) Launch(streams ...Stream) error {
 	return check(func() Result {
 		of := (*raw.Stream)(first(streams))
-		return Raw.GraphLaunchParts(raw.Graph(graph), of, length(streams))
+		return Raw.GraphLaunch(raw.Graph(graph), of, length(streams))
 	})
 }
 

@@ -25,8 +25,8 @@ func TestGraphRunsWhereItIsLaunched(t *testing.T) {
 	did(t, "cuGraphDestroy", own.free(captured))
 	noError(t, graph.Prepare(0, must[Resource](t)(large.Resource(SM))))
 	own.runsOn(t, large, graph.Launch(large))
-	own.runsOn(t, small, graph.LaunchParts(small))
-	noError(t, graph.SetPart(1, 1), graph.LaunchParts(small, large))
+	own.runsOn(t, small, graph.Launch(small))
+	noError(t, graph.SetPart(1, 1), graph.Launch(small, large))
 	if sms := own.sms(t, small); len(sms) != 64 { // it waits for both parts
 		t.Errorf("%d SMs", len(sms))
 	}

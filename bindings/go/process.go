@@ -16,12 +16,6 @@ func RequestConnections(connections uint32) error {
 // current (see Context.Push) see the partition's. Call it before any code loads libcuda.so.1.
 func ReportPartitionCounts() error { return check(Raw.DriverReportPartitionCounts) }
 
-// ReportsPartitionCounts returns whether ReportPartitionCounts has succeeded. It opens no driver.
-func ReportsPartitionCounts() (bool, error) {
-	reporting, err := got(Raw.DriverReportsPartitionCounts)
-	return reporting != 0, err
-}
-
 // PublishStart publishes this process's leases for the user's other processes. "" is the program's
 // name.
 func PublishStart(name string) error {

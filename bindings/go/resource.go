@@ -83,7 +83,11 @@ func (resource Resource) Subtract(other Resource) (Resource, error) {
 
 // Intersect returns the SMs that both have.
 func (resource Resource) Intersect(other Resource) (Resource, error) {
-	return resource.with(other, Raw.ResourceIntersect)
+	without, err := resource.Subtract(other)
+	if err != nil {
+		return Resource{}, err
+	}
+	return resource.Subtract(without)
 }
 
 // Overlap returns how many SMs both have.

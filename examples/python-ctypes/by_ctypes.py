@@ -22,7 +22,9 @@ def split(c: ctypes.CDLL, resource: gcx.gcx_resource, *counts: int) -> list[gcx.
     """The disjoint groups of a resource, one for each count."""
     requests = (gcx.gcx_sm_request * len(counts))(*map(gcx.gcx_sm_request, counts))
     groups = (gcx.gcx_resource * len(counts))()
-    c.gcx_sm_split(byref(resource), requests, len(counts), gcx.GCX_SPLIT_DEFAULT, groups, None, None, None)
+    c.gcx_sm_split(
+        byref(resource), requests, len(counts), gcx.GCX_SPLIT_DEFAULT, groups, None, None, None
+    )
     return list(groups)
 
 

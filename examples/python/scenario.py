@@ -1,4 +1,4 @@
-"""The scenario of docs/reference/languages.md: two partitions of 108 and 24 SMs, verified to be disjoint.
+"""Two partitions of 108 and 24 SMs, verified to be disjoint: docs/reference/languages.md.
 
 python examples/python/scenario.py; without a GPU, set GCX_DRIVER=sim:h100@13.0.
 """

@@ -25,20 +25,8 @@ extern "C" {
  *   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process */
 GCX_API gcx_result gcx_driver_open(const char* driver);
 
-typedef struct gcx_driver_info {
-    uint32_t struct_size;
-    int32_t version;        /* of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0 */
-    int32_t header_version; /* CUDA_VERSION of the cuda.h that gcx was built with */
-    int32_t simulated;      /* 1: the simulated driver */
-    char library[256];      /* what was opened */
-} gcx_driver_info;
-#define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
-
-/* Returns the properties of the driver. */
-GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
-
-/* What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
- * except where gcx has a substitute. */
+/* What a driver can do, each with the driver version that has it first. Functions that need a
+ * missing capability fail with GCX_ERROR_NOT_SUPPORTED, except where gcx has a substitute. */
 typedef enum gcx_capability GCX_ENUM_OF_INT {
     GCX_CAPABILITY_GREEN_CONTEXTS = 0, /* 12.4: everything that is not listed here */
     /* 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
@@ -57,19 +45,18 @@ typedef enum gcx_capability GCX_ENUM_OF_INT {
     GCX_CAPABILITY_COUNT = 8
 } gcx_capability;
 
-typedef struct gcx_capability_info {
+typedef struct gcx_driver_info {
     uint32_t struct_size;
-    int32_t available;        /* 1: the open driver has it */
-    int32_t required_version; /* of the driver: 13010 is CUDA 13.1 */
-    const char* name;         /* such as "structured split"; lives as long as the library */
-} gcx_capability_info;
-#define GCX_CAPABILITY_INFO_INIT GCX_STRUCT_INIT(gcx_capability_info)
+    int32_t version;          /* of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0 */
+    int32_t header_version;   /* CUDA_VERSION of the cuda.h that gcx was built with */
+    int32_t simulated;        /* 1: the simulated driver */
+    char library[256];        /* what was opened */
+    uint8_t capabilities[32]; /* by gcx_capability; 1: the driver has it */
+} gcx_driver_info;
+#define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
 
-/* Reports whether the open driver has a capability.
- *
- * Errors:
- *   GCX_ERROR_INVALID_VALUE  there is no such capability */
-GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
+/* Returns the properties of the driver. */
+GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
 
 /* Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
  * NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
@@ -148,11 +135,6 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  *   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
  *   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created */
 GCX_API gcx_result gcx_driver_report_partition_counts(void);
-
-/* Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
- * to
- * 0. Opens no driver. */
-GCX_API gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 
 /* ------------------------------------------------------------------------------------------
  * Probing

@@ -67,11 +67,15 @@ GCX_API gcx_result gcx_graph_create(struct CUgraph_st* captured, const gcx_graph
 /* Destroys the graph and its executables. Never waits; work in flight finishes. */
 GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
 
-/* Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
- * a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
- * or after it. In a stream of the primary context that other code created, the graph runs as it was
- * captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
- * ones cost as much as cuGraphLaunch.
+/* Launches the graph in streams[0]. If count is 1, all parts run on the SMs that the stream has
+ * now. If count is the number of parts, part i runs on the SMs of streams[i], for
+ * streams[0 .. count - 1]: the graph starts behind the earlier work of all of them, their later
+ * work waits for it, and parts without order between them run concurrently.
+ *
+ * A resize of a lease waits for launches in progress in its streams, so each launch runs on the SMs
+ * from before or after it. In a stream of the primary context that other code created, the graph
+ * runs as it was captured. The first launch on a set of SMs instantiates the executable
+ * (gcx_graph_prepare); later ones with one stream cost as much as cuGraphLaunch.
  *
  * Errors: those of gcx_graph_prepare, and
  *   GCX_ERROR_INVALID_DEVICE              the stream is of another device
@@ -79,16 +83,7 @@ GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
  *                                         other code has destroyed
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
  *                                         that one as a child node instead */
-GCX_API gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
-
-/* Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
- * count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
- * the streams, and their later work waits for it. Parts without order between them run
- * concurrently.
- *
- * Errors: those of gcx_graph_launch. */
-GCX_API gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams,
-                                          uint32_t count);
+GCX_API gcx_result gcx_graph_launch(gcx_graph graph, const gcx_stream* streams, uint32_t count);
 
 /* Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
  * contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or

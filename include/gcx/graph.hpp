@@ -65,12 +65,15 @@ class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
         return adopted;
     }
 
-    // gcx_graph_launch: all parts on the SMs that the stream has now.
-    void launch(const stream& in) const { check(gcx_graph_launch(handle(), in.handle())); }
-    // gcx_graph_launch_parts: each part on the SMs of its stream.
-    void launch_parts(view<stream_ref> streams) const {
-        check(gcx_graph_launch_parts(handle(), reinterpret_cast<const gcx_stream*>(streams.data()),
-                                     detail::size_for_c(streams.size())));
+    // gcx_graph_launch: all parts on the SMs that one stream has now, or each part on the SMs of its
+    // own stream.
+    void launch(const stream& in) const {
+        gcx_stream const one = in.handle();
+        check(gcx_graph_launch(handle(), &one, 1));
+    }
+    void launch(view<stream_ref> streams) const {
+        check(gcx_graph_launch(handle(), reinterpret_cast<const gcx_stream*>(streams.data()),
+                               detail::size_for_c(streams.size())));
     }
 
     // gcx_graph_prepare: for one resource for all parts, or one for each part.

@@ -27,14 +27,9 @@ inline void open_driver(const char* driver = nullptr) {
     check(gcx_driver_open(driver));
 }
 
-// gcx_driver_get_info
+// gcx_driver_get_info: info.capabilities[gcx::capability::workqueues] is 1 if it has workqueues.
 inline gcx_driver_info driver_info() {
     return raw::driver_get_info();
-}
-
-// gcx_capability_get_info
-inline gcx_capability_info capability_info(gcx_capability of) {
-    return raw::capability_get_info(of);
 }
 
 // gcx_simulator_path: the path of the simulated driver, if it is installed.
@@ -66,10 +61,6 @@ inline void request_connections(uint32_t connections = max_connections) {
 // gcx_driver_report_partition_counts: call it before anything loads libcuda.
 inline void report_partition_counts() {
     check(gcx_driver_report_partition_counts());
-}
-// gcx_driver_reports_partition_counts
-inline bool reports_partition_counts() {
-    return raw::driver_reports_partition_counts() != 0;
 }
 
 using log_function = std::function<void(gcx_log_level, std::string_view)>;

@@ -69,8 +69,6 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
         *adopted.receive() = owned;
         return adopted;
     }
-    // gcx_context_from_native: another handle for a context of gcx.
-    static context from_native(CUctx_st* native) { return adopt(raw::context_from_native(native)); }
 
     // gcx_context_get_info, and some of its fields.
     gcx_context_info info() const { return raw::context_get_info(handle()); }

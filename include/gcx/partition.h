@@ -15,6 +15,13 @@ extern "C" {
 /* Returns the number of devices. */
 GCX_API gcx_result gcx_device_get_count(int32_t* count);
 
+/* Whether contexts of a process on a device are shared by way of MPS. */
+typedef enum gcx_mps_state GCX_ENUM_OF_INT {
+    GCX_MPS_UNKNOWN = 0, /* the driver does not report it */
+    GCX_MPS_OFF = 1,
+    GCX_MPS_ON = 2
+} gcx_mps_state;
+
 typedef struct gcx_device_info {
     uint32_t struct_size;
     int32_t compute_capability_major;
@@ -25,6 +32,11 @@ typedef struct gcx_device_info {
     uint32_t locality_domain_count; /* 1 if the driver does not report it */
     char name[128];                 /* begins with "SIMULATED" on the simulated driver */
     uint8_t uuid[16];
+    gcx_mps_state mps; /* of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+                          accuracy was not measured */
+    float mps_thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater
+                                    than 0 and at most 100; 0: not set, or another value. The
+                                    daemon's own default is not visible */
 } gcx_device_info;
 #define GCX_DEVICE_INFO_INIT GCX_STRUCT_INIT(gcx_device_info)
 
@@ -228,8 +240,9 @@ GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request*
                                 gcx_resource* remainder, uint32_t* sm_counts,
                                 uint32_t* remainder_sm_count);
 
-/* Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
- * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+/* Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+ * have in common is the difference of a and that difference. *result may be *a or *b. An empty
+ * result is a resource of 0 SMs.
  *
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -238,8 +251,6 @@ GCX_API gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource*
                                       gcx_resource* result);
 GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resource* b,
                                          gcx_resource* result);
-GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b,
-                                          gcx_resource* result);
 
 /* Counts the SMs that a and b have in common: 0 for two devices.
  *
@@ -277,9 +288,8 @@ typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
 
-/* Uses a green context that no other handle shares, except those of gcx_context_from_native. So
- * synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
- * released it is cached like others. */
+/* Uses a green context that no other handle shares. So synchronizing it waits for no other work, and
+ * no other stream's graph capture prevents it. Once released it is cached like others. */
 #define GCX_CONTEXT_PRIVATE 0x1u
 
 typedef struct gcx_context_params {
@@ -362,12 +372,6 @@ GCX_API gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_ty
  * stream of it is alive. Never destroy them. */
 GCX_API struct CUctx_st* gcx_context_native(gcx_context context);
 GCX_API struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
-
-/* Creates a further handle for a context of gcx from its native context.
- *
- * Errors:
- *   GCX_ERROR_NOT_FOUND  native is not a context of gcx */
-GCX_API gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
 
 /* Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
  * A pushed context stays alive until it is popped or the thread ends, which pops all that the

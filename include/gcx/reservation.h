@@ -105,13 +105,6 @@ GCX_API gcx_result gcx_reservation_join(const char* token, gcx_reservation* rese
  * processes can have its SMs at once. A forked child has none of its parent's handles. */
 GCX_API gcx_result gcx_reservation_release(gcx_reservation reservation);
 
-/* Whether contexts of a process on a device are shared by way of MPS. */
-typedef enum gcx_mps_state GCX_ENUM_OF_INT {
-    GCX_MPS_UNKNOWN = 0, /* the driver does not report it */
-    GCX_MPS_OFF = 1,
-    GCX_MPS_ON = 2
-} gcx_mps_state;
-
 typedef struct gcx_reservation_info {
     uint32_t struct_size;
     gcx_sm_family family;
@@ -123,7 +116,7 @@ typedef struct gcx_reservation_info {
     int32_t lost;             /* 1: its file was removed or its folder moved: other processes may be
                                  given its SMs */
     gcx_mps_state mps;        /* as the process that acquired it saw it */
-    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    float mps_thread_percentage; /* the same, as in gcx_device_info */
     uint64_t id;                 /* a random number that identifies the reservation */
     uint64_t since_ms;           /* milliseconds since 1970 when it was acquired */
     uint64_t atoms[8];           /* it has atom n of the family: bit n % 64 of word n / 64 */
@@ -174,7 +167,7 @@ typedef struct gcx_live_reservation {
     uint32_t atom_sm_count;      /* SMs of each atom but the last */
     uint32_t last_atom_sm_count; /* SMs of the last atom */
     gcx_mps_state mps;           /* as the process that acquired it saw it */
-    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    float mps_thread_percentage; /* the same, as in gcx_device_info */
     uint64_t parent;             /* id of the reservation that it is a part of, which may have
                                     ended; 0: of the device */
     uint32_t reserved[6];        /* 0 */
@@ -195,22 +188,6 @@ typedef struct gcx_live_reservation {
  *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
 GCX_API gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
                                         uint32_t capacity, uint32_t* count);
-
-typedef struct gcx_mps_info {
-    uint32_t struct_size;
-    gcx_mps_state state;     /* of contexts of this process on the device */
-    float thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
-                                and at most 100; 0: not set, or another value. The daemon's own
-                                default is not visible */
-} gcx_mps_info;
-#define GCX_MPS_INFO_INIT GCX_STRUCT_INIT(gcx_mps_info)
-
-/* Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
- * accuracy was not measured. Creates no context.
- *
- * Errors:
- *   GCX_ERROR_INVALID_DEVICE  there is no such device */
-GCX_API gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
 
 #ifdef __cplusplus
 }

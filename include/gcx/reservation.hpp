@@ -1,12 +1,12 @@
-// Part of gcx.hpp: reservations, SMs that no other process has, and MPS.
+// Part of gcx.hpp: reservations, SMs that no other process has.
 //
 //     const gcx::reservation reserved(0, 24, {"decode"});
 //     const gcx::lease decode(reserved, gcx::rest);           // within the reservation
 //     setenv("RESERVATION", reserved.token().c_str(), 1);     // for a child process, which calls
 //     gcx::reservation::join(std::getenv("RESERVATION"));
 //
-// All processes must use the same folder. Without MPS (mps_info) processes take turns on the whole
-// device. See gcx.h, Reservations.
+// All processes must use the same folder. Without MPS (device::info) processes take turns on the
+// whole device. See gcx.h, Reservations.
 #pragma once
 
 #include "cancel.hpp"
@@ -125,11 +125,6 @@ live_reservations(const std::optional<nonnull_string>& folder = {}) {
     const char* const path =
         folder ? detail::text("gcx::live_reservations: the folder", *folder) : nullptr;
     return raw::reservation_list(path);
-}
-
-// gcx_mps_get_info
-inline gcx_mps_info mps_info(device of) {
-    return raw::mps_get_info(of.ordinal());
 }
 
 } // namespace gcx

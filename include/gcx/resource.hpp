@@ -136,16 +136,14 @@ class resource {
         return into;
     }
 
-    // gcx_resource_union, _subtract, _intersect.
+    // gcx_resource_union and _subtract.
     friend resource operator|(const resource& a, const resource& b) {
         return resource(raw::resource_union(&a.value_, &b.value_));
     }
     friend resource operator-(const resource& a, const resource& b) {
         return resource(raw::resource_subtract(&a.value_, &b.value_));
     }
-    friend resource operator&(const resource& a, const resource& b) {
-        return resource(raw::resource_intersect(&a.value_, &b.value_));
-    }
+    friend resource operator&(const resource& a, const resource& b) { return a - (a - b); }
     friend bool operator==(const resource& a, const resource& b) noexcept {
         return std::memcmp(&a.value_, &b.value_, sizeof a.value_) == 0;
     }

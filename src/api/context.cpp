@@ -229,19 +229,6 @@ struct CUgreenCtx_st* gcx_context_native_green(gcx_context context) {
     return native;
 }
 
-gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context) {
-    GCX_BODY({
-        not_null(native, "native");
-        not_null(context, "context");
-        Library& lib = library();
-        ContextCache::Ref green = lib.cache.find(native, ContextCache::Use::handle);
-        if (!green)
-            fail(GCX_ERROR_NOT_FOUND,
-                 format("%p is no live context of gcx", static_cast<void*>(native)));
-        *context = add_context(lib, std::move(green));
-    });
-}
-
 gcx_result gcx_context_push(gcx_context context) {
     GCX_BODY({
         Library& lib = library();

@@ -32,7 +32,12 @@ gcx_result gcx_device_get_count(int32_t* count) {
 gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info) {
     GCX_BODY({
         StructOutput out(info, "info");
-        library().device(device).get_info(*out);
+        Library& lib = library();
+        const Device& its_device = lib.device(device);
+        const Mps mps = mps_of(lib.driver, its_device.native());
+        its_device.get_info(*out);
+        out->mps = mps.state;
+        out->mps_thread_percentage = mps.thread_percentage;
         out.write();
     });
 }
@@ -44,17 +49,6 @@ gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, 
         const Device::Priorities range = library().device(device).stream_priorities();
         *least = range.least;
         *greatest = range.greatest;
-    });
-}
-
-gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info) {
-    GCX_BODY({
-        StructOutput out(info, "info");
-        Library& lib = library();
-        const Mps mps = mps_of(lib.driver, lib.device(device).native());
-        out->state = mps.state;
-        out->thread_percentage = mps.thread_percentage;
-        out.write();
     });
 }
 

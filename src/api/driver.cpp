@@ -7,8 +7,10 @@
 #include "driver/connections.hpp"
 #include "interpose/count_reporting.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <iterator>
 
 using namespace gcx;
 
@@ -24,21 +26,8 @@ gcx_result gcx_driver_get_info(gcx_driver_info* info) {
         out->header_version = CUDA_VERSION;
         out->simulated = driver.simulated() ? 1 : 0;
         std::snprintf(out->library, sizeof out->library, "%s", driver.library().c_str());
-        out.write();
-    });
-}
-
-gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info) {
-    GCX_BODY({
-        StructOutput out(info, "info");
-        if (capability < 0 || capability >= GCX_CAPABILITY_COUNT)
-            fail(GCX_ERROR_INVALID_VALUE, format("there is no capability %d; they go from 0 to %d",
-                                                 capability, GCX_CAPABILITY_COUNT - 1));
-        const Driver& driver = library().driver;
-        const CapabilityRow& row = capability_row(capability);
-        out->available = driver.has(capability) ? 1 : 0;
-        out->required_version = row.required_version;
-        out->name = row.name;
+        for (int i = 0; i < GCX_CAPABILITY_COUNT; i++)
+            out->capabilities[i] = driver.has(static_cast<gcx_capability>(i)) ? 1 : 0;
         out.write();
     });
 }
@@ -52,11 +41,6 @@ const char* gcx_simulator_path(void) {
 
 gcx_result gcx_driver_report_partition_counts(void) {
     GCX_BODY({ interpose::report_partition_counts(default_choice()); });
-}
-
-gcx_result gcx_driver_reports_partition_counts(int32_t* reporting) {
-    GCX_BODY(
-        { *not_null(reporting, "reporting") = interpose::reports_partition_counts() ? 1 : 0; });
 }
 
 gcx_result gcx_queue_get_info(gcx_queue_info* info) {

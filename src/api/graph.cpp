@@ -31,6 +31,16 @@ bool for_leases(uint32_t flags) {
     return flags != 0;
 }
 
+void launch_parts(Library& lib, gcx_graph graph, std::span<const gcx_stream> streams) {
+    const auto its = pin_alive(lib.graphs, graph);
+    its->check_count(streams.size());
+    std::array<std::optional<HandleTable<Stream>::Pin>, GCX_MAX_GRAPH_PARTS> pins;
+    std::array<Stream*, GCX_MAX_GRAPH_PARTS> where{};
+    for (std::size_t i = 0; i < streams.size(); i++)
+        where[i] = &*pins[i].emplace(pin_alive(lib.streams, streams[i]));
+    its->launch(std::span<Stream* const>(where).first(streams.size()));
+}
+
 void check_part_count(uint32_t count) {
     if (count == 0 || count > GCX_MAX_GRAPH_PARTS)
         fail(GCX_ERROR_INVALID_VALUE,
@@ -59,28 +69,19 @@ gcx_result gcx_graph_destroy(gcx_graph graph) {
     });
 }
 
-gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream) {
-    GCX_BODY({
-        Library& lib = library();
-        const auto its = lib.graphs.pin(graph); // launch() checks whether it is alive, if needed
-        const auto where = pin_alive(lib.streams, stream);
-        Stream* const one[] = {&*where};
-        its->launch(one);
-    });
-}
-
-gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams, uint32_t count) {
+gcx_result gcx_graph_launch(gcx_graph graph, const gcx_stream* streams, uint32_t count) {
     GCX_BODY({
         check_part_count(count);
         not_null(streams, "streams");
         Library& lib = library();
-        const auto its = pin_alive(lib.graphs, graph);
-        its->check_count(count);
-        std::array<std::optional<HandleTable<Stream>::Pin>, GCX_MAX_GRAPH_PARTS> pins;
-        std::array<Stream*, GCX_MAX_GRAPH_PARTS> where{};
-        for (uint32_t i = 0; i < count; i++)
-            where[i] = &*pins[i].emplace(pin_alive(lib.streams, streams[i]));
-        its->launch(std::span<Stream* const>(where).first(count));
+        if (count != 1) {
+            launch_parts(lib, graph, {streams, count});
+            return;
+        }
+        const auto its = lib.graphs.pin(graph); // launch() checks whether it is alive, if needed
+        const auto where = pin_alive(lib.streams, streams[0]);
+        Stream* const one[] = {&*where};
+        its->launch(one);
     });
 }
 

@@ -239,11 +239,6 @@ gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resource* b,
     GCX_BODY({ combine(a, b, result, [](const AtomSet& x, const AtomSet& y) { return x - y; }); });
 }
 
-gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b,
-                                  gcx_resource* result) {
-    GCX_BODY({ combine(a, b, result, [](const AtomSet& x, const AtomSet& y) { return x & y; }); });
-}
-
 gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
                                     uint32_t* sm_count) {
     GCX_BODY({

@@ -123,7 +123,7 @@ class DriverSteps {
         : shape_(shape), driver_(driver) {
         DriverCall<int*, int>(driver, "cuDeviceGet")(&device_, shape.device);
         whole_ = device_sms();
-        if (capability_info(capability::stream_create).available != 0)
+        if (driver.capabilities[capability::stream_create] != 0)
             create_green_stream_.emplace(driver, "cuGreenCtxStreamCreate");
     }
 

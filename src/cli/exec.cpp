@@ -490,7 +490,7 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* reque
     const std::string label = place_of(device, part.available, name.family, outer).label;
     part.requested = exact ? exact_count(share, all, name, label)
                            : share.of(part.available, family.sm_counts.front());
-    part.mps = mps_info(device).state;
+    part.mps = gcx::device(device).info().mps;
     if (outer != nullptr)
         part.plan.token = outer->token;
     // Nothing can be reserved of a partition that is not reserved.

@@ -61,18 +61,17 @@ Json add_family(int32_t device, const FamilyName& name, bool clusters, bool limi
     return json.set("max_cluster_size", Json::object().set("atom", one).set("device", all));
 }
 
-Json add_mps(int32_t device, Report& report) {
-    const gcx_mps_info info = mps_info(device);
-    const float percentage = info.thread_percentage;
-    const bool on = info.state == mps_state::on;
-    const char* const state = on ? "on" : info.state == mps_state::off ? "off" : "unknown";
+Json add_mps(const gcx_device_info& info, Report& report) {
+    const float percentage = info.mps_thread_percentage;
+    const bool on = info.mps == mps_state::on;
+    const char* const state = on ? "on" : info.mps == mps_state::off ? "off" : "unknown";
     report.text += std::string("  MPS                   ") + state;
     if (on)
         report.text +=
             ": partitions of several processes run side by side, on disjoint SMs if\n"
             "                        all split alike and take different parts; SM numbers are "
             "virtual\n";
-    else if (info.state == mps_state::off)
+    else if (info.mps == mps_state::off)
         report.text += ": processes take turns on the whole device, whatever their partitions\n";
     else
         report.text += ": the driver doesn't report whether other processes run concurrently\n";
@@ -109,7 +108,7 @@ Json add_device(int32_t ordinal, bool limits, Report& report) {
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
-    json.set("mps", add_mps(ordinal, report));
+    json.set("mps", add_mps(info, report));
     if (limits) {
         const auto [least, greatest] = device.stream_priority_range();
         report.text +=
@@ -122,18 +121,30 @@ Json add_device(int32_t ordinal, bool limits, Report& report) {
                     }));
 }
 
-void add_capabilities(Report& report) {
+struct CapabilityName {
+    const char* name;
+    const char* required_version;
+};
+// By gcx_capability, whose comments have the versions.
+constexpr CapabilityName kCapabilities[] = {
+    {"green contexts", "12.4"},   {"stream creation", "12.5"},  {"context ids", "13.0"},
+    {"resource details", "13.0"}, {"structured split", "13.1"}, {"workqueues", "13.1"},
+    {"stream resources", "13.1"}, {"locality domains", "13.4"},
+};
+static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
+
+void add_capabilities(const gcx_driver_info& driver, Report& report) {
     std::vector<Json> capabilities;
     report.text += "capabilities\n";
-    for (int i = 0; i < GCX_CAPABILITY_COUNT; i++) {
-        const gcx_capability_info info = capability_info(static_cast<gcx_capability>(i));
-        const std::string required = version_text(info.required_version);
+    for (std::size_t i = 0; i < std::size(kCapabilities); i++) {
+        const auto& [name, required] = kCapabilities[i];
+        const bool available = driver.capabilities[i] != 0;
         capabilities.push_back(Json::object()
-                                   .set("name", info.name)
-                                   .set("available", info.available != 0)
+                                   .set("name", name)
+                                   .set("available", available)
                                    .set("required_version", required));
-        report.text += format("  %-20s  %-3s  from CUDA %s\n", info.name,
-                              info.available != 0 ? "yes" : "no", required.c_str());
+        report.text +=
+            format("  %-20s  %-3s  from CUDA %s\n", name, available ? "yes" : "no", required);
     }
     report.json.set("capabilities", Json::array(capabilities));
 }
@@ -366,7 +377,7 @@ Report run_info(const Arguments& arguments) {
     for (int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
         devices.push_back(add_device(i, arguments.has("--limits"), report));
     report.json.set("devices", Json::array(devices));
-    add_capabilities(report);
+    add_capabilities(driver, report);
     add_queues(report);
     add_environment(report);
     if (recording)

@@ -157,7 +157,7 @@ Report run_verify(const Arguments& arguments) {
     const Layout layout = read_layout(arguments);
     const auto svg = arguments.file("--svg", "sms.svg");
     const gcx_driver_info driver = open_driver(arguments);
-    if (svg && mps_info(layout.device).state == mps_state::on)
+    if (svg && gcx::device(layout.device).info().mps == mps_state::on)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
                       "gcx verify without it counts them");

@@ -170,8 +170,9 @@ void Graph::check_count(std::size_t count) const {
     const uint32_t parts = part_count_.load(std::memory_order_relaxed);
     if (count != parts)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("count is %zu; the graph has %u part%s, see gcx_graph_set_part", count, parts,
-                    parts == 1 ? "" : "s"));
+             format("count is %zu and the graph has %u part%s; pass 1 for all parts together, or "
+                    "the number of parts",
+                    count, parts, parts == 1 ? "" : "s"));
 }
 
 // Returns nothing if the graph was launched, or the missing executable.

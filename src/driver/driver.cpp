@@ -15,12 +15,9 @@
 namespace gcx {
 namespace {
 
-constexpr CapabilityRow kCapabilities[] = {
-    {"green contexts", 12040},   {"stream creation", 12050},  {"context ids", 13000},
-    {"resource details", 13000}, {"structured split", 13010}, {"workqueues", 13010},
-    {"stream resources", 13010}, {"locality domains", 13040},
-};
-static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
+// By gcx_capability.
+constexpr int kRequiredVersions[] = {12040, 12050, 13000, 13000, 13010, 13010, 13010, 13040};
+static_assert(std::size(kRequiredVersions) == GCX_CAPABILITY_COUNT);
 
 constexpr char kSimulatorPrefix[] = "sim:";
 
@@ -49,8 +46,8 @@ float mps_percentage_of_environment() {
 
 } // namespace
 
-const CapabilityRow& capability_row(gcx_capability capability) {
-    return kCapabilities[static_cast<std::size_t>(capability)];
+int required_version(gcx_capability capability) {
+    return kRequiredVersions[static_cast<std::size_t>(capability)];
 }
 
 std::string version_text(int version) {
@@ -85,8 +82,7 @@ Driver::Driver(const std::string& choice) : choice_(choice.empty() ? kDefaultLib
                 GCX_ERROR_NOT_SUPPORTED,
                 format("the driver %s is CUDA %s; green contexts need a driver of CUDA %s or newer",
                        library_.c_str(), version_text(version_).c_str(),
-                       version_text(capability_row(GCX_CAPABILITY_GREEN_CONTEXTS).required_version)
-                           .c_str()));
+                       version_text(required_version(GCX_CAPABILITY_GREEN_CONTEXTS)).c_str()));
         resolve();
         const Connections queues = connections_of(handle_);
         const CUresult started = cuInit(0);
@@ -202,7 +198,7 @@ void Driver::require(gcx_capability capability, const char* what) const {
     if (!has(capability))
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("%s: needs a driver of CUDA %s or newer, this one is CUDA %s", what,
-                    version_text(capability_row(capability).required_version).c_str(),
+                    version_text(required_version(capability)).c_str(),
                     version_text(version_).c_str()));
 }
 

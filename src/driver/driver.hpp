@@ -95,12 +95,8 @@
 
 namespace gcx {
 
-struct CapabilityRow {
-    const char* name;
-    int required_version;
-};
 // The only place that ties a feature to a driver version.
-const CapabilityRow& capability_row(gcx_capability capability);
+int required_version(gcx_capability capability);
 
 // Returns "13.0" for 13000.
 std::string version_text(int version);
@@ -125,9 +121,7 @@ class Driver {
     bool is(const std::string& choice) const;
     // Returns whether any Driver has initialized CUDA in this process.
     static bool started();
-    bool has(gcx_capability capability) const {
-        return version_ >= capability_row(capability).required_version;
-    }
+    bool has(gcx_capability capability) const { return version_ >= required_version(capability); }
     // Throws GCX_ERROR_NOT_SUPPORTED with the required version unless the driver has it.
     void require(gcx_capability capability, const char* what) const;
 

@@ -117,8 +117,4 @@ void report_partition_counts(const std::string& choice) {
     reporting.store(true);
 }
 
-bool reports_partition_counts() {
-    return reporting.load();
-}
-
 } // namespace gcx::interpose

@@ -10,6 +10,4 @@ namespace gcx::interpose {
 // gcx_driver_open. Throws Error if libcuda is loaded already or a library is missing.
 void report_partition_counts(const std::string& choice);
 
-bool reports_partition_counts();
-
 } // namespace gcx::interpose

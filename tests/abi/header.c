@@ -8,7 +8,6 @@ int check_header(void);
 
 int check_header(void) {
     gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
-    gcx_capability_info capability = GCX_CAPABILITY_INFO_INIT;
     gcx_device_info device = GCX_DEVICE_INFO_INIT;
     gcx_resource_info resource = GCX_RESOURCE_INFO_INIT;
     gcx_context_params context_params = GCX_CONTEXT_PARAMS_INIT;
@@ -16,7 +15,7 @@ int check_header(void) {
     gcx_stream_params stream_params = GCX_STREAM_PARAMS_INIT;
     gcx_stream_info stream = GCX_STREAM_INFO_INIT;
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    return driver.struct_size == sizeof driver && capability.struct_size == sizeof capability &&
+    return driver.struct_size == sizeof driver &&
            device.struct_size == sizeof device && resource.struct_size == sizeof resource &&
            context_params.struct_size == sizeof context_params &&
            context.struct_size == sizeof context &&

@@ -64,9 +64,7 @@ ADDITIONS = {
 def mutate(include: Path, pattern: str, new: str) -> bool:
     """Changes one place; whether there was one."""
     for header in (include / "gcx" / f"{name}.h" for name in HEADERS):
-        text, changed = re.subn(
-            pattern, new, header.read_text(), count=1, flags=re.MULTILINE
-        )
+        text, changed = re.subn(pattern, new, header.read_text(), count=1, flags=re.MULTILINE)
         if changed:
             header.write_text(text)
             return True

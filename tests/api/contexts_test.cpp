@@ -57,10 +57,7 @@ void private_contexts_are_not_shared() {
     const gcx_context third = make_context(resource, GCX_CONTEXT_PRIVATE);
     CHECK(id_of(third) != id_of(first));
     CHECK_EQ(cache_stats().misses, misses);
-    // A caller that has its native handle can use it.
-    CHECK_OK(gcx_context_from_native(gcx_context_native(third), &next));
-    CHECK_EQ(id_of(next), id_of(third));
-    for (const gcx_context context : {first, second, third, next})
+    for (const gcx_context context : {first, second, third})
         CHECK_OK(gcx_context_destroy(context));
 }
 

@@ -50,11 +50,11 @@ void captured_context_stays_while_its_graph_lives() {
     partition.reset();
     CHECK_EQ(trim(0).contexts, 0U);
     CHECK_EQ(cache_stats().in_use, 1U);
-    CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1)); // as it was captured
     CHECK(kernels.take_sms(0) == sms);
     CHECK_EQ(trim(0).contexts, 0U);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK(kernels.take_sms(3) == sms);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_EQ(trim(0).contexts, 1U);
@@ -70,7 +70,7 @@ void captured_context_is_not_evicted_for_others() {
     CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
     CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
     gcx_graph graph = make(capture_one(kernels, gcx_stream_native(stream)));
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     const SmIds sms = kernels.take_sms(0);
     CHECK_EQ(sms.size(), 24U);
     CHECK_OK(gcx_stream_destroy(stream));
@@ -78,7 +78,7 @@ void captured_context_is_not_evicted_for_others() {
     for (uint32_t size = 8; size <= 120; size += 8)
         const Partition other(split(whole_device(), {size}).groups[0]);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK(kernels.take_sms(3) == sms);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_OK(gcx_stream_destroy(plain));
@@ -115,7 +115,7 @@ void update_keeps_the_contexts_of_the_new_capture() {
         return graph;
     };
     const auto check = [&](gcx_graph graph, std::size_t a, std::size_t b) {
-        CHECK_OK(gcx_graph_launch(graph, plain));
+        CHECK_OK(gcx_graph_launch(graph, &plain, 1));
         CHECK(kernels.take_sms(0) == sms[a]);
         CHECK(kernels.take_sms(1) == sms[b]);
     };
@@ -190,20 +190,20 @@ void destroyed_external_context_is_an_error() {
     gcx_stream plain = handle_for(kernels.plain);
     auto external = std::make_unique<External>(24);
     gcx_graph graph = make(capture_one(kernels, external->stream));
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_EQ(kernels.count_sms(0), 24U);
     external.reset();
     const Partition partition(split(whole_device(), {40}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("has been destroyed"));
     // The graph runs in other contexts; the executable that cannot run does not block changes.
-    CHECK_OK(gcx_graph_launch(graph, partition.stream));
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
     CHECK_EQ(kernels.count_sms(0), 40U);
     CHECK_OK(write_elsewhere(kernels, graph, 3));
     CHECK_EQ(info_of(graph).executables, 1U);
-    CHECK_OK(gcx_graph_launch(graph, partition.stream));
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
     CHECK_EQ(kernels.count_sms(3), 40U);
-    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_OK(gcx_stream_destroy(plain));
 }
@@ -215,12 +215,12 @@ void reset_under_a_captured_context_is_an_error() {
     auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
     gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
     partition.reset();
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
-    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(write_elsewhere(kernels, graph, 3), GCX_ERROR_CONTEXT_IS_DESTROYED);
     const Partition fresh(split(whole_device(), {24}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, fresh.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_OK(gcx_stream_destroy(plain));
     CHECK_EQ(cache_stats().in_use, 1U);

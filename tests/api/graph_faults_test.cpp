@@ -67,7 +67,7 @@ void check_graph(const State& state, uint32_t place) {
     for (uint32_t i = 0; i < 6; i++)
         state.kernels->take_sms(i);
     for (const Partition* part : {state.small.get(), state.large.get()}) {
-        CHECK_OK(gcx_graph_launch(state.graph, part->stream));
+        CHECK_OK(gcx_graph_launch(state.graph, &part->stream, 1));
         const std::size_t sms = part == state.small.get() ? 24 : 108;
         CHECK_EQ(state.kernels->count_sms(place), sms);
         CHECK_EQ(state.kernels->count_sms(place + 1), sms);
@@ -109,7 +109,7 @@ gcx_result set_kernel_checked(State& state, uint32_t node) {
     for (uint32_t i = 0; i < 6; i++)
         state.kernels->take_sms(i);
     for (const Partition* part : {state.small.get(), state.large.get()}) {
-        CHECK_OK(gcx_graph_launch(state.graph, part->stream));
+        CHECK_OK(gcx_graph_launch(state.graph, &part->stream, 1));
         const bool there = state.kernels->count_sms(5) != 0;
         CHECK_EQ(there, result == GCX_SUCCESS);
     }
@@ -126,22 +126,22 @@ const faults::Named<State> kOperations[] = {
      }},
     {"first launch", created,
      [](State& state) {
-         const gcx_result result = gcx_graph_launch(state.graph, state.small->stream);
+         const gcx_result result = gcx_graph_launch(state.graph, &state.small->stream, 1);
          no_failures();
          check_graph(state, 0);
          return result;
      }},
     {"launch", prepared,
-     [](State& state) { return gcx_graph_launch(state.graph, state.small->stream); }},
+     [](State& state) { return gcx_graph_launch(state.graph, &state.small->stream, 1); }},
     {"launch of parts", of_two_parts,
      [](State& state) {
          const gcx_stream streams[] = {state.small->stream, state.large->stream};
-         return gcx_graph_launch_parts(state.graph, streams, 2);
+         return gcx_graph_launch(state.graph, streams, 2);
      }},
     {"launch of parts elsewhere", of_two_parts,
      [](State& state) {
          const gcx_stream streams[] = {state.large->stream, state.small->stream};
-         return gcx_graph_launch_parts(state.graph, streams, 2);
+         return gcx_graph_launch(state.graph, streams, 2);
      }},
     {"prepare another", prepared,
      [](State& state) {

@@ -108,13 +108,13 @@ void one_thread(unsigned seed) {
             CHECK_OK(gcx_graph_prepare(owner.graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
         } else if (what == 3) {
             kernels.take_sms(0);
-            CHECK_OK(gcx_graph_launch(owner.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, &stream, 1));
             launches++;
             // A graph runs on the SMs of its stream, which are some or all of the lease's.
             gcx_stream_info info = info_of(stream);
             CHECK_EQ(kernels.count_sms(0), info.sm_count);
         } else {
-            CHECK_OK(gcx_graph_launch(owner.graph, stream));
+            CHECK_OK(gcx_graph_launch(owner.graph, &stream, 1));
             launches++;
         }
     }
@@ -145,7 +145,7 @@ void leases_of_many_threads_are_disjoint() {
     in_threads(8, [&](unsigned i) {
         const Owner& owner = owners[i % 4];
         for (int round = 0; round < (check::slow ? 40 : 150); round++) {
-            CHECK_OK(gcx_graph_launch(owner.graph, owner.streams[i / 4]));
+            CHECK_OK(gcx_graph_launch(owner.graph, &owner.streams[i / 4], 1));
             launches++;
         }
     });
@@ -179,10 +179,10 @@ void graph_used_by_threads_is_consistent() {
                 result = gcx_graph_prepare(owner.graph, &parts.groups[i % 2], 1, 0);
                 break;
             case 2:
-                result = gcx_graph_launch(owner.graph, owner.streams[0]);
+                result = gcx_graph_launch(owner.graph, &owner.streams[0], 1);
                 break;
             default:
-                result = gcx_graph_launch(owner.graph, mine.stream);
+                result = gcx_graph_launch(owner.graph, &mine.stream, 1);
             }
             CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE);
         }

@@ -69,7 +69,7 @@ void parts_added_during_launches_are_seen_or_refused() {
             });
             const Repeated launching([&](unsigned) {
                 CHECK(done_or_refused(
-                    gcx_graph_launch_parts(graph, streams.data(), info_of(graph).part_count)));
+                    gcx_graph_launch(graph, streams.data(), info_of(graph).part_count)));
             });
             const Repeated preparing([&](unsigned) {
                 CHECK(done_or_refused(
@@ -82,7 +82,7 @@ void parts_added_during_launches_are_seen_or_refused() {
             }
         }
         CHECK_EQ(info_of(graph).part_count, GCX_MAX_GRAPH_PARTS);
-        CHECK_OK(gcx_graph_launch_parts(graph, streams.data(), GCX_MAX_GRAPH_PARTS));
+        CHECK_OK(gcx_graph_launch(graph, streams.data(), GCX_MAX_GRAPH_PARTS));
         CHECK_OK(gcx_graph_destroy(graph));
     }
 }
@@ -104,7 +104,7 @@ void update_during_launches_is_atomic() {
         sim::note_runs(200'000);
         {
             const Repeated launching(
-                [&](unsigned) { CHECK_OK(gcx_graph_launch(graph, partition.stream)); });
+                [&](unsigned) { CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1)); });
             for (int i = 0; i < 10; i++)
                 CHECK_OK(gcx_graph_update(graph, i % 2 == 0 ? fast : slow));
         }
@@ -141,7 +141,7 @@ void destroy_during_calls_waits_for_them() {
         };
         std::vector<std::thread> threads;
         threads.emplace_back(until_destroyed,
-                             [&] { return gcx_graph_launch(graph, partition.stream); });
+                             [&] { return gcx_graph_launch(graph, &partition.stream, 1); });
         threads.emplace_back(until_destroyed, [&] { return gcx_graph_update(graph, captured); });
         threads.emplace_back(until_destroyed, [&] {
             gcx_graph_info info = GCX_GRAPH_INFO_INIT;

@@ -42,7 +42,7 @@ void graph_runs_where_it_is_launched() {
     CHECK_NATIVE(cuGraphDestroy, captured);
     for (int round = 0; round < 3; round++) {
         for (const Partition* part : {&two.small, &two.large}) {
-            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
             CHECK_OK(gcx_stream_synchronize(part->stream));
             const SmIds sms = part->probe();
             CHECK(kernels.take_sms(0) == sms);
@@ -126,7 +126,7 @@ void node_of_every_kind_moves() {
     for (const Partition* part : {&two.small, &two.large, &two.small}) {
         const SmIds sms = part->probe();
         const auto runs = runs_of([&] {
-            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
             CHECK_OK(gcx_stream_synchronize(part->stream));
         });
         if (!CHECK_EQ(runs.size(), 7U))
@@ -163,14 +163,14 @@ void graph_follows_a_lease() {
     CHECK_EQ(info_of(graph).made, 2U);
     for (const uint32_t count : {32U, 64U, 32U}) {
         CHECK_OK(resize({{lease, count, 0}}));
-        CHECK_OK(gcx_graph_launch(graph, stream));
+        CHECK_OK(gcx_graph_launch(graph, &stream, 1));
         CHECK_OK(gcx_lease_synchronize(lease));
         CHECK_EQ(kernels.count_sms(0), count);
         CHECK_EQ(kernels.count_sms(1), count);
     }
     CHECK_EQ(info_of(graph).made, 2U);
     CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_REFUSED(gcx_graph_launch(graph, stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(graph, &stream, 1), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(gcx_lease_release(lease));
     CHECK_OK(gcx_graph_destroy(graph));
 }
@@ -212,23 +212,24 @@ void parts_run_on_their_own_sms() {
         CHECK_EQ(info_of(graph).part_count, 2U);
         const gcx_stream straight[] = {two.small.stream, two.large.stream};
         const gcx_stream crossed[] = {two.large.stream, two.small.stream};
-        CHECK_OK(gcx_graph_launch_parts(graph, straight, 2));
+        CHECK_OK(gcx_graph_launch(graph, straight, 2));
         CHECK(kernels.take_sms(0) == small);
         CHECK(kernels.take_sms(1) == large);
-        CHECK_OK(gcx_graph_launch_parts(graph, crossed, 2));
+        CHECK_OK(gcx_graph_launch(graph, crossed, 2));
         CHECK(kernels.take_sms(0) == large);
         CHECK(kernels.take_sms(1) == small);
         // All parts run in one place, whichever way that is requested.
         const gcx_stream same[] = {two.small.stream, two.small.stream};
-        CHECK_OK(gcx_graph_launch_parts(graph, same, 2));
+        CHECK_OK(gcx_graph_launch(graph, same, 2));
         CHECK(kernels.take_sms(0) == small);
         CHECK(kernels.take_sms(1) == small);
         CHECK_EQ(info_of(graph).made, 3U);
-        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
         CHECK(kernels.take_sms(0) == small);
         CHECK(kernels.take_sms(1) == small);
         CHECK_EQ(info_of(graph).made, 3U);
-        CHECK_REFUSED(gcx_graph_launch_parts(graph, straight, 1), GCX_ERROR_INVALID_VALUE);
+        const gcx_stream three[] = {two.small.stream, two.large.stream, two.small.stream};
+        CHECK_REFUSED(gcx_graph_launch(graph, three, 3), GCX_ERROR_INVALID_VALUE);
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
         CHECK_EQ(info_of(graph).made, 3U);
         CHECK_OK(gcx_graph_destroy(graph));
@@ -247,7 +248,7 @@ void parts_keep_the_order_of_all_streams() {
     const auto runs = runs_of([&] {
         kernels.spin(native[1], 5'000'000);
         const gcx_stream streams[] = {two.small.stream, two.large.stream};
-        CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+        CHECK_OK(gcx_graph_launch(graph, streams, 2));
         kernels.spin(native[1], 1'000);
         kernels.spin(native[0], 1'000);
     });
@@ -278,7 +279,7 @@ void launches_reuse_events() {
     for (int round = 0; round < 10; round++) {
         kernels.spin(native[1], 1'000'000);
         const gcx_stream streams[] = {two.small.stream, two.large.stream};
-        CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+        CHECK_OK(gcx_graph_launch(graph, streams, 2));
         if (round == 0)
             events = sim::counts().events;
         CHECK_EQ(sim::counts().events, events);
@@ -307,7 +308,7 @@ void set_part_assigns_nodes() {
     gcx_graph graph = make(captured);
     CHECK_NATIVE(cuGraphDestroy, captured);
     const gcx_stream streams[] = {two.small.stream, two.large.stream};
-    CHECK_REFUSED(gcx_graph_launch_parts(graph, streams, 2), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(graph, streams, 2), GCX_ERROR_INVALID_VALUE);
     const uint32_t last = 2;
     const uint32_t none = 3;
     CHECK_REFUSED(gcx_graph_set_part(graph, &last, 1, 2), GCX_ERROR_INVALID_VALUE);
@@ -316,7 +317,7 @@ void set_part_assigns_nodes() {
     set_part_without_nodes_adds_no_part(graph);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
     CHECK_EQ(nodes_of(graph)[2].part, 1U);
-    CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+    CHECK_OK(gcx_graph_launch(graph, streams, 2));
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.large.probe());
     CHECK_EQ(info_of(graph).executables, 1U);
@@ -324,12 +325,12 @@ void set_part_assigns_nodes() {
     CHECK_EQ(info_of(graph).executables, 1U);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 0));
     CHECK_EQ(info_of(graph).executables, 0U);
-    CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+    CHECK_OK(gcx_graph_launch(graph, streams, 2));
     CHECK(kernels.take_sms(1) == two.small.probe());
     // The partition of the capture does not decide the parts.
     gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_EQ(kernels.count_sms(0), 132U);
     CHECK_EQ(kernels.count_sms(1), 132U);
     CHECK_OK(gcx_stream_destroy(plain));
@@ -364,7 +365,7 @@ void set_kernel_changes_all_executables() {
         CHECK_EQ(info_of(graph).made, made);
         CHECK_EQ(nodes_of(graph)[node].grid[0], 512U);
         for (const Partition* part : {&two.small, &two.large}) {
-            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
             CHECK(kernels.take_sms(6) == part->probe());
             CHECK_EQ(kernels.count_sms(node / 2), 0U);
             kernels.take_sms(1);
@@ -373,7 +374,7 @@ void set_kernel_changes_all_executables() {
     // Executables created later have the change, too.
     const Split third = split(whole_device(), {64});
     const Partition other(third.groups[0]);
-    CHECK_OK(gcx_graph_launch(graph, other.stream));
+    CHECK_OK(gcx_graph_launch(graph, &other.stream, 1));
     CHECK(kernels.take_sms(6) == other.probe());
 
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 1, &params), GCX_ERROR_INVALID_VALUE);
@@ -388,7 +389,7 @@ void set_kernel_changes_all_executables() {
     const uint64_t launches = info_of(graph).launches;
     CHECK(gcx_graph_set_kernel(graph, 0, &params) != GCX_SUCCESS);
     CHECK_EQ(nodes_of(graph)[0].block[0], 128U);
-    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
     CHECK(kernels.take_sms(6) == two.small.probe());
     CHECK_EQ(info_of(graph).launches, launches + 1);
     CHECK_OK(gcx_graph_destroy(graph));
@@ -417,7 +418,7 @@ void update_takes_over_another_capture() {
     const auto check = [&](uint32_t place, uint64_t made) {
         CHECK_EQ(info_of(graph).made, made);
         for (const Partition* part : {&two.small, &two.large}) {
-            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
             CHECK(kernels.take_sms(place) == part->probe());
         }
         CHECK_EQ(info_of(graph).made, made);
@@ -512,15 +513,15 @@ void updates_refused_by_the_driver_rebuild() {
     const Partition b(parts.groups[1]);
     const Partition c(parts.groups[2]);
     for (const Partition* part : {&a, &b, &a})
-        CHECK_OK(gcx_graph_launch(graph, part->stream));
+        CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
     CHECK_OK(gcx_graph_update(graph, second));
     CHECK_EQ(info_of(graph).made, 4U);
-    CHECK_OK(gcx_graph_launch(graph, c.stream)); // evicts b
-    CHECK_OK(gcx_graph_launch(graph, a.stream));
+    CHECK_OK(gcx_graph_launch(graph, &c.stream, 1)); // evicts b
+    CHECK_OK(gcx_graph_launch(graph, &a.stream, 1));
     CHECK_EQ(info_of(graph).made, 5U);
     CHECK_OK(gcx_graph_update(graph, first));
-    CHECK_OK(gcx_graph_launch(graph, b.stream)); // evicts c
-    CHECK_OK(gcx_graph_launch(graph, a.stream));
+    CHECK_OK(gcx_graph_launch(graph, &b.stream, 1)); // evicts c
+    CHECK_OK(gcx_graph_launch(graph, &a.stream, 1));
     CHECK_EQ(info_of(graph).made, 8U);
     CHECK_EQ(info_of(graph).evicted, 2U);
     for (CUgraph captured : {first, second})
@@ -539,13 +540,13 @@ void failed_destruction_of_an_executable_is_repeated() {
     params.max_executables = 1;
     gcx_graph graph = make(captured, &params);
     CHECK_NATIVE(cuGraphDestroy, captured);
-    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
     const uint64_t graphs = sim::counts().graphs;
     errors = 0;
     CHECK_OK(gcx_log_set_callback(
         GCX_LOG_ERROR, [](gcx_log_level, const char*, void*) { errors++; }, nullptr));
     sim::fail("cuGraphExecDestroy", 1, CUDA_ERROR_UNKNOWN);
-    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.large.stream, 1));
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
     CHECK_EQ(info_of(graph).evicted, 1U);
     CHECK_EQ(sim::counts().graphs, graphs);
@@ -565,11 +566,11 @@ void least_recently_used_executable_is_evicted() {
     const Partition b(parts.groups[1]);
     const Partition c(parts.groups[2]);
     for (const Partition* part : {&a, &b, &a, &c, &a}) // evicts b
-        CHECK_OK(gcx_graph_launch(graph, part->stream));
+        CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
     CHECK_EQ(info_of(graph).made, 3U);
     CHECK_EQ(info_of(graph).evicted, 1U);
     CHECK_EQ(info_of(graph).executables, 2U);
-    CHECK_OK(gcx_graph_launch(graph, b.stream));
+    CHECK_OK(gcx_graph_launch(graph, &b.stream, 1));
     CHECK_EQ(info_of(graph).made, 4U);
     CHECK_OK(gcx_graph_destroy(graph));
 }
@@ -598,12 +599,12 @@ void immovable_nodes_are_refused() {
     CHECK_EQ(node.cooperative, 1U);
     const uint32_t largest = node.blocks_per_sm * 24;
     CHECK(largest < node.grid[0] && node.grid[0] <= node.blocks_per_sm * 108);
-    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream),
+    CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 1),
                   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     CHECK(message_has("gcx_probe") && message_has(std::to_string(largest)));
     CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0),
                   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.large.stream, 1));
     CHECK_EQ(kernels.count_sms(0), 108U);
     // A change may not make it too large for an existing executable.
     gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
@@ -612,7 +613,7 @@ void immovable_nodes_are_refused() {
     params.grid[0] = node.blocks_per_sm * 108 + 1;
     params.block[0] = 64;
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.large.stream, 1));
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -623,15 +624,15 @@ void external_streams_run_as_captured() {
     gcx_graph graph = make(captured);
     CHECK_NATIVE(cuGraphDestroy, captured);
     gcx_stream plain = handle_for(kernels.plain);
-    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.large.stream, 1));
     CHECK_EQ(kernels.count_sms(0), 108U);
     kernels.take_sms(1);
-    CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1)); // as it was captured
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.small.probe());
     // A stream of gcx that is passed by its native handle is recognised.
     gcx_stream native = handle_for(gcx_stream_native(two.large.stream));
-    CHECK_OK(gcx_graph_launch(graph, native));
+    CHECK_OK(gcx_graph_launch(graph, &native, 1));
     CHECK_EQ(kernels.count_sms(0), 108U);
     CHECK_EQ(info_of(graph).made, 2U);
     for (gcx_stream stream : {plain, native})
@@ -656,13 +657,18 @@ void invalid_arguments_are_refused() {
     graph = make(captured, &params);
     CHECK_EQ(info_of(graph).flags, GCX_GRAPH_NODE_PRIORITIES);
     CHECK_NATIVE(cuGraphDestroy, captured);
-    CHECK_REFUSED(gcx_graph_launch(graph, nullptr), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch(nullptr, two.small.stream), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch(handle_cast<gcx_graph>(two.small.stream), two.small.stream),
+    const gcx_stream none = nullptr;
+    CHECK_REFUSED(gcx_graph_launch(graph, &none, 1), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(nullptr, &two.small.stream, 1), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(handle_cast<gcx_graph>(two.small.stream), &two.small.stream, 1),
                   GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch_parts(graph, nullptr, 1), GCX_ERROR_INVALID_VALUE);
-    CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 0), GCX_ERROR_INVALID_VALUE);
-    CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 17), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(graph, nullptr, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 0), GCX_ERROR_INVALID_VALUE);
+    const std::vector<gcx_stream> too_many(GCX_MAX_GRAPH_PARTS + 1, two.small.stream);
+    CHECK_REFUSED(gcx_graph_launch(graph, too_many.data(), 17), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(graph, too_many.data(), UINT32_MAX), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(graph, too_many.data(), 2), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch(nullptr, nullptr, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_prepare(graph, nullptr, 1, 0), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 2), GCX_ERROR_INVALID_VALUE);
@@ -682,9 +688,10 @@ void invalid_arguments_are_refused() {
     // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
     CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 1),
+                  GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     // The capture stays intact, also when an executable is created during it.
-    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_launch(graph, &two.large.stream, 1));
     kernels.probe(native, From::library, 0);
     CHECK_NATIVE(cuStreamEndCapture, native, &captured);
     CHECK_OK(gcx_graph_update(graph, captured) == GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE
@@ -693,7 +700,7 @@ void invalid_arguments_are_refused() {
     CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_REFUSED(gcx_graph_destroy(graph), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 1), GCX_ERROR_INVALID_HANDLE);
 }
 
 // A launch makes the driver's launch call and two queries; to move a node, gcx sets it and reads it
@@ -712,9 +719,9 @@ void launches_make_few_driver_calls() {
         uint64_t before = sim::calls();
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK(sim::calls() - before <= 2 * kNodes + 30);
-        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
         before = sim::calls();
-        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
         CHECK_EQ(sim::calls() - before, 3U);
         CHECK_OK(gcx_graph_destroy(graph));
     }
@@ -744,7 +751,7 @@ void attributes_are_copied() {
         const uint64_t got = sim::calls("cuGraphKernelNodeGetAttribute");
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
         CHECK_EQ(sim::calls("cuGraphKernelNodeGetAttribute") - got, 2U);
-        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
         CHECK_OK(gcx_stream_synchronize(two.small.stream));
         CHECK_EQ(kernels.count_sms(0), 24U);
         CHECK_OK(gcx_graph_destroy(graph));
@@ -758,27 +765,27 @@ void another_device_and_a_reset_are_refused() {
     gcx_graph graph = make(captured);
     {
         const Partition other(split(whole_device(1), {24}).groups[0]);
-        CHECK_REFUSED(gcx_graph_launch(graph, other.stream), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_graph_launch(graph, &other.stream, 1), GCX_ERROR_INVALID_DEVICE);
         const gcx_resource there = whole_device(1);
         CHECK_REFUSED(gcx_graph_prepare(graph, &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
     }
     gcx_stream plain = handle_for(kernels.plain);
-    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     uint32_t count = 0;
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const uint32_t node = 0;
     gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
     const gcx_resource whole = whole_device();
-    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_launch_parts(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(gcx_graph_get_info(graph, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
     const Partition fresh(split(whole_device(), {24}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, fresh.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_stream_destroy(plain));
     CHECK_OK(gcx_graph_destroy(graph));
 }

@@ -949,7 +949,7 @@ void own_graph(Worker& worker, Bundle* bundle) {
         CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
     } else if (stream != nullptr) {
         bundle->graph_launched = true;
-        CALL(gcx_graph_launch, (graph, stream));
+        CALL(gcx_graph_launch, (graph, &stream, 1));
     }
 }
 
@@ -1519,7 +1519,7 @@ void common_graph(Worker& worker) {
     }
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     if (stream != nullptr)
-        CALL(gcx_graph_launch, (graph, stream), STALE);
+        CALL(gcx_graph_launch, (graph, &stream, 1), STALE);
 }
 
 // Changes graphs with parts while other threads launch them.
@@ -1590,8 +1590,7 @@ void common_parts(Worker& worker) {
         break;
     }
     default:
-        CALL(gcx_graph_launch_parts, (graph, streams.data(), count), STALE,
-             GCX_ERROR_INVALID_VALUE);
+        CALL(gcx_graph_launch, (graph, streams.data(), count), STALE, GCX_ERROR_INVALID_VALUE);
     }
 }
 
@@ -1775,6 +1774,7 @@ void anyone_forges(Worker& worker) {
         bits = reinterpret_cast<uint64_t>(bundle->lease) ^ (uint64_t{1} << random.below(64));
     const auto lease = forged<gcx_lease>(bits);
     const gcx_lease_size size = {lease, 8, 0};
+    const gcx_stream forged_stream = forged<gcx_stream>(bits);
     const auto refuse = [&](const char* name, const auto& function) {
         if (worker.call(name, {GCX_ERROR_INVALID_HANDLE, GCX_ERROR_INVALID_VALUE}, function) ==
             GCX_SUCCESS)
@@ -1799,7 +1799,7 @@ void anyone_forges(Worker& worker) {
         REFUSE(gcx_stream_destroy, (forged<gcx_stream>(bits)));
         break;
     case 5:
-        REFUSE(gcx_graph_launch, (forged<gcx_graph>(bits), nullptr));
+        REFUSE(gcx_graph_launch, (forged<gcx_graph>(bits), &forged_stream, 1));
         break;
     case 6:
         REFUSE(gcx_lease_acquire, (0, 0, nullptr, &made));

@@ -98,7 +98,6 @@ void refuse_external(const gcx_resource& external) {
                   kRefused);
     CHECK_REFUSED(gcx_resource_union(&external, &whole, &out), kRefused);
     CHECK_REFUSED(gcx_resource_subtract(&whole, &external, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_intersect(&external, &external, &out), kRefused);
     CHECK_REFUSED(gcx_resource_get_overlap(&whole, &external, &number), kRefused);
     CHECK_REFUSED(gcx_context_create(&external, 1, nullptr, &context), kRefused);
     CHECK_REFUSED(gcx_resource_get_sm_ids(&external, ids, GCX_MAX_SMS, &number), kRefused);

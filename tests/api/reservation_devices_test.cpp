@@ -118,9 +118,10 @@ void mps_state_is_recorded() {
             CHECK_EQ(info_of(reservation).mps, on ? GCX_MPS_ON : GCX_MPS_OFF);
             CHECK_EQ(info_of(reservation).mps_thread_percentage, on ? 12.5F : 0.0F);
             CHECK_EQ(listed().at(0).mps, on ? GCX_MPS_ON : GCX_MPS_OFF);
-            gcx_mps_info info = GCX_MPS_INFO_INIT;
-            CHECK_OK(gcx_mps_get_info(0, &info));
-            CHECK_EQ(info.state, on ? GCX_MPS_ON : GCX_MPS_OFF);
+            gcx_device_info info = GCX_DEVICE_INFO_INIT;
+            CHECK_OK(gcx_device_get_info(0, &info));
+            CHECK_EQ(info.mps, on ? GCX_MPS_ON : GCX_MPS_OFF);
+            CHECK_EQ(info.mps_thread_percentage, on ? 12.5F : 0.0F);
             release(reservation);
             release(reserve(24));
             const bool warned =

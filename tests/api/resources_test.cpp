@@ -73,9 +73,6 @@ void device_properties_without_the_driver() {
             CHECK_OK(gcx_device_get_info(0, &info));
             CHECK(Limits(info.min_partition_size, info.coscheduled_alignment) == expected);
             CHECK_EQ(info.locality_domain_count, 1U);
-            gcx_capability_info green = GCX_CAPABILITY_INFO_INIT;
-            CHECK_OK(gcx_capability_get_info(GCX_CAPABILITY_GREEN_CONTEXTS, &green));
-            CHECK_EQ(green.available, 1);
         });
     };
     check("a100@12.4", {4, 2});

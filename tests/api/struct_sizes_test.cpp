@@ -162,14 +162,8 @@ void structs_of_all_sizes() {
 
     const std::vector<Case> cases = {
         output<gcx_driver_info>("gcx_driver_info", gcx_driver_get_info),
-        output<gcx_capability_info>("gcx_capability_info",
-                                    [](auto* info) {
-                                        return gcx_capability_get_info(
-                                            GCX_CAPABILITY_GREEN_CONTEXTS, info);
-                                    }),
         output<gcx_device_info>("gcx_device_info",
                                 [](auto* info) { return gcx_device_get_info(0, info); }),
-        output<gcx_mps_info>("gcx_mps_info", [](auto* info) { return gcx_mps_get_info(0, info); }),
         output<gcx_queue_info>("gcx_queue_info", gcx_queue_get_info),
         output<gcx_resource_info>("gcx_resource_info",
                                   [&](auto* info) { return gcx_resource_get_info(&part, info); }),

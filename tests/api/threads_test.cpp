@@ -67,7 +67,7 @@ void concurrent_first_uses_succeed() {
         for (int round = 0; queues && round < 200; round++)
             CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
         gcx_context again = nullptr;
-        CHECK_OK(gcx_context_from_native(gcx_context_native(context), &again));
+        CHECK_OK(gcx_context_create(&whole, 1, nullptr, &again));
         CHECK_OK(gcx_stream_destroy(stream));
         CHECK_OK(gcx_context_destroy(again));
     });

@@ -100,13 +100,13 @@ void graph_parts_run_on_their_partitions() {
     const gcx::graph graph(captured.graph);
     CHECK_EQ(graph.part_count(), 2u);
     graph.prepare({groups[2], groups[0]});
-    graph.launch_parts({c, a});
+    graph.launch({c, a});
     c.synchronize();
     a.synchronize();
     CHECK(noted(kernels, 0) == c.sm_ids() && noted(kernels, 1) == a.sm_ids());
     CHECK_EQ(graph.info().made, 1u);
     const std::vector<gcx::stream_ref> streams = {b, c};
-    graph.launch_parts(streams);
+    graph.launch(streams);
     b.synchronize();
     c.synchronize();
     CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == c.sm_ids());
@@ -114,9 +114,8 @@ void graph_parts_run_on_their_partitions() {
     b.synchronize();
     CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == b.sm_ids());
 
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a, b, c}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch({a, b, c}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch(gcx::view<gcx::stream_ref>()));
     const auto& all = groups; // C++17 captures no structured binding
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({all[0], all[1], all[2]}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(0, 3));
@@ -130,7 +129,7 @@ void graph_parts_run_on_their_partitions() {
     // The parts change places.
     graph.set_part({0}, 1);
     graph.set_part(1, 0);
-    graph.launch_parts({a, b});
+    graph.launch({a, b});
     a.synchronize();
     b.synchronize();
     CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == a.sm_ids());
@@ -189,7 +188,7 @@ void graph_handle_has_one_owner() {
     const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
     gcx::graph none;
     CHECK_THROWS(invalid, none.launch(stream));
-    CHECK_THROWS(invalid, none.launch_parts({stream}));
+    CHECK_THROWS(invalid, none.launch(gcx::stream_ref(stream)));
     CHECK_THROWS(invalid, none.prepare(part(24)));
     CHECK_THROWS(invalid, none.set_part(0, 0));
     CHECK_THROWS(invalid, none.set_kernel(0, {{1}, {1}}));
@@ -198,7 +197,7 @@ void graph_handle_has_one_owner() {
     CHECK_THROWS(invalid, none.nodes());
     gcx::graph graph(captured.graph);
     CHECK_THROWS(invalid, graph.launch(gcx::stream()));
-    CHECK_THROWS(invalid, graph.launch_parts({gcx::stream()}));
+    CHECK_THROWS(invalid, graph.launch(gcx::stream_ref(gcx::stream())));
     const gcx_graph handle = graph.handle();
     none = std::move(graph);
     CHECK(none.handle() == handle && !graph); // NOLINT(bugprone-use-after-move)

@@ -82,9 +82,6 @@ void wrong_value_is_refused() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context({}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::stream::from_native(nullptr));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::event::from_native(nullptr));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context::from_native(nullptr));
-    CHECK_THROWS(GCX_ERROR_NOT_FOUND,
-                 gcx::context::from_native(support::forged<CUctx_st*>(0x1234)));
 }
 
 // The message is about the caller's list, not about a pointer that C++ made of it.
@@ -113,7 +110,7 @@ void empty_list_message_names_the_list() {
     says("there is nothing to prepare", [&] { gcx::prepare_contexts(resources); });
     says("there is no lease", [&] { gcx::resize(std::vector<gcx::lease_size>()); });
     says("there is no lease", [&] { gcx::prepare(std::vector<gcx::lease_size>()); });
-    says("count is 0", [&] { gcx::graph().launch_parts(std::vector<gcx::stream_ref>()); });
+    says("count is 0", [&] { gcx::graph().launch(std::vector<gcx::stream_ref>()); });
     says("count is 0", [&] { gcx::graph().prepare(resources); });
 }
 

@@ -71,7 +71,7 @@ void round_cpp(const gcx::resource& resource) {
 
 // Launches a graph that has its executable.
 void launch_c(gcx_graph graph, gcx_stream stream) {
-    must(gcx_graph_launch(graph, stream));
+    must(gcx_graph_launch(graph, &stream, 1));
     sink++;
 }
 void launch_cpp(const gcx::graph& graph, const gcx::stream& stream) {

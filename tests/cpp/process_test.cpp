@@ -56,10 +56,8 @@ int counted() {
 void report_partition_counts_before_cuda_succeeds() {
     support::in_child("requested in time", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
-        CHECK(!gcx::reports_partition_counts());
         gcx::report_partition_counts();
         gcx::report_partition_counts();
-        CHECK(gcx::reports_partition_counts());
         const gcx::context context(part(24));
         CHECK_EQ(counted(), 132);
         {
@@ -72,7 +70,6 @@ void report_partition_counts_before_cuda_succeeds() {
     support::in_child("of a driver that isn't there", [] {
         setenv("GCX_DRIVER", "/no/such/libcuda.so.1", 1);
         CHECK_THROWS(GCX_ERROR_SHARED_OBJECT_INIT_FAILED, gcx::report_partition_counts());
-        CHECK(!gcx::reports_partition_counts());
     });
 }
 

@@ -97,7 +97,7 @@ void structured_request_groups_sms() {
                                   GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS));
 
     const gcx::resource sms = gcx::device(0).sms();
-    if (!gcx::capability_info(gcx::capability::structured_split).available) {
+    if (!gcx::driver_info().capabilities[gcx::capability::structured_split]) {
         CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, sms.split({request}));
         return;
     }
@@ -123,7 +123,7 @@ void resource_operators_are_set_operations() {
 
 void workqueue_is_configured() {
     const gcx::device device(0);
-    if (!gcx::capability_info(gcx::capability::workqueues).available) {
+    if (!gcx::driver_info().capabilities[gcx::capability::workqueues]) {
         CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, device.get_resource(gcx::type::workqueue_config));
         return;
     }

@@ -12,16 +12,16 @@
 namespace vectors {
 
 const std::map<std::string, std::size_t> kInputs = {
-    {"open", 1},       {"driver", 0},      {"capability", 1}, {"devices", 0}, {"device", 1},
-    {"priorities", 1}, {"resource", 3},    {"info", 1},       {"queue", 1},   {"split", 4},
-    {"union", 3},      {"subtract", 3},    {"intersect", 3},  {"overlap", 2}, {"same", 2},
-    {"atom", 3},       {"map", 2},         {"sms", 1},        {"cluster", 1}, {"configure", 4},
-    {"context", 3},    {"get", 3},         {"stream", 3},     {"event", 3},   {"adopt", 2},
-    {"probe", 1},      {"push", 1},        {"pop", 0},        {"current", 0}, {"record", 2},
-    {"wait", 2},       {"synchronize", 1}, {"query", 1},      {"elapsed", 2}, {"close", 1},
-    {"live", 1},       {"limit", 1},       {"cache", 0},      {"lease", 7},   {"resize", 2},
-    {"prepare", 1},    {"hand-over", 3},   {"held", 2},       {"alone", 1},   {"leases", 1},
-    {"ahead", 1},      {"trim", 1}};
+    {"open", 1},        {"driver", 0},   {"capability", 1}, {"devices", 0},   {"device", 1},
+    {"priorities", 1},  {"resource", 3}, {"info", 1},       {"queue", 1},     {"split", 4},
+    {"union", 3},       {"subtract", 3}, {"overlap", 2},    {"same", 2},      {"atom", 3},
+    {"map", 2},         {"sms", 1},      {"cluster", 1},    {"configure", 4}, {"context", 3},
+    {"get", 3},         {"stream", 3},   {"event", 3},      {"adopt", 2},     {"probe", 1},
+    {"push", 1},        {"pop", 0},      {"current", 0},    {"record", 2},    {"wait", 2},
+    {"synchronize", 1}, {"query", 1},    {"elapsed", 2},    {"close", 1},     {"live", 1},
+    {"limit", 1},       {"cache", 0},    {"lease", 7},      {"resize", 2},    {"prepare", 1},
+    {"hand-over", 3},   {"held", 2},     {"alone", 1},      {"leases", 1},    {"ahead", 1},
+    {"trim", 1}};
 
 std::size_t Vector::inputs(const std::string& operation) {
     const auto found = kInputs.find(operation);
@@ -100,8 +100,6 @@ Words Vector::of_resources(const std::string& operation, const Words& in) {
         return keep_counted(in[2], resource(in[0]) | resource(in[1]));
     if (operation == "subtract")
         return keep_counted(in[2], resource(in[0]) - resource(in[1]));
-    if (operation == "intersect")
-        return keep_counted(in[2], resource(in[0]) & resource(in[1]));
     if (operation == "overlap")
         return outputs(resource(in[0]).overlap(resource(in[1])));
     if (operation == "same")
@@ -142,7 +140,7 @@ Words Vector::of_objects(const std::string& operation, const Words& in) {
     if (operation == "event")
         return keep(in[2], event(ordinal(in[0]), flags<gcx::event_flags>(in[1])));
     if (operation == "adopt")
-        return with<context, stream, event>(in[0], [&](const auto& of) {
+        return with<stream, event>(in[0], [&](const auto& of) {
             return keep(in[1], std::decay_t<decltype(of)>::from_native(of.native()));
         });
     if (operation == "probe")
@@ -180,7 +178,7 @@ Words Vector::run(const std::string& operation, const Words& in) {
     if (operation == "driver")
         return outputs(gcx::driver_info().version, gcx::driver_info().simulated);
     if (operation == "capability")
-        return outputs(gcx::capability_info(static_cast<gcx_capability>(ordinal(in[0]))).available);
+        return outputs(int{gcx::driver_info().capabilities[ordinal(in[0])]});
     if (operation == "devices")
         return outputs(gcx::device::count());
     if (operation == "device") {

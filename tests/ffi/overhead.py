@@ -3,8 +3,8 @@
 python tests/ffi/overhead.py [--rounds 5] BUILD
 
 BUILD is a build of gcx, build/tests for one. Compiles the programs, runs them by turns on the
-simulated driver, and prints the table of docs/reference/other-languages.md. Needs a C compiler, Go, and Node.js with the
-packages of bindings/node.
+simulated driver, and prints the table of docs/reference/other-languages.md. Needs a C compiler, Go,
+and Node.js with the packages of bindings/node.
 """
 
 from __future__ import annotations

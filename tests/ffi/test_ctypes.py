@@ -43,7 +43,9 @@ def test_values_and_functions_match_c() -> None:
 def split(c: ctypes.CDLL, count: int) -> gcx.gcx_resource:
     device, group = gcx.gcx_resource(), gcx.gcx_resource()
     c.gcx_device_get_resource(0, gcx.GCX_RESOURCE_SM, byref(device))
-    c.gcx_sm_split(byref(device), byref(gcx.gcx_sm_request(count)), 1, 0, byref(group), None, None, None)
+    c.gcx_sm_split(
+        byref(device), byref(gcx.gcx_sm_request(count)), 1, 0, byref(group), None, None, None
+    )
     return group
 
 

@@ -93,7 +93,7 @@ void make_graph(Bytes& bytes, Shared& shared) {
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const bool known = CALL(gcx_graph_get_info(graph.value, &info)) == GCX_SUCCESS;
     gcx_stream stream = shared.streams.pick(bytes);
-    CALL(gcx_graph_launch(graph.value, stream));
+    CALL(gcx_graph_launch(graph.value, &stream, 1));
     if (bytes.flag())
         CALL(gcx_graph_update(graph.value, captured.graph));
     if (known && info.kernel_count == 0) {
@@ -108,10 +108,7 @@ void launch_graph(Bytes& bytes, Shared& shared) {
     gcx_stream streams[3];
     for (gcx_stream& stream : streams)
         stream = shared.streams.pick(bytes);
-    if (bytes.flag())
-        CALL(gcx_graph_launch(graph, streams[0]));
-    else
-        CALL(gcx_graph_launch_parts(graph, streams, bytes.next() % 4));
+    CALL(gcx_graph_launch(graph, bytes.flag() ? streams : nullptr, bytes.next() % 4));
 }
 
 void prepare_graph(Bytes& bytes, Shared& shared) {

@@ -160,10 +160,6 @@ void publish(Bytes& bytes, Shared& shared) {
 void partition_counts(Bytes& bytes, Shared&) {
     if (bytes.flag())
         must(CALL(gcx_driver_report_partition_counts()) != GCX_SUCCESS, "counts without a library");
-    int32_t reporting = -1;
-    const bool given = bytes.flag();
-    if (CALL(gcx_driver_reports_partition_counts(given ? &reporting : nullptr)) == GCX_SUCCESS)
-        must(given && reporting == 0, "counts are reported without a library");
 }
 
 void queues(Bytes& bytes, Shared& shared) {

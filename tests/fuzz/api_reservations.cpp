@@ -90,8 +90,6 @@ void reservation_facts(Bytes& bytes, Shared& shared) {
         shared.leases.put(bytes, lease.value);
     }
     list_reservations(bytes.next() & (kMaxListed - 1));
-    auto mps = sized<gcx_mps_info>(bytes);
-    CALL_OUT(mps, gcx_mps_get_info(device(bytes), &mps.value));
 }
 
 } // namespace fuzz

@@ -471,9 +471,9 @@ void time_row(const char* when, const char* what, const Kernels& kernels, const 
 }
 
 void mps_row(const char* name) {
-    gcx_mps_info info = GCX_MPS_INFO_INIT;
-    GCX(gcx_mps_get_info(0, &info));
-    std::printf("%s: MPS is %s\n", name, info.state == GCX_MPS_ON ? "on" : "NOT on");
+    gcx_device_info info = GCX_DEVICE_INFO_INIT;
+    GCX(gcx_device_get_info(0, &info));
+    std::printf("%s: MPS is %s\n", name, info.mps == GCX_MPS_ON ? "on" : "NOT on");
 }
 
 void loads(const Steps& steps) {

@@ -55,7 +55,7 @@ void run_on(Template& work, const Moved& moved, gcx_stream stream, uint32_t left
             uint32_t copied = 48) {
     const SmIds sms = probed(stream);
     work.forget();
-    CHECK_OK(gcx_graph_launch(moved.handle, stream));
+    CHECK_OK(gcx_graph_launch(moved.handle, &stream, 1));
     CHECK_OK(gcx_stream_synchronize(stream));
     work.check_run(sms, left, copied);
 }
@@ -202,13 +202,13 @@ void too_large_to_wait(const Kernels& kernels, Template& work) {
                        message.find("264") != std::string::npos))
                 std::printf("   it says: %s\n", message.c_str());
         }
-        CHECK_EQ(gcx_graph_launch(moved.handle, small.stream),
+        CHECK_EQ(gcx_graph_launch(moved.handle, &small.stream, 1),
                  GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         CHECK_EQ(moved.info().executables, 0U);
         // The grid fits the whole device, and the largest that fits a partition runs there.
         const gcx_resource whole = whole_device();
         const Partition all(whole);
-        CHECK_OK(gcx_graph_launch(moved.handle, all.stream));
+        CHECK_OK(gcx_graph_launch(moved.handle, &all.stream, 1));
         CHECK_OK(gcx_stream_synchronize(all.stream));
         gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
         params.grid[0] = 48;
@@ -217,7 +217,7 @@ void too_large_to_wait(const Kernels& kernels, Template& work) {
         CHECK_OK(
             gcx_graph_set_kernel(moved.handle, number_of(moved.handle, "together", kAll), &params));
         CHECK_EQ(raw::cuMemsetD32(memory, 0, 1), CUDA_SUCCESS);
-        CHECK_OK(gcx_graph_launch(moved.handle, small.stream));
+        CHECK_OK(gcx_graph_launch(moved.handle, &small.stream, 1));
         CHECK_OK(gcx_stream_synchronize(small.stream));
     }
     CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
@@ -258,7 +258,7 @@ void forked_over_two(Template& work) {
             const SmIds first = order[0]->probe();
             const SmIds second = order[1]->probe();
             work.forget();
-            CHECK_OK(gcx_graph_launch_parts(moved.handle, streams, 2));
+            CHECK_OK(gcx_graph_launch(moved.handle, streams, 2));
             CHECK_OK(gcx_stream_synchronize(streams[1])); // later work runs behind it
             CHECK_OK(gcx_stream_synchronize(streams[0]));
             check_parts(work, first, second);
@@ -278,7 +278,7 @@ void memory_stays(Template& work, int launches) {
     }
     const Moved moved(work.graph, 4);
     const auto launch = [&](std::size_t at) {
-        CHECK_OK(gcx_graph_launch(moved.handle, parts[at]->stream));
+        CHECK_OK(gcx_graph_launch(moved.handle, &parts[at]->stream, 1));
     };
     for (int round = 0; round < 3; round++)
         for (std::size_t i = 0; i < parts.size(); i++)
@@ -328,10 +328,10 @@ void destroyed_in_flight(const Kernels& kernels, Template& work) {
     gcx_graph graph = nullptr;
     CHECK_OK(gcx_graph_create(slow, nullptr, &graph));
     CHECK_EQ(raw::cuGraphDestroy(slow), CUDA_SUCCESS);
-    CHECK_OK(gcx_graph_launch(graph, part->stream));
+    CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_EQ(gcx_stream_query(part->stream), GCX_ERROR_NOT_READY);
-    CHECK_EQ(gcx_graph_launch(graph, part->stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(gcx_graph_launch(graph, &part->stream, 1), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(gcx_stream_synchronize(part->stream));
     part.reset();
     std::vector<uint32_t> counts(kMaxSms);
@@ -357,9 +357,9 @@ void without_a_current_context(Template& work) {
         gcx_graph graph = nullptr;
         CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
         CHECK_OK(gcx_graph_prepare(graph, parts.groups.data(), 1, 0));
-        CHECK_OK(gcx_graph_launch(graph, part.stream));
+        CHECK_OK(gcx_graph_launch(graph, &part.stream, 1));
         CHECK_OK(gcx_graph_update(graph, captured));
-        CHECK_OK(gcx_graph_launch(graph, part.stream));
+        CHECK_OK(gcx_graph_launch(graph, &part.stream, 1));
         CHECK_OK(gcx_stream_synchronize(part.stream));
         CHECK_OK(gcx_graph_destroy(graph));
         CHECK_EQ(raw::cuCtxGetCurrent(&current), CUDA_SUCCESS);

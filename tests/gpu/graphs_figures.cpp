@@ -55,7 +55,7 @@ void launches(const Kernels& kernels, const Template& work, CUdeviceptr seen) {
             gcx_result result = GCX_SUCCESS;
             CUresult launched = CUDA_SUCCESS;
             CUstream native = part.native();
-            const double one = us_of([&] { result = gcx_graph_launch(graph, part.stream); });
+            const double one = us_of([&] { result = gcx_graph_launch(graph, &part.stream, 1); });
             CHECK_OK(gcx_stream_synchronize(part.stream));
             const double other = us_of([&] { launched = raw::cuGraphLaunch(exec, native); });
             CHECK_OK(result);
@@ -157,7 +157,7 @@ void running(const Kernels& kernels, Template& work, CUdeviceptr seen) {
             std::vector<double> captured;
             for (int round = 0; round < 60; round++) {
                 const double one = timer.us(
-                    part.native(), [&] { CHECK_OK(gcx_graph_launch(graph, part.stream)); });
+                    part.native(), [&] { CHECK_OK(gcx_graph_launch(graph, &part.stream, 1)); });
                 const double other =
                     timer.us(part.native(), [&] { raw::cuGraphLaunch(exec, part.native()); });
                 if (round < 10)

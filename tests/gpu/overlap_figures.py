@@ -1,4 +1,4 @@
-"""Prints the results of two_batch_overlap.py and l2_window.py as tables for docs/measurements/log.md.
+"""Prints what two_batch_overlap.py and l2_window.py measured as tables of docs/measurements/log.md.
 
     python tests/gpu/overlap_figures.py FILE
 

@@ -94,7 +94,7 @@ int run(unsigned connections) {
         setenv(kVariable, std::to_string(connections).c_str(), 1);
         raw::load();
         bool expected = measure(connections, false);
-        if (gcx::capability_info(gcx::capability::workqueues).available != 0)
+        if (gcx::driver_info().capabilities[gcx::capability::workqueues] != 0)
             expected = measure(connections, true) && expected;
         return expected ? 0 : 1;
     } catch (const std::exception& error) {

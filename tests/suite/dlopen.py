@@ -89,7 +89,7 @@ def part_dlopen(suite: Suite) -> None:
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
         env |= {"GCX_GO_VECTORS": str(VECTORS), "PYTHONPATH": str(CTYPES)}
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
-        # For docs/reference/other-languages.md; here it only has to run, since others keep the machine busy.
+        # For docs/reference/other-languages.md. Here it only has to run: the machine is busy.
         overhead = ROOT / "tests" / "ffi" / "overhead.py"
         measure: list[str | Path] = [sys.executable, overhead, "--rounds", "1", MAIN]
         suite.run("what calls cost can be measured", measure)

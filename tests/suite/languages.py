@@ -31,7 +31,7 @@ def header_is_described(suite: Suite) -> None:
 
 
 def overhead(suite: Suite) -> None:
-    """C++ costs nothing over C. docs/reference/cpp.md has the figures; here others use the machine too."""
+    """C++ costs nothing over C; docs/reference/cpp.md has the figures of an idle machine."""
     program = MAIN / "tests" / "cpp" / "cpp-overhead"
     simulation = str(MAIN / "src" / "sim" / "libgcx-sim.so")
     if build_main(suite):

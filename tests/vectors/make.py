@@ -29,7 +29,7 @@ INPUTS = {
     **dict.fromkeys(("sms", "cluster", "probe", "push", "live", "limit"), 1),
     **dict.fromkeys(("synchronize", "query", "close"), 1),
     **dict.fromkeys(("overlap", "same", "map", "adopt", "record", "wait", "elapsed"), 2),
-    **dict.fromkeys(("resource", "union", "subtract", "intersect", "atom", "context"), 3),
+    **dict.fromkeys(("resource", "union", "subtract", "atom", "context"), 3),
     **dict.fromkeys(("get", "stream", "event"), 3),
     **dict.fromkeys(("split", "configure"), 4),
     **dict.fromkeys(("prepare", "alone", "leases"), 1),
@@ -93,7 +93,7 @@ class Writer:
         machine = self.machine
         if operation == "split":
             return machine.split(inputs[0], inputs[1], _requests(inputs[2]), inputs[3])
-        if operation in ("union", "subtract", "intersect"):
+        if operation in ("union", "subtract"):
             return machine.combine(operation, *inputs)
         if operation == "context":
             return machine.context(_listed(inputs[0]), *inputs[1:])

@@ -16,7 +16,6 @@ from tests.vectors.resources import (
     HANDLE,
     NOT_SUPPORTED,
     OK,
-    SMS_NOT_MAPPED,
     TYPE,
     VALUE,
     Answer,
@@ -190,13 +189,8 @@ class Machine(Resources):
 
     def adopt(self, name: str, out: str) -> Answer:
         found = self.names[name]
-        if isinstance(found, Green):
-            found.handles.add(out)
-            self.names[out] = found
-        elif isinstance(found, Stream):
-            self.names[out] = Stream(found.green, found.priority)
-        else:
-            raise AssertionError("adopted events, which share the recorded state, are not modelled")
+        assert isinstance(found, Stream), "adopted events share what is recorded: not modelled"
+        self.names[out] = Stream(found.green, found.priority)
         return Answer(OK)
 
     def probe(self, name: str) -> Answer:

@@ -144,7 +144,7 @@ def live(w: Writer) -> None:
     w("same", "r", "u")
     w("context", "p.2,p.0", "-", "c")
     w("live", 0)
-    w("adopt", "c", "k")
+    w("context", "p.2,p.0", "-", "k")
     w("same", "c", "k")
     w("live", 0)
     w("close", "c")

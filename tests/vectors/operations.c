@@ -22,9 +22,9 @@ static gcx_result op_driver(struct vector* vector, char** in) {
 }
 
 static gcx_result op_capability(struct vector* vector, char** in) {
-    gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
-    const gcx_result result = gcx_capability_get_info((gcx_capability)number_of(in[0]), &info);
-    answer(vector, "%" PRId32, info.available);
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    const gcx_result result = gcx_driver_get_info(&info);
+    answer(vector, "%d", info.capabilities[number_of(in[0])]);
     return result;
 }
 
@@ -142,10 +142,6 @@ static gcx_result op_union(struct vector* vector, char** in) {
 
 static gcx_result op_subtract(struct vector* vector, char** in) {
     return combine(vector, in, gcx_resource_subtract);
-}
-
-static gcx_result op_intersect(struct vector* vector, char** in) {
-    return combine(vector, in, gcx_resource_intersect);
 }
 
 static gcx_result op_overlap(struct vector* vector, char** in) {
@@ -267,9 +263,7 @@ static gcx_result op_adopt(struct vector* vector, char** in) {
     const struct object* of = object_of(vector, in[0]);
     struct object value = {.context = NULL};
     gcx_result result;
-    if (of->kind == CONTEXT) {
-        result = gcx_context_from_native(gcx_context_native(of->context), &value.context);
-    } else if (of->kind == STREAM) {
+    if (of->kind == STREAM) {
         result = gcx_stream_from_native(gcx_stream_native(of->stream), &value.stream);
     } else {
         result = gcx_event_from_native(gcx_event_native(of->event), &value.event);
@@ -535,7 +529,6 @@ static const struct operation kOperations[] = {
     {"split", 4, op_split},
     {"union", 3, op_union},
     {"subtract", 3, op_subtract},
-    {"intersect", 3, op_intersect},
     {"overlap", 2, op_overlap},
     {"same", 2, op_same},
     {"atom", 3, op_atom},

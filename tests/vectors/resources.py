@@ -81,8 +81,6 @@ class Resources:
         return Answer(OK, (self.version // 100 * 1000 + self.version % 100 * 10, 1))
 
     def capability(self, number: int) -> Answer:
-        if not 0 <= number < len(CAPABILITIES):
-            return refused(VALUE, number)
         return Answer(OK, (int(self.version >= CAPABILITIES[number]),))
 
     def device(self, device: int) -> Answer:
@@ -227,12 +225,8 @@ class Resources:
             return refused(TYPE)
         if left.device != right.device or left.family != right.family:
             return refused(CONFIGURATION)
-        atoms = {
-            "union": left.atoms | right.atoms,
-            "subtract": left.atoms - right.atoms,
-            "intersect": left.atoms & right.atoms,
-        }[operation]
-        made = self._set_of(left, atoms)
+        union = operation == "union"
+        made = self._set_of(left, left.atoms | right.atoms if union else left.atoms - right.atoms)
         self.names[out] = made
         return Answer(OK, (made.sm_count,))
 

@@ -40,8 +40,8 @@ def needs(requests: Sequence[Request]) -> int:
 
 
 def breaks_a_rule(device: Gpu, requests: Sequence[Request]) -> bool:
-    """Whether a group is malformed, which docs/reference/simulated-driver.md assumes to be INVALID_VALUE: an
-    odd or too large coscheduled count, or an unknown flag."""
+    """Whether a group is malformed: an odd or too large coscheduled count, or an unknown flag.
+    docs/reference/simulated-driver.md assumes INVALID_VALUE."""
     maximum = 32 if device.has_clusters else 2
     return any(
         request.coscheduled % 2 or request.coscheduled > maximum or request.flags > 7

@@ -186,6 +186,13 @@ GCX_ERROR_INSUFFICIENT_CAPACITY = 10009
 # the cache limit is below the number of contexts to prepare
 GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010
 
+# gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
+gcx_mps_state = c_int32
+# the driver does not report it
+GCX_MPS_UNKNOWN = 0
+GCX_MPS_OFF = 1
+GCX_MPS_ON = 2
+
 # gcx_resource_type.
 gcx_resource_type = c_int32
 # CU_DEV_RESOURCE_TYPE_SM
@@ -219,13 +226,6 @@ GCX_STREAM_NON_BLOCKING = 0
 # CU_STREAM_DEFAULT: green contexts have no such streams
 GCX_STREAM_BLOCKING = 1
 
-# gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
-gcx_mps_state = c_int32
-# the driver does not report it
-GCX_MPS_UNKNOWN = 0
-GCX_MPS_OFF = 1
-GCX_MPS_ON = 2
-
 # gcx_graph_node_kind. Kinds of nodes, CUgraphNodeType.
 gcx_graph_node_kind = c_int32
 GCX_GRAPH_NODE_KERNEL = 0
@@ -240,7 +240,7 @@ GCX_GRAPH_NODE_EVENT_RECORD = 7
 GCX_GRAPH_NODE_SEMAPHORE_SIGNAL = 8
 GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9
 
-# gcx_capability. What a driver can do.
+# gcx_capability. What a driver can do, each with the driver version that has it first.
 gcx_capability = c_int32
 # 12.4: everything that is not listed here
 GCX_CAPABILITY_GREEN_CONTEXTS = 0
@@ -307,9 +307,8 @@ GCX_SPLIT_EXACT = 256
 GCX_SPLIT_EXCLUDE_LEASED = 512
 # leave out gcx_device_find_shared_sms()
 GCX_SPLIT_EXCLUDE_SHARED = 1024
-# Uses a green context that no other handle shares, except those of gcx_context_from_native. So
-# synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
-# released it is cached like others.
+# Uses a green context that no other handle shares. So synchronizing it waits for no other work, and
+# no other stream's graph capture prevents it. Once released it is cached like others.
 GCX_CONTEXT_PRIVATE = 1
 # records times for gcx_event_get_elapsed; costs more
 GCX_EVENT_TIMING = 1
@@ -400,6 +399,12 @@ class gcx_device_info(_Struct):
         # begins with "SIMULATED" on the simulated driver
         ("name", c_char * 128),
         ("uuid", c_uint8 * 16),
+        # of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy was not
+        # measured
+        ("mps", gcx_mps_state),
+        # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0:
+        # not set, or another value. The daemon's own default is not visible
+        ("mps_thread_percentage", c_float),
     )
 
 
@@ -718,7 +723,7 @@ class gcx_reservation_info(_Struct):
         ("lost", c_int32),
         # as the process that acquired it saw it
         ("mps", gcx_mps_state),
-        # the same, as in gcx_mps_info
+        # the same, as in gcx_device_info
         ("mps_thread_percentage", c_float),
         # a random number that identifies the reservation
         ("id", c_uint64),
@@ -762,7 +767,7 @@ class gcx_live_reservation(_Struct):
         ("last_atom_sm_count", c_uint32),
         # as the process that acquired it saw it
         ("mps", gcx_mps_state),
-        # the same, as in gcx_mps_info
+        # the same, as in gcx_device_info
         ("mps_thread_percentage", c_float),
         # id of the reservation that it is a part of, which may have ended; 0: of the device
         ("parent", c_uint64),
@@ -777,17 +782,6 @@ class gcx_live_reservation(_Struct):
         ("process_name", c_char * 64),
         # as above
         ("device_name", c_char * 128),
-    )
-
-
-class gcx_mps_info(_Struct):
-    _fields_ = (
-        ("struct_size", c_uint32),
-        # of contexts of this process on the device
-        ("state", gcx_mps_state),
-        # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0:
-        # not set, or another value. The daemon's own default is not visible
-        ("thread_percentage", c_float),
     )
 
 
@@ -880,18 +874,8 @@ class gcx_driver_info(_Struct):
         ("simulated", c_int32),
         # what was opened
         ("library", c_char * 256),
-    )
-
-
-class gcx_capability_info(_Struct):
-    _fields_ = (
-        ("struct_size", c_uint32),
-        # 1: the open driver has it
-        ("available", c_int32),
-        # of the driver: 13010 is CUDA 13.1
-        ("required_version", c_int32),
-        # such as "structured split"; lives as long as the library
-        ("name", c_char_p),
+        # by gcx_capability; 1: the driver has it
+        ("capabilities", c_uint8 * 32),
     )
 
 
@@ -1076,21 +1060,13 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "remainder_sm_count": POINTER(c_uint32),
         },
     ),
-    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-    # resources.
+    # Compute the union and the difference (SMs of a that are not in b) of two SM resources.
     "gcx_resource_union": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
-    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-    # resources.
+    # Compute the union and the difference (SMs of a that are not in b) of two SM resources.
     "gcx_resource_subtract": (
-        gcx_result,
-        {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
-    ),
-    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-    # resources.
-    "gcx_resource_intersect": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
@@ -1146,8 +1122,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
     # failure, with the reason in gcx_last_error_message().
     "gcx_context_native_green": (c_void_p, {"context": gcx_context}),
-    # Creates a further handle for a context of gcx from its native context.
-    "gcx_context_from_native": (gcx_result, {"native": c_void_p, "context": POINTER(gcx_context)}),
     # Push the context on the calling thread's CUDA context stack, which makes it current, and pop
     # it.
     "gcx_context_push": (gcx_result, {"context": gcx_context}),
@@ -1367,9 +1341,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-    # accuracy was not measured.
-    "gcx_mps_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_mps_info)}),
     # Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
     "gcx_graph_create": (
         gcx_result,
@@ -1377,11 +1348,8 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     # Destroys the graph and its executables.
     "gcx_graph_destroy": (gcx_result, {"graph": gcx_graph}),
-    # Launches the graph in the stream, with all parts on the SMs that the stream has now.
-    "gcx_graph_launch": (gcx_result, {"graph": gcx_graph, "stream": gcx_stream}),
-    # Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
-    # 1].
-    "gcx_graph_launch_parts": (
+    # Launches the graph in streams[0].
+    "gcx_graph_launch": (
         gcx_result,
         {"graph": gcx_graph, "streams": POINTER(gcx_stream), "count": c_uint32},
     ),
@@ -1425,11 +1393,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_driver_open": (gcx_result, {"driver": c_char_p}),
     # Returns the properties of the driver.
     "gcx_driver_get_info": (gcx_result, {"info": POINTER(gcx_driver_info)}),
-    # Reports whether the open driver has a capability.
-    "gcx_capability_get_info": (
-        gcx_result,
-        {"capability": gcx_capability, "info": POINTER(gcx_capability_info)},
-    ),
     # Returns the path of the simulated driver that "sim:" opens, for programs that start others on
     # it; NULL if it is not installed, with the searched places in gcx_last_error_message().
     "gcx_simulator_path": (c_char_p, {}),
@@ -1441,9 +1404,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Loads a library in front of libcuda that reports partition counts as described above, for
     # every library that opens libcuda.so.1 later, until the process ends.
     "gcx_driver_report_partition_counts": (gcx_result, {}),
-    # Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
-    # else to 0.
-    "gcx_driver_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
     # Returns the SMs that the stream's kernels run on, ascending.
     "gcx_stream_probe_sms": (
         gcx_result,

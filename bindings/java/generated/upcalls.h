@@ -4,7 +4,7 @@
 #define GCX_JAVA_GENERATED_UPCALLS_H
 
 #define STRUCT_UPCALLS(X) \
-    X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[B)Lgcx/DeviceInfo;") \
+    X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[BJD)Lgcx/DeviceInfo;") \
     X(gcx_resource_info, "resourceInfo", "(JJJJJJJJJJJ)Lgcx/ResourceInfo;") \
     X(gcx_context_info, "contextInfo", "(JJJJ)Lgcx/ContextInfo;") \
     X(gcx_live_context, "liveContext", "(JJJJJJ[B)Lgcx/LiveContext;") \
@@ -16,11 +16,9 @@
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;") \
     X(gcx_reservation_info, "reservationInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/ReservationInfo;") \
     X(gcx_live_reservation, "liveReservation", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveReservation;") \
-    X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;") \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;") \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;") \
-    X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;") \
-    X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;") \
+    X(gcx_driver_info, "driverInfo", "(JJJ[B[B)Lgcx/DriverInfo;") \
     X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_verified_stream, "verifiedStream", "(JJJJ[B)Lgcx/VerifiedStream;") \
     X(gcx_verification, "verification", "(JJJJJ[B[B[B)Lgcx/Verification;") \

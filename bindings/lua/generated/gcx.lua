@@ -19,7 +19,6 @@ local functions = {
     gcx_sm_split = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
     gcx_resource_union = {},
     gcx_resource_subtract = {},
-    gcx_resource_intersect = {},
     gcx_resource_get_overlap = {},
     gcx_resource_find_max_cluster_size = {},
     gcx_context_create = { { 2, "resource_count", "uint32_t" } },
@@ -29,7 +28,6 @@ local functions = {
     gcx_context_get_resource = { { 2, "type", "int32_t" } },
     gcx_context_native = {},
     gcx_context_native_green = {},
-    gcx_context_from_native = {},
     gcx_context_push = {},
     gcx_context_pop = {},
     gcx_context_get_current = {},
@@ -81,11 +79,9 @@ local functions = {
     gcx_reservation_get_resource = {},
     gcx_reservation_acquire_lease = { { 2, "sm_count", "uint32_t" } },
     gcx_reservation_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
-    gcx_mps_get_info = { { 1, "device", "int32_t" } },
     gcx_graph_create = {},
     gcx_graph_destroy = {},
-    gcx_graph_launch = {},
-    gcx_graph_launch_parts = { { 3, "count", "uint32_t" } },
+    gcx_graph_launch = { { 3, "count", "uint32_t" } },
     gcx_graph_prepare = { { 3, "count", "uint32_t" }, { 4, "flags", "uint32_t" } },
     gcx_graph_set_part = { { 3, "count", "uint32_t" }, { 4, "part", "uint32_t" } },
     gcx_graph_set_kernel = { { 2, "node", "uint32_t" } },
@@ -94,12 +90,10 @@ local functions = {
     gcx_graph_get_nodes = { { 3, "capacity", "uint32_t" } },
     gcx_driver_open = { { 1, "driver", "string" } },
     gcx_driver_get_info = {},
-    gcx_capability_get_info = { { 1, "capability", "int32_t" } },
     gcx_simulator_path = {},
     gcx_queue_get_info = {},
     gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
     gcx_driver_report_partition_counts = {},
-    gcx_driver_reports_partition_counts = {},
     gcx_stream_probe_sms = { { 3, "capacity", "uint32_t" } },
     gcx_device_map_sms = { { 1, "device", "int32_t" }, { 2, "family", "int32_t" } },
     gcx_device_find_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
@@ -312,6 +306,15 @@ enum {
     GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010,
 };
 
+// Whether contexts of a process on a device are shared by way of MPS.
+typedef int32_t gcx_mps_state;
+enum {
+    // the driver does not report it
+    GCX_MPS_UNKNOWN = 0,
+    GCX_MPS_OFF = 1,
+    GCX_MPS_ON = 2,
+};
+
 typedef int32_t gcx_resource_type;
 enum {
     // CU_DEV_RESOURCE_TYPE_SM
@@ -349,15 +352,6 @@ enum {
     GCX_STREAM_BLOCKING = 1,
 };
 
-// Whether contexts of a process on a device are shared by way of MPS.
-typedef int32_t gcx_mps_state;
-enum {
-    // the driver does not report it
-    GCX_MPS_UNKNOWN = 0,
-    GCX_MPS_OFF = 1,
-    GCX_MPS_ON = 2,
-};
-
 // Kinds of nodes, CUgraphNodeType.
 typedef int32_t gcx_graph_node_kind;
 enum {
@@ -374,7 +368,7 @@ enum {
     GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9,
 };
 
-// What a driver can do.
+// What a driver can do, each with the driver version that has it first.
 typedef int32_t gcx_capability;
 enum {
     // 12.4: everything that is not listed here
@@ -446,9 +440,8 @@ static const uint32_t GCX_SPLIT_EXACT = 256;
 static const uint32_t GCX_SPLIT_EXCLUDE_LEASED = 512;
 // leave out gcx_device_find_shared_sms()
 static const uint32_t GCX_SPLIT_EXCLUDE_SHARED = 1024;
-// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
-// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
-// released it is cached like others.
+// Uses a green context that no other handle shares. So synchronizing it waits for no other work,
+// and no other stream's graph capture prevents it. Once released it is cached like others.
 static const uint32_t GCX_CONTEXT_PRIVATE = 1;
 // records times for gcx_event_get_elapsed; costs more
 static const uint32_t GCX_EVENT_TIMING = 1;
@@ -509,6 +502,12 @@ typedef struct {
     // begins with "SIMULATED" on the simulated driver
     char name[128];
     uint8_t uuid[16];
+    // of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy was not
+    // measured
+    gcx_mps_state mps;
+    // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+    // set, or another value. The daemon's own default is not visible
+    float mps_thread_percentage;
 } gcx_device_info;
 
 // Describes resources of one device.
@@ -790,7 +789,7 @@ typedef struct {
     int32_t lost;
     // as the process that acquired it saw it
     gcx_mps_state mps;
-    // the same, as in gcx_mps_info
+    // the same, as in gcx_device_info
     float mps_thread_percentage;
     // a random number that identifies the reservation
     uint64_t id;
@@ -832,7 +831,7 @@ typedef struct {
     uint32_t last_atom_sm_count;
     // as the process that acquired it saw it
     gcx_mps_state mps;
-    // the same, as in gcx_mps_info
+    // the same, as in gcx_device_info
     float mps_thread_percentage;
     // id of the reservation that it is a part of, which may have ended; 0: of the device
     uint64_t parent;
@@ -848,15 +847,6 @@ typedef struct {
     // as above
     char device_name[128];
 } gcx_live_reservation;
-
-typedef struct {
-    uint32_t struct_size;
-    // of contexts of this process on the device
-    gcx_mps_state state;
-    // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
-    // set, or another value. The daemon's own default is not visible
-    float thread_percentage;
-} gcx_mps_info;
 
 typedef struct {
     uint32_t struct_size;
@@ -938,17 +928,9 @@ typedef struct {
     int32_t simulated;
     // what was opened
     char library[256];
+    // by gcx_capability; 1: the driver has it
+    uint8_t capabilities[32];
 } gcx_driver_info;
-
-typedef struct {
-    uint32_t struct_size;
-    // 1: the open driver has it
-    int32_t available;
-    // of the driver: 13010 is CUDA 13.1
-    int32_t required_version;
-    // such as "structured split"; lives as long as the library
-    const char* name;
-} gcx_capability_info;
 
 typedef struct {
     uint32_t struct_size;
@@ -1095,16 +1077,10 @@ gcx_result gcx_sm_split(
     const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
     flags, gcx_resource* groups, gcx_resource* remainder, uint32_t* sm_counts, uint32_t*
     remainder_sm_count);
-// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-// resources.
+// Compute the union and the difference (SMs of a that are not in b) of two SM resources.
 gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-// resources.
+// Compute the union and the difference (SMs of a that are not in b) of two SM resources.
 gcx_result gcx_resource_subtract(
-    const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-// resources.
-gcx_result gcx_resource_intersect(
     const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
 // Counts the SMs that a and b have in common: 0 for two devices.
 gcx_result gcx_resource_get_overlap(
@@ -1135,8 +1111,6 @@ struct CUctx_st* gcx_context_native(gcx_context context);
 // Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
 // failure, with the reason in gcx_last_error_message().
 struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
-// Creates a further handle for a context of gcx from its native context.
-gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
 // Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
 gcx_result gcx_context_push(gcx_context context);
 // Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
@@ -1271,18 +1245,13 @@ gcx_result gcx_reservation_acquire_lease(
 // then the waiting requests in the order of their queue.
 gcx_result gcx_reservation_list(
     const char* folder, gcx_live_reservation* reservations, uint32_t capacity, uint32_t* count);
-// Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-// accuracy was not measured.
-gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
 // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
 gcx_result gcx_graph_create(
     struct CUgraph_st* captured, const gcx_graph_params* params, gcx_graph* graph);
 // Destroys the graph and its executables.
 gcx_result gcx_graph_destroy(gcx_graph graph);
-// Launches the graph in the stream, with all parts on the SMs that the stream has now.
-gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
-// Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
-gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams, uint32_t count);
+// Launches the graph in streams[0].
+gcx_result gcx_graph_launch(gcx_graph graph, const gcx_stream* streams, uint32_t count);
 // Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
 // contexts if there are none: one SM resource for all parts, or one for each part.
 gcx_result gcx_graph_prepare(
@@ -1304,8 +1273,6 @@ gcx_result gcx_graph_get_nodes(
 gcx_result gcx_driver_open(const char* driver);
 // Returns the properties of the driver.
 gcx_result gcx_driver_get_info(gcx_driver_info* info);
-// Reports whether the open driver has a capability.
-gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
 // Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
 // NULL if it is not installed, with the searched places in gcx_last_error_message().
 const char* gcx_simulator_path(void);
@@ -1317,9 +1284,6 @@ gcx_result gcx_queue_request_connections(uint32_t connections);
 // Loads a library in front of libcuda that reports partition counts as described above, for every
 // library that opens libcuda.so.1 later, until the process ends.
 gcx_result gcx_driver_report_partition_counts(void);
-// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-// to 0.
-gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 // Returns the SMs that the stream's kernels run on, ascending.
 gcx_result gcx_stream_probe_sms(
     gcx_stream stream, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);

@@ -140,6 +140,12 @@ export const GCX_ERROR_INSUFFICIENT_CAPACITY = 10009;
 // the cache limit is below the number of contexts to prepare
 export const GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
 
+// gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
+// the driver does not report it
+export const GCX_MPS_UNKNOWN = 0;
+export const GCX_MPS_OFF = 1;
+export const GCX_MPS_ON = 2;
+
 // gcx_resource_type.
 // CU_DEV_RESOURCE_TYPE_SM
 export const GCX_RESOURCE_SM = 1;
@@ -169,12 +175,6 @@ export const GCX_STREAM_NON_BLOCKING = 0;
 // CU_STREAM_DEFAULT: green contexts have no such streams
 export const GCX_STREAM_BLOCKING = 1;
 
-// gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
-// the driver does not report it
-export const GCX_MPS_UNKNOWN = 0;
-export const GCX_MPS_OFF = 1;
-export const GCX_MPS_ON = 2;
-
 // gcx_graph_node_kind. Kinds of nodes, CUgraphNodeType.
 export const GCX_GRAPH_NODE_KERNEL = 0;
 export const GCX_GRAPH_NODE_MEMCPY = 1;
@@ -188,7 +188,7 @@ export const GCX_GRAPH_NODE_EVENT_RECORD = 7;
 export const GCX_GRAPH_NODE_SEMAPHORE_SIGNAL = 8;
 export const GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9;
 
-// gcx_capability. What a driver can do.
+// gcx_capability. What a driver can do, each with the driver version that has it first.
 // 12.4: everything that is not listed here
 export const GCX_CAPABILITY_GREEN_CONTEXTS = 0;
 // 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
@@ -252,9 +252,8 @@ export const GCX_SPLIT_EXACT = 256;
 export const GCX_SPLIT_EXCLUDE_LEASED = 512;
 // leave out gcx_device_find_shared_sms()
 export const GCX_SPLIT_EXCLUDE_SHARED = 1024;
-// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
-// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
-// released it is cached like others.
+// Uses a green context that no other handle shares. So synchronizing it waits for no other work,
+// and no other stream's graph capture prevents it. Once released it is cached like others.
 export const GCX_CONTEXT_PRIVATE = 1;
 // records times for gcx_event_get_elapsed; costs more
 export const GCX_EVENT_TIMING = 1;
@@ -327,6 +326,12 @@ export const gcx_device_info = koffi.struct({
   // begins with "SIMULATED" on the simulated driver
   name: koffi.array("char", 128, "String"),
   uuid: koffi.array("uint8_t", 16),
+  // of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy was not
+  // measured
+  mps: "int32_t",
+  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+  // set, or another value. The daemon's own default is not visible
+  mps_thread_percentage: "float",
 });
 
 // Describes resources of one device.
@@ -608,7 +613,7 @@ export const gcx_reservation_info = koffi.struct({
   lost: "int32_t",
   // as the process that acquired it saw it
   mps: "int32_t",
-  // the same, as in gcx_mps_info
+  // the same, as in gcx_device_info
   mps_thread_percentage: "float",
   // a random number that identifies the reservation
   id: "uint64_t",
@@ -650,7 +655,7 @@ export const gcx_live_reservation = koffi.struct({
   last_atom_sm_count: "uint32_t",
   // as the process that acquired it saw it
   mps: "int32_t",
-  // the same, as in gcx_mps_info
+  // the same, as in gcx_device_info
   mps_thread_percentage: "float",
   // id of the reservation that it is a part of, which may have ended; 0: of the device
   parent: "uint64_t",
@@ -665,15 +670,6 @@ export const gcx_live_reservation = koffi.struct({
   process_name: koffi.array("char", 64, "String"),
   // as above
   device_name: koffi.array("char", 128, "String"),
-});
-
-export const gcx_mps_info = koffi.struct({
-  struct_size: "uint32_t",
-  // of contexts of this process on the device
-  state: "int32_t",
-  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
-  // set, or another value. The daemon's own default is not visible
-  thread_percentage: "float",
 });
 
 export const gcx_graph_params = koffi.struct({
@@ -756,16 +752,8 @@ export const gcx_driver_info = koffi.struct({
   simulated: "int32_t",
   // what was opened
   library: koffi.array("char", 256, "String"),
-});
-
-export const gcx_capability_info = koffi.struct({
-  struct_size: "uint32_t",
-  // 1: the open driver has it
-  available: "int32_t",
-  // of the driver: 13010 is CUDA 13.1
-  required_version: "int32_t",
-  // such as "structured split"; lives as long as the library
-  name: "const char*",
+  // by gcx_capability; 1: the driver has it
+  capabilities: koffi.array("uint8_t", 32),
 });
 
 export const gcx_queue_info = koffi.struct({
@@ -935,23 +923,14 @@ export const FUNCTIONS = {
     sm_counts: out("uint32_t"),
     remainder_sm_count: out("uint32_t"),
   }],
-  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-  // resources.
+  // Compute the union and the difference (SMs of a that are not in b) of two SM resources.
   gcx_resource_union: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
   }],
-  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-  // resources.
+  // Compute the union and the difference (SMs of a that are not in b) of two SM resources.
   gcx_resource_subtract: ["int32_t", {
-    a: pointer(gcx_resource),
-    b: pointer(gcx_resource),
-    result: out(gcx_resource),
-  }],
-  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-  // resources.
-  gcx_resource_intersect: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
@@ -1001,8 +980,6 @@ export const FUNCTIONS = {
   // Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
   // failure, with the reason in gcx_last_error_message().
   gcx_context_native_green: ["void*", { context: gcx_context }],
-  // Creates a further handle for a context of gcx from its native context.
-  gcx_context_from_native: ["int32_t", { native: "void*", context: out(gcx_context) }],
   // Push the context on the calling thread's CUDA context stack, which makes it current, and pop
   // it.
   gcx_context_push: ["int32_t", { context: gcx_context }],
@@ -1191,9 +1168,6 @@ export const FUNCTIONS = {
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-  // accuracy was not measured.
-  gcx_mps_get_info: ["int32_t", { device: "int32_t", info: inout(gcx_mps_info) }],
   // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
   gcx_graph_create: ["int32_t", {
     captured: "void*",
@@ -1202,11 +1176,8 @@ export const FUNCTIONS = {
   }],
   // Destroys the graph and its executables.
   gcx_graph_destroy: ["int32_t", { graph: gcx_graph }],
-  // Launches the graph in the stream, with all parts on the SMs that the stream has now.
-  gcx_graph_launch: ["int32_t", { graph: gcx_graph, stream: gcx_stream }],
-  // Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
-  // 1].
-  gcx_graph_launch_parts: ["int32_t", {
+  // Launches the graph in streams[0].
+  gcx_graph_launch: ["int32_t", {
     graph: gcx_graph,
     streams: pointer(gcx_stream),
     count: "uint32_t",
@@ -1248,8 +1219,6 @@ export const FUNCTIONS = {
   gcx_driver_open: ["int32_t", { driver: "const char*" }],
   // Returns the properties of the driver.
   gcx_driver_get_info: ["int32_t", { info: inout(gcx_driver_info) }],
-  // Reports whether the open driver has a capability.
-  gcx_capability_get_info: ["int32_t", { capability: "int32_t", info: inout(gcx_capability_info) }],
   // Returns the path of the simulated driver that "sim:" opens, for programs that start others on
   // it; NULL if it is not installed, with the searched places in gcx_last_error_message().
   gcx_simulator_path: ["const char*", {}],
@@ -1261,9 +1230,6 @@ export const FUNCTIONS = {
   // Loads a library in front of libcuda that reports partition counts as described above, for every
   // library that opens libcuda.so.1 later, until the process ends.
   gcx_driver_report_partition_counts: ["int32_t", {}],
-  // Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
-  // else to 0.
-  gcx_driver_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
   // Returns the SMs that the stream's kernels run on, ascending.
   gcx_stream_probe_sms: ["int32_t", {
     stream: gcx_stream,

@@ -55,7 +55,6 @@ from gcx._driver import (
     driver_info,
     open_driver,
     report_partition_counts,
-    reports_partition_counts,
 )
 from gcx._errors import Error
 from gcx._event import Event
@@ -76,10 +75,8 @@ from gcx._queue import QueueInfo, queue_info, request_connections
 from gcx._request import Count, Counts, Family, SplitOptions
 from gcx._reservation import (
     LiveReservation,
-    MPSInfo,
     Reservation,
     join_reservation,
-    mps_info,
     reservations,
     reserve,
 )
@@ -113,7 +110,6 @@ __all__ = [
     "LiveContext",
     "LiveLease",
     "LiveReservation",
-    "MPSInfo",
     "Partition",
     "Partitions",
     "Plan",
@@ -142,7 +138,6 @@ __all__ = [
     "join_reservation",
     "leases",
     "live_contexts",
-    "mps_info",
     "open_driver",
     "prepare",
     "prewarm",
@@ -152,7 +147,6 @@ __all__ = [
     "queue_info",
     "raw",
     "report_partition_counts",
-    "reports_partition_counts",
     "request_connections",
     "reservations",
     "reserve",

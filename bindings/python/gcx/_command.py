@@ -28,7 +28,7 @@ def info() -> dict[str, Any]:
     import json
     import subprocess
 
-    _, _, simulated, library = _gcx.gcx_driver_get_info()
+    _, _, simulated, library, _ = _gcx.gcx_driver_get_info()
     driver, environment = library, dict(os.environ)
     if simulated:
         driver = f"sim:{_simulated(library)}"

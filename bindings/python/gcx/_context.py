@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Union
 
 from gcx import _gcx
-from gcx._checks import flag_of, whole
+from gcx._checks import flag_of
 from gcx._errors import InvalidContextError, InvalidValueError, NotInitializedError
 from gcx._order import Ordered
 from gcx._resource import SMResource, WorkqueueResource
@@ -46,16 +46,6 @@ class Context(Ordered):
     def __init__(self, resources: _Resources, *, private: bool = False) -> None:
         flags = _gcx.GCX_CONTEXT_PRIVATE if flag_of(private, "private") else 0
         _gcx.gcx_context_create(_values_of(resources), flags, self)
-
-    @classmethod
-    def from_native(cls, native: int) -> Context:
-        """Returns another handle of the gcx context with this CUcontext.
-
-        Raises:
-            NotFoundError: gcx didn't make it.
-        """
-        pointer = whole(native, "native", 1, (1 << 64) - 1)
-        return _gcx.gcx_context_from_native(pointer, cls.__new__(cls))
 
     @property
     def native(self) -> int:

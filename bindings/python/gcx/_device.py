@@ -65,6 +65,16 @@ class Device:
         return uuid_text(self._info[7])
 
     @property
+    def mps(self) -> bool | None:
+        """Whether this process uses the device by way of MPS. None: the driver doesn't tell."""
+        return mps_of(self._info[8])
+
+    @property
+    def mps_thread_percentage(self) -> float:
+        """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of this process; 0.0 if it wasn't set."""
+        return self._info[9]
+
+    @property
     def resources(self) -> Resources:
         """`.sm` are all its SMs, `.workqueue` is the default configuration."""
         ordinal = self._ordinal
@@ -128,6 +138,14 @@ def _device_with(uuid: str) -> Device:
         f"unpickling a gcx.Device: this process has no device {uuid}; it has {there}. Check "
         "CUDA_VISIBLE_DEVICES and GCX_DRIVER"
     )
+
+
+_MPS = {_gcx.GCX_MPS_OFF: False, _gcx.GCX_MPS_ON: True, _gcx.GCX_MPS_UNKNOWN: None}
+
+
+def mps_of(state: int) -> bool | None:
+    """Returns a gcx_mps_state as a bool; None: the driver doesn't tell."""
+    return _MPS[state]
 
 
 def uuid_text(value: bytes) -> str:

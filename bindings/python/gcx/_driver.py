@@ -7,6 +7,18 @@ from typing import NamedTuple
 
 from gcx import _gcx
 
+# By gcx_capability.
+_CAPABILITIES = (
+    "green contexts",
+    "stream creation",
+    "context ids",
+    "resource details",
+    "structured split",
+    "workqueues",
+    "stream resources",
+    "locality domains",
+)
+
 
 class DriverInfo(NamedTuple):
     """The open driver."""
@@ -44,11 +56,8 @@ def version_of(number: int) -> tuple[int, int]:
 
 def driver_info() -> DriverInfo:
     """Describes the driver; opens it if none is open."""
-    version, header_version, simulated, library = _gcx.gcx_driver_get_info()
-    capabilities = {}
-    for number in range(_gcx.GCX_CAPABILITY_COUNT):
-        available, _, name = _gcx.gcx_capability_get_info(number)
-        capabilities[name] = bool(available)
+    version, header_version, simulated, library, available = _gcx.gcx_driver_get_info()
+    capabilities = {name: available[number] == 1 for number, name in enumerate(_CAPABILITIES)}
     return DriverInfo(
         version_of(version), version_of(header_version), bool(simulated), library, capabilities
     )
@@ -71,8 +80,3 @@ def report_partition_counts() -> None:
         DriverNotFoundError: There is no driver, or gcx's library for it isn't installed.
     """
     _gcx.gcx_driver_report_partition_counts()
-
-
-def reports_partition_counts() -> bool:
-    """Returns whether report_partition_counts has succeeded. Opens no driver."""
-    return _gcx.gcx_driver_reports_partition_counts() == 1

@@ -78,7 +78,8 @@ class Graph(Owned):
     >>> step.launch(decode.stream)
 
     An executable is created for each set of SMs, by prepare or the first launch there, and cached.
-    It uses the memory of the capture, so the captured object is kept alive. See docs/guides/graphs.md.
+    It uses the memory of the capture, so the captured object is kept alive. See
+    docs/guides/graphs.md.
 
     Args:
         captured: A torch.cuda.CUDAGraph(keep_graph=True), a graph of CuPy, a GraphDefinition of
@@ -117,26 +118,22 @@ class Graph(Owned):
 
         Args:
             stream: A gcx.Stream, a partition or lease (its stream), or a stream of another library.
-                Or a list of them, one for each part: the graph is launched in the first, behind
-                the earlier work of all, and later work of all runs behind it.
+                Or a list of one, or of one for each part: the graph is launched in the first,
+                behind the earlier work of all, and later work of all runs behind it.
 
         Raises:
             InvalidDeviceError: The stream has another device.
             CaptureError: The stream captures a graph.
-            InvalidValueError: The number of streams isn't that of the parts.
+            InvalidValueError: The number of streams is neither 1 nor that of the parts.
             As prepare.
         """
         handle = self._live()
         if isinstance(stream, Stream):
-            _gcx.gcx_graph_launch(handle, stream._live())
+            _gcx.gcx_graph_launch(handle, (stream._live(),))
             return
         several = None if _is_one_stream(stream) else items_of(stream)
-        if several is None:
-            one = _stream_of(stream)
-            _gcx.gcx_graph_launch(handle, one._live())
-        else:
-            streams = [_stream_of(one) for one in several]
-            _gcx.gcx_graph_launch_parts(handle, [one._live() for one in streams])
+        streams = [_stream_of(one) for one in ([stream] if several is None else several)]
+        _gcx.gcx_graph_launch(handle, [one._live() for one in streams])
 
     def prepare(self, where: Target | Sequence[Target]) -> None:
         """Creates the executable for those SMs ahead of time (1.3 to 2 us a node) and their

@@ -26,8 +26,8 @@ class QueueInfo(NamedTuple):
 
 def queue_info() -> QueueInfo:
     """Returns how many queues there are. Each stream that waits occupies one; if all are occupied,
-    every launch of the process waits, on whatever SMs. See docs/reference/python.md, "Queues". Opens no
-    driver."""
+    every launch of the process waits, on whatever SMs. Opens no driver.
+    docs/explanation/concepts.md says what occupies one."""
     connections, source, *states = _gcx.gcx_queue_get_info()
     return QueueInfo(connections or None, _SOURCES[source], *map(bool, states))
 

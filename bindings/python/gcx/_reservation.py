@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, Union
 from gcx import _gcx
 from gcx._cancel import Cancel, wait_for
 from gcx._checks import DeviceLike, flag_of, ordinal_of, whole
-from gcx._device import uuid_text
+from gcx._device import mps_of, uuid_text
 from gcx._errors import NotInitializedError
 from gcx._lease import Lease, count_or_rest, empty_lease, name_of, request_of
 from gcx._owned import Owned
@@ -19,8 +19,6 @@ from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, priority_of
 
 Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
-
-_MPS = {_gcx.GCX_MPS_OFF: False, _gcx.GCX_MPS_ON: True, _gcx.GCX_MPS_UNKNOWN: None}
 
 
 class Reservation(Owned):
@@ -85,7 +83,7 @@ class Reservation(Owned):
     def mps(self) -> bool | None:
         """Whether the process that made it uses MPS. Without MPS processes take turns on the
         device and a reservation isolates nothing. None: the driver doesn't tell."""
-        return _MPS[self._info()[7]]
+        return mps_of(self._info()[7])
 
     @property
     def mps_thread_percentage(self) -> float:
@@ -302,25 +300,8 @@ def reservations(folder: Path | None = None) -> list[LiveReservation]:
             LiveReservation(
                 number, since, until, pid, user, bool(simulated), bool(waits),
                 FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last,
-                _MPS[mps], percentage, parent or None, atoms_in(words), uuid_text(uuid), name,
+                mps_of(mps), percentage, parent or None, atoms_in(words), uuid_text(uuid), name,
                 process, device,
             )
         )  # fmt: skip
     return found
-
-
-class MPSInfo(NamedTuple):
-    """Whether processes share a device by MPS."""
-
-    enabled: bool | None  #: What the driver says of this process; None: it doesn't tell.
-    thread_percentage: float  #: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; 0.0 if it isn't set.
-
-
-def mps_info(device: DeviceLike = 0) -> MPSInfo:
-    """Returns whether this process uses MPS on the device. Makes no context.
-
-    Raises:
-        InvalidDeviceError: No such device.
-    """
-    state, percentage = _gcx.gcx_mps_get_info(ordinal_of(device))
-    return MPSInfo(_MPS[state], percentage)

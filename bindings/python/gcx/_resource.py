@@ -281,7 +281,7 @@ class SMResource(Resource):
     def __and__(self, other: SMResource) -> SMResource:
         if not isinstance(other, SMResource):
             return NotImplemented
-        return sm_resource(_gcx.gcx_resource_intersect(self._value, other._value))
+        return self - (self - other)
 
     def __bool__(self) -> bool:
         return self.sm_count != 0

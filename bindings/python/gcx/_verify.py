@@ -69,7 +69,7 @@ class Verification:
     def __init__(self, found: tuple[Any, ...], groups: tuple[VerifiedGroup, ...]) -> None:
         device, _, count, virtual, _, overlap, shared_by_all, problems = found
         self._problem_count = count
-        version, _, simulated, _ = _gcx.gcx_driver_get_info()
+        version, _, simulated, _, _ = _gcx.gcx_driver_get_info()
         self.device = device
         self.device_name = Device(device).name
         self.sm_count = Device(device).sm_count

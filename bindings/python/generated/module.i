@@ -117,6 +117,9 @@
 %constant int GCX_ERROR_CORRUPT_FILE = GCX_ERROR_CORRUPT_FILE;
 %constant int GCX_ERROR_INSUFFICIENT_CAPACITY = GCX_ERROR_INSUFFICIENT_CAPACITY;
 %constant int GCX_ERROR_CACHE_LIMIT_EXCEEDED = GCX_ERROR_CACHE_LIMIT_EXCEEDED;
+%constant int GCX_MPS_UNKNOWN = GCX_MPS_UNKNOWN;
+%constant int GCX_MPS_OFF = GCX_MPS_OFF;
+%constant int GCX_MPS_ON = GCX_MPS_ON;
 %constant int GCX_RESOURCE_SM = GCX_RESOURCE_SM;
 %constant int GCX_RESOURCE_WORKQUEUE_CONFIG = GCX_RESOURCE_WORKQUEUE_CONFIG;
 %constant int GCX_RESOURCE_WORKQUEUE = GCX_RESOURCE_WORKQUEUE;
@@ -130,9 +133,6 @@
 %constant int GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
 %constant int GCX_STREAM_NON_BLOCKING = GCX_STREAM_NON_BLOCKING;
 %constant int GCX_STREAM_BLOCKING = GCX_STREAM_BLOCKING;
-%constant int GCX_MPS_UNKNOWN = GCX_MPS_UNKNOWN;
-%constant int GCX_MPS_OFF = GCX_MPS_OFF;
-%constant int GCX_MPS_ON = GCX_MPS_ON;
 %constant int GCX_GRAPH_NODE_KERNEL = GCX_GRAPH_NODE_KERNEL;
 %constant int GCX_GRAPH_NODE_MEMCPY = GCX_GRAPH_NODE_MEMCPY;
 %constant int GCX_GRAPH_NODE_MEMSET = GCX_GRAPH_NODE_MEMSET;
@@ -242,7 +242,7 @@ Errors:
   GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns (compute_capability_major, compute_capability_minor, sm_count, min_partition_size,
-coscheduled_alignment, locality_domain_count, name, uuid).
+coscheduled_alignment, locality_domain_count, name, uuid, mps, mps_thread_percentage).
 %}
 
 %feature("docstring") gcx_device_get_stream_priority_range %{
@@ -415,8 +415,9 @@ Returns (sm_counts, remainder_sm_count).
 %feature("docstring") gcx_resource_union %{
 gcx_resource_union(a, b)
 
-Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+have in common is the difference of a and that difference. *result may be *a or *b. An empty
+result is a resource of 0 SMs.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -428,21 +429,9 @@ Returns result.
 %feature("docstring") gcx_resource_subtract %{
 gcx_resource_subtract(a, b)
 
-Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
-
-Errors:
-  GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
-
-Returns result.
-%}
-
-%feature("docstring") gcx_resource_intersect %{
-gcx_resource_intersect(a, b)
-
-Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+have in common is the difference of a and that difference. *result may be *a or *b. An empty
+result is a resource of 0 SMs.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -558,17 +547,6 @@ gcx_context_native_green(context)
 Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
 failure, with the reason in gcx_last_error_message(). They are valid as long as the handle or a
 stream of it is alive. Never destroy them.
-%}
-
-%feature("docstring") gcx_context_from_native %{
-gcx_context_from_native(native, owner)
-
-Creates a further handle for a context of gcx from its native context.
-
-Errors:
-  GCX_ERROR_NOT_FOUND  native is not a context of gcx
-
-Returns the owner, which has the gcx_context now.
 %}
 
 %feature("docstring") gcx_context_push %{
@@ -1168,18 +1146,6 @@ device_sm_count, atom_count, atom_sm_count, last_atom_sm_count, mps, mps_thread_
 atoms, device_uuid, name, process_name, device_name).
 %}
 
-%feature("docstring") gcx_mps_get_info %{
-gcx_mps_get_info(device)
-
-Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-accuracy was not measured. Creates no context.
-
-Errors:
-  GCX_ERROR_INVALID_DEVICE  there is no such device
-
-Returns (state, thread_percentage).
-%}
-
 %feature("docstring") call_gcx_graph_create %{
 gcx_graph_create(captured, flags, max_executables, owner)
 
@@ -1207,13 +1173,17 @@ Destroys the graph and its executables. Never waits; work in flight finishes.
 %}
 
 %feature("docstring") gcx_graph_launch %{
-gcx_graph_launch(graph, stream)
+gcx_graph_launch(graph, streams)
 
-Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
-a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
-or after it. In a stream of the primary context that other code created, the graph runs as it was
-captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
-ones cost as much as cuGraphLaunch.
+Launches the graph in streams[0]. If count is 1, all parts run on the SMs that the stream has
+now. If count is the number of parts, part i runs on the SMs of streams[i], for
+streams[0 .. count - 1]: the graph starts behind the earlier work of all of them, their later
+work waits for it, and parts without order between them run concurrently.
+
+A resize of a lease waits for launches in progress in its streams, so each launch runs on the SMs
+from before or after it. In a stream of the primary context that other code created, the graph
+runs as it was captured. The first launch on a set of SMs instantiates the executable
+(gcx_graph_prepare); later ones with one stream cost as much as cuGraphLaunch.
 
 Errors: those of gcx_graph_prepare, and
   GCX_ERROR_INVALID_DEVICE              the stream is of another device
@@ -1221,17 +1191,6 @@ Errors: those of gcx_graph_prepare, and
                                         other code has destroyed
   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
                                         that one as a child node instead
-%}
-
-%feature("docstring") gcx_graph_launch_parts %{
-gcx_graph_launch_parts(graph, streams)
-
-Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
-count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
-the streams, and their later work waits for it. Parts without order between them run
-concurrently.
-
-Errors: those of gcx_graph_launch.
 %}
 
 %feature("docstring") gcx_graph_prepare %{
@@ -1328,18 +1287,7 @@ gcx_driver_get_info()
 
 Returns the properties of the driver.
 
-Returns (version, header_version, simulated, library).
-%}
-
-%feature("docstring") gcx_capability_get_info %{
-gcx_capability_get_info(capability)
-
-Reports whether the open driver has a capability.
-
-Errors:
-  GCX_ERROR_INVALID_VALUE  there is no such capability
-
-Returns (available, required_version, name).
+Returns (version, header_version, simulated, library, capabilities).
 %}
 
 %feature("docstring") gcx_simulator_path %{
@@ -1389,16 +1337,6 @@ Errors:
                                        names, is not installed
   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
-%}
-
-%feature("docstring") gcx_driver_reports_partition_counts %{
-gcx_driver_reports_partition_counts()
-
-Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-to
-0. Opens no driver.
-
-Returns reporting.
 %}
 
 %feature("docstring") call_gcx_stream_probe_sms %{

@@ -93,7 +93,6 @@ def split() -> None:
 def context_and_stream() -> None:
     context = gcx.Context(GROUP)
     stream = context.stream()
-    gcx.Context.from_native(context.native)
     gcx.Stream.from_native(stream.native)
     event = stream.record(gcx.Event(timing=True))
     gcx.Event.from_native(event.native)

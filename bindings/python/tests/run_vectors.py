@@ -156,10 +156,6 @@ class Vector:
         self.objects[out] = self.objects[a] - self.objects[b]
         return [self.objects[out].sm_count]
 
-    def intersect(self, a: str, b: str, out: str) -> list[object]:
-        self.objects[out] = self.objects[a] & self.objects[b]
-        return [self.objects[out].sm_count]
-
     def overlap(self, a: str, b: str) -> list[object]:
         return [self.objects[a].overlap(self.objects[b])]
 

@@ -14,7 +14,7 @@ from gcx import _error, raw
 
 def test_raw_layer_documents_every_function() -> None:
     functions = [name for name in raw.__all__ if name.startswith("gcx_")]
-    assert len(functions) > 100
+    assert len(functions) > 80
     for name in functions:
         if name != "gcx_cache_prepare":
             assert getattr(raw, name).__doc__.strip().startswith(f"{name}(")

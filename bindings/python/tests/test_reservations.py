@@ -176,14 +176,12 @@ def test_folder_is_an_argument(folder: Path) -> None:
 
 
 def test_mps_is_reported(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gcx.mps_info().enabled is False
-    with pytest.raises(gcx.InvalidDeviceError):
-        gcx.mps_info(7)
+    assert gcx.Device().mps is False
     monkeypatch.setenv("GCX_SIM_MPS", "1")
     monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
     script("""
 import gcx
-assert gcx.mps_info() == (True, 50.0)
+assert (gcx.Device().mps, gcx.Device().mps_thread_percentage) == (True, 50.0)
 mine = gcx.reserve(24)
 assert (mine.mps, mine.mps_thread_percentage) == (True, 50.0)
 """)

@@ -11,7 +11,9 @@
     UNSIGNED((from)->coscheduled_alignment); \
     UNSIGNED((from)->locality_domain_count); \
     TEXT((from)->name); \
-    BYTES((from)->uuid, sizeof((from)->uuid));
+    BYTES((from)->uuid, sizeof((from)->uuid)); \
+    SIGNED((from)->mps); \
+    REAL((from)->mps_thread_percentage);
 
 #define FIELDS_gcx_resource_info(from) \
     SIGNED((from)->type); \
@@ -136,10 +138,6 @@
     TEXT((from)->process_name); \
     TEXT((from)->device_name);
 
-#define FIELDS_gcx_mps_info(from) \
-    SIGNED((from)->state); \
-    REAL((from)->thread_percentage);
-
 #define FIELDS_gcx_graph_info(from) \
     SIGNED((from)->device); \
     UNSIGNED((from)->flags); \
@@ -174,12 +172,8 @@
     SIGNED((from)->version); \
     SIGNED((from)->header_version); \
     SIGNED((from)->simulated); \
-    TEXT((from)->library);
-
-#define FIELDS_gcx_capability_info(from) \
-    SIGNED((from)->available); \
-    SIGNED((from)->required_version); \
-    TEXT((from)->name);
+    TEXT((from)->library); \
+    BYTES((from)->capabilities, sizeof((from)->capabilities));
 
 #define FIELDS_gcx_queue_info(from) \
     UNSIGNED((from)->connections); \

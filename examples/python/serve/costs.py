@@ -61,8 +61,8 @@ def in_layers(layers: int, pieces: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(piece / sum(pieces) / layers for _ in range(layers) for piece in pieces)
 
 
-# One NVIDIA H200, driver 580.159.04, PyTorch 2.11: docs/measurements/log.md. The decode step on 24, 32
-# and 48 SMs with the cuBLAS target. The shares of the pieces are estimates by their products.
+# One NVIDIA H200, driver 580.159.04, PyTorch 2.11: docs/measurements/log.md. The decode step on 24,
+# 32 and 48 SMs with the cuBLAS target. The shares of the pieces are estimates by their products.
 H200 = Costs(
     sm_count=132,
     shares=in_layers(32, (0.31, 0.1725, 0.1725, 0.1725, 0.1725)),

@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
         work.clear(&cuda)?;
         for _ in 0..REPLAYS {
-            graph.launch(part)?; // on the SMs of this part, wherever it was captured
+            graph.launch([part])?; // on the SMs of this part, wherever it was captured
         }
         part.synchronize()?;
         check(&cuda, part, &work, "a graph", LAUNCHES_IN_GRAPH * REPLAYS)?;

@@ -9,6 +9,12 @@
 
 namespace gcx {
 
+namespace mps_state { // gcx_mps_state
+inline constexpr gcx_mps_state unknown = GCX_MPS_UNKNOWN;
+inline constexpr gcx_mps_state off = GCX_MPS_OFF;
+inline constexpr gcx_mps_state on = GCX_MPS_ON;
+} // namespace mps_state
+
 namespace type { // gcx_resource_type
 inline constexpr gcx_resource_type sm = GCX_RESOURCE_SM;
 inline constexpr gcx_resource_type workqueue_config = GCX_RESOURCE_WORKQUEUE_CONFIG;
@@ -28,12 +34,6 @@ namespace scope { // gcx_workqueue_scope
 inline constexpr gcx_workqueue_scope device_ctx = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
 inline constexpr gcx_workqueue_scope green_ctx_balanced = GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
 } // namespace scope
-
-namespace mps_state { // gcx_mps_state
-inline constexpr gcx_mps_state unknown = GCX_MPS_UNKNOWN;
-inline constexpr gcx_mps_state off = GCX_MPS_OFF;
-inline constexpr gcx_mps_state on = GCX_MPS_ON;
-} // namespace mps_state
 
 namespace node_kind { // gcx_graph_node_kind
 inline constexpr gcx_graph_node_kind kernel = GCX_GRAPH_NODE_KERNEL;
@@ -92,9 +92,9 @@ constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
 
 enum class context_flags : uint32_t {
     none = 0,
-    // Uses a green context that no other handle shares, except those of gcx_context_from_native. So
-    // synchronizing it waits for no other work, and no other stream's graph capture prevents it.
-    // Once released it is cached like others.
+    // Uses a green context that no other handle shares. So synchronizing it waits for no other
+    // work, and no other stream's graph capture prevents it. Once released it is cached like
+    // others.
     private_ = GCX_CONTEXT_PRIVATE,
 };
 constexpr context_flags operator|(context_flags a, context_flags b) noexcept {

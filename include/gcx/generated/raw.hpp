@@ -75,13 +75,6 @@ inline gcx_resource resource_subtract(const gcx_resource* a, const gcx_resource*
     return result;
 }
 
-// gcx_resource_intersect
-inline gcx_resource resource_intersect(const gcx_resource* a, const gcx_resource* b) {
-    gcx_resource result;
-    check(gcx_resource_intersect(a, b, &result));
-    return result;
-}
-
 // gcx_resource_get_overlap
 inline uint32_t resource_get_overlap(const gcx_resource* a, const gcx_resource* b) {
     uint32_t sm_count = 0;
@@ -129,13 +122,6 @@ inline gcx_resource context_get_resource(gcx_context context, gcx_resource_type 
     gcx_resource resource;
     check(gcx_context_get_resource(context, type, &resource));
     return resource;
-}
-
-// gcx_context_from_native
-inline gcx_context context_from_native(CUctx_st* native) {
-    gcx_context context = nullptr;
-    check(gcx_context_from_native(native, &context));
-    return context;
 }
 
 // gcx_context_push
@@ -439,13 +425,6 @@ inline std::vector<gcx_live_reservation> reservation_list(const char* folder) {
     return detail::listed<gcx_live_reservation>(list);
 }
 
-// gcx_mps_get_info
-inline gcx_mps_info mps_get_info(int32_t device) {
-    gcx_mps_info info = GCX_MPS_INFO_INIT;
-    check(gcx_mps_get_info(device, &info));
-    return info;
-}
-
 // gcx_graph_create
 inline gcx_graph graph_create(CUgraph_st* captured, const gcx_graph_params* params) {
     gcx_graph graph = nullptr;
@@ -459,13 +438,8 @@ inline void graph_destroy(gcx_graph graph) {
 }
 
 // gcx_graph_launch
-inline void graph_launch(gcx_graph graph, gcx_stream stream) {
-    check(gcx_graph_launch(graph, stream));
-}
-
-// gcx_graph_launch_parts
-inline void graph_launch_parts(gcx_graph graph, const gcx_stream* streams, uint32_t count) {
-    check(gcx_graph_launch_parts(graph, streams, count));
+inline void graph_launch(gcx_graph graph, const gcx_stream* streams, uint32_t count) {
+    check(gcx_graph_launch(graph, streams, count));
 }
 
 // gcx_graph_prepare
@@ -516,13 +490,6 @@ inline gcx_driver_info driver_get_info() {
     return info;
 }
 
-// gcx_capability_get_info
-inline gcx_capability_info capability_get_info(gcx_capability capability) {
-    gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
-    check(gcx_capability_get_info(capability, &info));
-    return info;
-}
-
 // gcx_queue_get_info
 inline gcx_queue_info queue_get_info() {
     gcx_queue_info info = GCX_QUEUE_INFO_INIT;
@@ -538,13 +505,6 @@ inline void queue_request_connections(uint32_t connections) {
 // gcx_driver_report_partition_counts
 inline void driver_report_partition_counts() {
     check(gcx_driver_report_partition_counts());
-}
-
-// gcx_driver_reports_partition_counts
-inline int32_t driver_reports_partition_counts() {
-    int32_t reporting = 0;
-    check(gcx_driver_reports_partition_counts(&reporting));
-    return reporting;
 }
 
 // gcx_stream_probe_sms

@@ -144,6 +144,19 @@ const (
 	ErrorCacheLimitExceeded Result = 10010
 )
 
+// MPSState is gcx_mps_state.
+//
+// Whether contexts of a process on a device are shared by way of MPS.
+type MPSState int32
+
+// Values of MPSState.
+const (
+	// the driver does not report it
+	MPSUnknown MPSState = 0
+	MPSOff     MPSState = 1
+	MPSOn      MPSState = 2
+)
+
 // ResourceType is gcx_resource_type.
 type ResourceType int32
 
@@ -193,19 +206,6 @@ const (
 	StreamBlocking StreamSync = 1
 )
 
-// MPSState is gcx_mps_state.
-//
-// Whether contexts of a process on a device are shared by way of MPS.
-type MPSState int32
-
-// Values of MPSState.
-const (
-	// the driver does not report it
-	MPSUnknown MPSState = 0
-	MPSOff     MPSState = 1
-	MPSOn      MPSState = 2
-)
-
 // GraphNodeKind is gcx_graph_node_kind.
 //
 // Kinds of nodes, CUgraphNodeType.
@@ -228,8 +228,8 @@ const (
 
 // Capability is gcx_capability.
 //
-// What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
-// except where gcx has a substitute.
+// What a driver can do, each with the driver version that has it first. Functions that need a
+// missing capability fail with GCX_ERROR_NOT_SUPPORTED, except where gcx has a substitute.
 type Capability int32
 
 // Values of Capability.
@@ -320,9 +320,8 @@ const (
 
 // Contexts.
 const (
-	// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
-	// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
-	// released it is cached like others.
+	// Uses a green context that no other handle shares. So synchronizing it waits for no other work,
+	// and no other stream's graph capture prevents it. Once released it is cached like others.
 	ContextPrivate uint32 = 0x1
 )
 

@@ -140,8 +140,9 @@ type Functions struct {
 
 	// ResourceUnion is gcx_resource_union.
 	//
-	// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-	// resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+	// Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+	// have in common is the difference of a and that difference. *result may be *a or *b. An empty
+	// result is a resource of 0 SMs.
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -150,23 +151,14 @@ type Functions struct {
 
 	// ResourceSubtract is gcx_resource_subtract.
 	//
-	// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-	// resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+	// Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+	// have in common is the difference of a and that difference. *result may be *a or *b. An empty
+	// result is a resource of 0 SMs.
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 	ResourceSubtract func(a *Resource, b *Resource, result *Resource) Result `c:"gcx_resource_subtract"`
-
-	// ResourceIntersect is gcx_resource_intersect.
-	//
-	// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-	// resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
-	//
-	// Errors:
-	//   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
-	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
-	ResourceIntersect func(a *Resource, b *Resource, result *Resource) Result `c:"gcx_resource_intersect"`
 
 	// ResourceGetOverlap is gcx_resource_get_overlap.
 	//
@@ -255,14 +247,6 @@ type Functions struct {
 	// failure, with the reason in gcx_last_error_message(). They are valid as long as the handle or a
 	// stream of it is alive. Never destroy them.
 	ContextNativeGreen func(context Context) uintptr `c:"gcx_context_native_green"`
-
-	// ContextFromNative is gcx_context_from_native.
-	//
-	// Creates a further handle for a context of gcx from its native context.
-	//
-	// Errors:
-	//   GCX_ERROR_NOT_FOUND  native is not a context of gcx
-	ContextFromNative func(native uintptr, context *Context) Result `c:"gcx_context_from_native"`
 
 	// ContextPush is gcx_context_push.
 	//
@@ -776,15 +760,6 @@ type Functions struct {
 	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 	ReservationList func(folder *byte, reservations *LiveReservation, capacity uint32, count *uint32) Result `c:"gcx_reservation_list"`
 
-	// MPSGetInfo is gcx_mps_get_info.
-	//
-	// Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-	// accuracy was not measured. Creates no context.
-	//
-	// Errors:
-	//   GCX_ERROR_INVALID_DEVICE  there is no such device
-	MPSGetInfo func(device int32, info *MPSInfo) Result `c:"gcx_mps_get_info"`
-
 	// GraphCreate is gcx_graph_create.
 	//
 	// Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
@@ -809,11 +784,15 @@ type Functions struct {
 
 	// GraphLaunch is gcx_graph_launch.
 	//
-	// Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
-	// a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
-	// or after it. In a stream of the primary context that other code created, the graph runs as it was
-	// captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
-	// ones cost as much as cuGraphLaunch.
+	// Launches the graph in streams[0]. If count is 1, all parts run on the SMs that the stream has
+	// now. If count is the number of parts, part i runs on the SMs of streams[i], for
+	// streams[0 .. count - 1]: the graph starts behind the earlier work of all of them, their later
+	// work waits for it, and parts without order between them run concurrently.
+	//
+	// A resize of a lease waits for launches in progress in its streams, so each launch runs on the SMs
+	// from before or after it. In a stream of the primary context that other code created, the graph
+	// runs as it was captured. The first launch on a set of SMs instantiates the executable
+	// (gcx_graph_prepare); later ones with one stream cost as much as cuGraphLaunch.
 	//
 	// Errors: those of gcx_graph_prepare, and
 	//   GCX_ERROR_INVALID_DEVICE              the stream is of another device
@@ -821,17 +800,7 @@ type Functions struct {
 	//                                         other code has destroyed
 	//   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
 	//                                         that one as a child node instead
-	GraphLaunch func(graph Graph, stream Stream) Result `c:"gcx_graph_launch"`
-
-	// GraphLaunchParts is gcx_graph_launch_parts.
-	//
-	// Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
-	// count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
-	// the streams, and their later work waits for it. Parts without order between them run
-	// concurrently.
-	//
-	// Errors: those of gcx_graph_launch.
-	GraphLaunchParts func(graph Graph, streams *Stream, count uint32) Result `c:"gcx_graph_launch_parts"`
+	GraphLaunch func(graph Graph, streams *Stream, count uint32) Result `c:"gcx_graph_launch"`
 
 	// GraphPrepare is gcx_graph_prepare.
 	//
@@ -914,14 +883,6 @@ type Functions struct {
 	// Returns the properties of the driver.
 	DriverGetInfo func(info *DriverInfo) Result `c:"gcx_driver_get_info"`
 
-	// CapabilityGetInfo is gcx_capability_get_info.
-	//
-	// Reports whether the open driver has a capability.
-	//
-	// Errors:
-	//   GCX_ERROR_INVALID_VALUE  there is no such capability
-	CapabilityGetInfo func(capability Capability, info *CapabilityInfo) Result `c:"gcx_capability_get_info"`
-
 	// SimulatorPath is gcx_simulator_path.
 	//
 	// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
@@ -964,13 +925,6 @@ type Functions struct {
 	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
 	//   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
 	DriverReportPartitionCounts func() Result `c:"gcx_driver_report_partition_counts"`
-
-	// DriverReportsPartitionCounts is gcx_driver_reports_partition_counts.
-	//
-	// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
-	// to
-	// 0. Opens no driver.
-	DriverReportsPartitionCounts func(reporting *int32) Result `c:"gcx_driver_reports_partition_counts"`
 
 	// StreamProbeSMs is gcx_stream_probe_sms.
 	//

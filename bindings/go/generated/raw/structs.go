@@ -72,6 +72,12 @@ type DeviceInfo struct {
 	// begins with "SIMULATED" on the simulated driver
 	Name Text128
 	UUID [16]uint8
+	// of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy was not
+	// measured
+	MPS MPSState
+	// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+	// set, or another value. The daemon's own default is not visible
+	MPSThreadPercentage float32
 }
 
 // Resource is gcx_resource.
@@ -384,7 +390,7 @@ type ReservationInfo struct {
 	Lost int32
 	// as the process that acquired it saw it
 	MPS MPSState
-	// the same, as in gcx_mps_info
+	// the same, as in gcx_device_info
 	MPSThreadPercentage float32
 	// a random number that identifies the reservation
 	ID uint64
@@ -428,7 +434,7 @@ type LiveReservation struct {
 	LastAtomSMCount uint32
 	// as the process that acquired it saw it
 	MPS MPSState
-	// the same, as in gcx_mps_info
+	// the same, as in gcx_device_info
 	MPSThreadPercentage float32
 	// id of the reservation that it is a part of, which may have ended; 0: of the device
 	Parent uint64
@@ -443,16 +449,6 @@ type LiveReservation struct {
 	ProcessName Text64
 	// as above
 	DeviceName Text128
-}
-
-// MPSInfo is gcx_mps_info.
-type MPSInfo struct {
-	StructSize uint32
-	// of contexts of this process on the device
-	State MPSState
-	// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
-	// set, or another value. The daemon's own default is not visible
-	ThreadPercentage float32
 }
 
 // GraphParams is gcx_graph_params.
@@ -542,17 +538,8 @@ type DriverInfo struct {
 	Simulated int32
 	// what was opened
 	Library Text256
-}
-
-// CapabilityInfo is gcx_capability_info.
-type CapabilityInfo struct {
-	StructSize uint32
-	// 1: the open driver has it
-	Available int32
-	// of the driver: 13010 is CUDA 13.1
-	RequiredVersion int32
-	// such as "structured split"; lives as long as the library
-	Name *byte
+	// by gcx_capability; 1: the driver has it
+	Capabilities [32]uint8
 }
 
 // QueueInfo is gcx_queue_info.

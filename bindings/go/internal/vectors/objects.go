@@ -115,10 +115,6 @@ func adopt(world *world, in []string) ([]string, error) {
 	var native uintptr
 	var err error
 	switch object := world.objects[in[0]].(type) {
-	case gcx.Context:
-		if native, err = object.Native(); err == nil {
-			adopted, err = gcx.ContextFromNative(native)
-		}
 	case gcx.Stream:
 		if native, err = object.Native(); err == nil {
 			adopted, err = gcx.StreamFromNative(native)

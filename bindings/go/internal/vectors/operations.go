@@ -87,8 +87,8 @@ func init() {
 			return answer(err, info.Version, info.Simulated)
 		}},
 		"capability": ofDevice(1, func(_ *world, number int32, _ []string) ([]string, error) {
-			info, err := gcx.Capability(raw.Capability(number))
-			return answer(err, info.Available)
+			info, err := gcx.Driver()
+			return answer(err, info.Capabilities[number])
 		}),
 		"devices": {0, func(*world, []string) ([]string, error) {
 			count, err := gcx.DeviceCount()

@@ -22,10 +22,9 @@ var ofResources = map[string]operation{
 		return answer(err, info.Device, word(uint32(info.WorkqueueScope), scopes),
 			info.WorkqueueConcurrencyLimit)
 	}),
-	"split":     on(4, split),
-	"union":     joined(gcx.Resource.Union),
-	"subtract":  joined(gcx.Resource.Subtract),
-	"intersect": joined(gcx.Resource.Intersect),
+	"split":    on(4, split),
+	"union":    joined(gcx.Resource.Union),
+	"subtract": joined(gcx.Resource.Subtract),
 	"overlap": onTwo(2, func(_ *world, a, b gcx.Resource, _ []string) ([]string, error) {
 		shared, err := a.Overlap(b)
 		return answer(err, shared)

@@ -14,7 +14,7 @@ _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 # An int is the first field, and the others are 0.
 _SmRequest: TypeAlias = int | tuple[int, int, int, int, int]
 _LeaseSize: TypeAlias = int | tuple[int, int]
-_DeviceInfo: TypeAlias = tuple[int, int, int, int, int, int, str, bytes]
+_DeviceInfo: TypeAlias = tuple[int, int, int, int, int, int, str, bytes, int, float]
 _ResourceInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 _ContextInfo: TypeAlias = tuple[int, int, int, int]
 _LiveContext: TypeAlias = tuple[int, int, int, int, int, int, bytes]
@@ -50,13 +50,11 @@ _LiveReservation: TypeAlias = tuple[
     str,
     str,
 ]
-_MpsInfo: TypeAlias = tuple[int, float]
 _GraphInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int]
 _GraphNode: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, str
 ]
-_DriverInfo: TypeAlias = tuple[int, int, int, str]
-_CapabilityInfo: TypeAlias = tuple[int, int, str]
+_DriverInfo: TypeAlias = tuple[int, int, int, str, bytes]
 _QueueInfo: TypeAlias = tuple[int, int, int, int, int]
 _VerifiedStream: TypeAlias = tuple[int, int, int, int, bytes]
 _Verification: TypeAlias = tuple[int, int, int, int, int, bytes, bytes, str]
@@ -203,6 +201,9 @@ GCX_ERROR_SHARED_SMS_UNKNOWN: int
 GCX_ERROR_CORRUPT_FILE: int
 GCX_ERROR_INSUFFICIENT_CAPACITY: int
 GCX_ERROR_CACHE_LIMIT_EXCEEDED: int
+GCX_MPS_UNKNOWN: int
+GCX_MPS_OFF: int
+GCX_MPS_ON: int
 GCX_RESOURCE_SM: int
 GCX_RESOURCE_WORKQUEUE_CONFIG: int
 GCX_RESOURCE_WORKQUEUE: int
@@ -216,9 +217,6 @@ GCX_WORKQUEUE_SCOPE_DEVICE_CTX: int
 GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED: int
 GCX_STREAM_NON_BLOCKING: int
 GCX_STREAM_BLOCKING: int
-GCX_MPS_UNKNOWN: int
-GCX_MPS_OFF: int
-GCX_MPS_ON: int
 GCX_GRAPH_NODE_KERNEL: int
 GCX_GRAPH_NODE_MEMCPY: int
 GCX_GRAPH_NODE_MEMSET: int
@@ -327,19 +325,10 @@ def gcx_sm_split_counts(
     """Divides input into one group for each request, disjoint, and a remainder."""
 
 def gcx_resource_union(a: bytes, b: bytes, /) -> bytes:
-    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
-    SM resources.
-    """
+    """Compute the union and the difference (SMs of a that are not in b) of two SM resources."""
 
 def gcx_resource_subtract(a: bytes, b: bytes, /) -> bytes:
-    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
-    SM resources.
-    """
-
-def gcx_resource_intersect(a: bytes, b: bytes, /) -> bytes:
-    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
-    SM resources.
-    """
+    """Compute the union and the difference (SMs of a that are not in b) of two SM resources."""
 
 def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
     """Counts the SMs that a and b have in common: 0 for two devices."""
@@ -378,9 +367,6 @@ def gcx_context_native_green(context: int, /) -> int:
     """Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL
     on failure, with the reason in gcx_last_error_message().
     """
-
-def gcx_context_from_native(native: int, owner: _Owner, /) -> _Owner:
-    """Creates a further handle for a context of gcx from its native context."""
 
 def gcx_context_push(context: int, /) -> None:
     """Push the context on the calling thread's CUDA context stack, which makes it current, and
@@ -622,24 +608,14 @@ def gcx_reservation_list(folder: _Path | None, /) -> list[_LiveReservation]:
     acquisition, then the waiting requests in the order of their queue.
     """
 
-def gcx_mps_get_info(device: int, /) -> _MpsInfo:
-    """Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
-    whose accuracy was not measured.
-    """
-
 def gcx_graph_create(captured: int, flags: int, max_executables: int, owner: _Owner, /) -> _Owner:
     """Creates a movable graph from a captured one, a CUgraph or cudaGraph_t."""
 
 def gcx_graph_destroy(graph: int, /) -> None:
     """Destroys the graph and its executables."""
 
-def gcx_graph_launch(graph: int, stream: int, /) -> None:
-    """Launches the graph in the stream, with all parts on the SMs that the stream has now."""
-
-def gcx_graph_launch_parts(graph: int, streams: Sequence[int], /) -> None:
-    """Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count
-    - 1].
-    """
+def gcx_graph_launch(graph: int, streams: Sequence[int], /) -> None:
+    """Launches the graph in streams[0]."""
 
 def gcx_graph_prepare(graph: int, resources: Sequence[bytes], flags: int, /) -> None:
     """Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
@@ -681,9 +657,6 @@ def gcx_driver_open(driver: _Path | None, /) -> None:
 def gcx_driver_get_info() -> _DriverInfo:
     """Returns the properties of the driver."""
 
-def gcx_capability_get_info(capability: int, /) -> _CapabilityInfo:
-    """Reports whether the open driver has a capability."""
-
 def gcx_simulator_path() -> str | None:
     """Returns the path of the simulated driver that "sim:" opens, for programs that start others
     on it; NULL if it is not installed, with the searched places in gcx_last_error_message().
@@ -700,11 +673,6 @@ def gcx_queue_request_connections(connections: int, /) -> None:
 def gcx_driver_report_partition_counts() -> None:
     """Loads a library in front of libcuda that reports partition counts as described above, for
     every library that opens libcuda.so.1 later, until the process ends.
-    """
-
-def gcx_driver_reports_partition_counts() -> int:
-    """Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this
-    process, else to 0.
     """
 
 def gcx_stream_probe_sms(stream: int, /) -> tuple[int, ...]:

@@ -51,16 +51,6 @@ impl Context {
         })
     }
 
-    /// Returns a further object for the context that gcx created behind a `CUcontext`. Fails with
-    /// [`NotFound`](crate::ErrorKind) if other code created it.
-    ///
-    /// # Safety
-    ///
-    /// `native` is a context that was not destroyed.
-    pub unsafe fn from_native(native: *mut sys::CUctx_st) -> Result<Self> {
-        Context::created(|handle| sys::gcx_context_from_native(native, handle))
-    }
-
     /// The `CUcontext`, for any CUDA code, which must not destroy it. Valid while the context or a
     /// stream of it is alive.
     pub fn native(&self) -> Result<*mut sys::CUctx_st> {
@@ -124,7 +114,7 @@ impl Context {
     /// # let sms = gcx::Device::new(0)?.sms()?;
     /// let context = gcx::Context::new(&sms)?;
     /// let current = context.with_current(gcx::current_context)??;
-    /// assert_eq!(current.unwrap().info()?.id, context.info()?.id);
+    /// assert_eq!(current.unwrap().id, context.info()?.id);
     /// # Ok::<(), gcx::Error>(())
     /// ```
     pub fn with_current<R>(&self, function: impl FnOnce() -> R) -> Result<R> {
@@ -240,20 +230,19 @@ impl ContextBuilder {
     }
 }
 
-/// Returns the context that the calling thread made current last, if it is current.
-pub fn current_context() -> Result<Option<Context>> {
+/// Returns information about the context that the calling thread made current last, if it is
+/// current.
+pub fn current_context() -> Result<Option<ContextInfo>> {
     // SAFETY: a handle is written, which stays its owner's.
     let handle = written(ptr::null_mut(), |to| unsafe { sys::gcx_context_get_current(to) })?;
     if handle.is_null() {
         return Ok(None);
     }
-    // SAFETY: the handle is alive in this thread while it is current.
-    let native = unsafe { sys::gcx_context_native(handle) };
-    if native.is_null() {
-        return Err(Error::last(sys::GCX_ERROR_CONTEXT_IS_DESTROYED));
-    }
-    // SAFETY: it is the native context of a live one.
-    unsafe { Context::from_native(native) }.map(Some)
+    filled(sys::GCX_CONTEXT_INFO_INIT, |info| {
+        // SAFETY: C checks the handle, and fills in the struct.
+        unsafe { sys::gcx_context_get_info(handle, info) }
+    })
+    .map(Some)
 }
 
 /// Lists the green contexts in use on all devices: those with a context or stream, and those of

@@ -23,6 +23,11 @@ pub(crate) fn numbers(words: &[u64]) -> Vec<u32> {
         .collect()
 }
 
+/// Returns the values that have a 1 at their index.
+pub(crate) fn members<T>(all: impl IntoIterator<Item = T>, flags: &[u8]) -> Vec<T> {
+    all.into_iter().zip(flags).filter(|(_, flag)| **flag == 1).map(|(value, _)| value).collect()
+}
+
 /// Returns the bytes before the first zero.
 pub(crate) fn bytes(text: &[c_char]) -> OsString {
     let text = text.iter().take_while(|&&byte| byte != 0);

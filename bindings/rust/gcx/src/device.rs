@@ -1,10 +1,12 @@
 //! Devices.
 
+use std::hash::{Hash, Hasher};
 use std::ops::{Range, RangeInclusive};
 
-use crate::call::{check, filled, listed, sm_ids, text, written};
+use crate::call::{check, listed, sm_ids, text, written};
+use crate::convert::some;
 use crate::error::{Error, Result};
-use crate::generated::{Family, LiveContext, LiveLease, MpsInfo};
+use crate::generated::{Family, LiveContext, LiveLease, MpsState};
 use crate::lease::LeaseBuilder;
 use crate::partition::{PartitionOptions, Partitions};
 use crate::reservation::ReservationBuilder;
@@ -12,18 +14,32 @@ use crate::resource::{SmResource, WorkqueueResource};
 use crate::split::SmRequest;
 use crate::sys;
 
-/// A GPU.
+/// A GPU. Devices are equal if their ordinals are.
 ///
 /// ```
 /// let device = gcx::Device::new(0)?;
 /// println!("{}: {} SMs", device.name(), device.sm_count());
 /// # Ok::<(), gcx::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct Device {
     ordinal: i32,
     name: String,
     info: sys::gcx_device_info,
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        self.ordinal == other.ordinal
+    }
+}
+
+impl Eq for Device {}
+
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ordinal.hash(state);
+    }
 }
 
 impl Device {
@@ -164,19 +180,22 @@ impl Device {
         ReservationBuilder::new(self.ordinal)
     }
 
-    /// Returns whether MPS shares the device between processes. Creates no context.
+    /// Whether MPS shares the device between processes.
     ///
     /// ```
-    /// if gcx::Device::new(0)?.mps()?.state != gcx::MpsState::On {
+    /// if gcx::Device::new(0)?.mps() != gcx::MpsState::On {
     ///     eprintln!("processes take turns on the device: reservations isolate nothing");
     /// }
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    pub fn mps(&self) -> Result<MpsInfo> {
-        filled(sys::GCX_MPS_INFO_INIT, |info| {
-            // SAFETY: C fills in the struct.
-            unsafe { sys::gcx_mps_get_info(self.ordinal, info) }
-        })
+    pub fn mps(&self) -> MpsState {
+        self.info.mps.into()
+    }
+
+    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, the process's limit: more than 0, at most 100. `None`
+    /// if it isn't set or holds something else.
+    pub fn mps_thread_percentage(&self) -> Option<f32> {
+        some(self.info.mps_thread_percentage, 0.0)
     }
 
     /// Lists its leases, see [`leases`](crate::leases).

@@ -1,9 +1,8 @@
 //! The driver, what it has, and what is set before it starts.
 
-use crate::call::{c_text, check, filled, text, written};
-use crate::convert::version;
+use crate::call::{c_text, check, filled, text};
 use crate::error::{Error, Result};
-use crate::generated::{Capability, DriverInfo, QueueInfo};
+use crate::generated::{DriverInfo, QueueInfo};
 use crate::sys;
 
 /// Chooses the driver library and opens it, before any other call does:
@@ -33,45 +32,16 @@ pub unsafe fn open_driver(driver: &str) -> Result<()> {
 }
 
 /// Returns information about the open driver.
+///
+/// ```
+/// let driver = gcx::driver_info()?;
+/// let own_queues = driver.capabilities.contains(&gcx::Capability::Workqueues);
+/// assert_eq!(own_queues, driver.version >= (13, 1));
+/// # Ok::<(), gcx::Error>(())
+/// ```
 pub fn driver_info() -> Result<DriverInfo> {
     // SAFETY: C fills in the struct.
     filled(sys::GCX_DRIVER_INFO_INIT, |info| unsafe { sys::gcx_driver_get_info(info) })
-}
-
-impl Capability {
-    /// Returns whether the open driver has it, and the first version that does.
-    ///
-    /// ```
-    /// use gcx::Capability;
-    ///
-    /// let info = Capability::Workqueues.info()?;
-    /// assert_eq!(info.required_version, (13, 1));
-    /// # Ok::<(), gcx::Error>(())
-    /// ```
-    pub fn info(self) -> Result<CapabilityInfo> {
-        let info = written(sys::GCX_CAPABILITY_INFO_INIT, |info| {
-            // SAFETY: C fills in the struct.
-            unsafe { sys::gcx_capability_get_info(self.into(), info) }
-        })?;
-        Ok(CapabilityInfo {
-            available: info.available != 0,
-            required_version: version(info.required_version),
-            // SAFETY: the name ends with a zero byte.
-            name: unsafe { text(info.name) },
-        })
-    }
-}
-
-/// Information about a [`Capability`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct CapabilityInfo {
-    /// Whether the open driver has it.
-    pub available: bool,
-    /// The first version that has it, major and minor.
-    pub required_version: (u32, u32),
-    /// In words.
-    pub name: String,
 }
 
 /// Returns the path of the simulated driver that `"sim:"` opens. Opens no driver; fails with
@@ -142,11 +112,4 @@ pub unsafe fn request_connections(connections: u32) -> Result<()> {
 pub fn report_partition_counts() -> Result<()> {
     // SAFETY: it takes nothing.
     check(unsafe { sys::gcx_driver_report_partition_counts() })
-}
-
-/// Returns whether [`report_partition_counts`] has succeeded in this process. Opens no driver.
-pub fn reports_partition_counts() -> Result<bool> {
-    // SAFETY: a number is written.
-    let reports = written(0, |out| unsafe { sys::gcx_driver_reports_partition_counts(out) })?;
-    Ok(reports != 0)
 }

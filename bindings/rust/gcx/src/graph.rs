@@ -26,9 +26,9 @@ handle! {
     ///
     /// // SAFETY: the graph is alive, and what it works on lives as long as it is launched.
     /// let graph = unsafe { gcx::Graph::from_native(native) }?; // a copy: the native one may go
-    /// graph.launch(&stream)?; // on the 32 SMs
+    /// graph.launch([&stream])?; // on the 32 SMs
     /// decode.resize(64)?;
-    /// graph.launch(&stream)?; // on the 64
+    /// graph.launch([&stream])?; // on the 64
     /// # Ok::<(), gcx::Error>(())
     /// ```
     ///
@@ -83,22 +83,16 @@ impl Graph {
         Graph::created(|handle| sys::gcx_graph_create(captured, &params, handle))
     }
 
-    /// Launches all parts on the SMs that the stream has now. A concurrent change of its lease
-    /// waits for the call. The first launch on a set of SMs creates the executable, see
-    /// [`prepare`](Self::prepare).
+    /// Launches all parts on the SMs that one stream or [partition](crate::Partition) has now, or
+    /// each part on the SMs of its own: in the first stream, after all earlier work of these
+    /// streams and before all later. Parts without an order between them run concurrently. A
+    /// concurrent change of a lease waits for the call. The first launch on a set of SMs creates
+    /// the executable, see [`prepare`](Self::prepare).
     ///
     /// Fails with [`Capture`](crate::ErrorKind) while the stream captures a graph: add the captured
     /// graph to that as a child node instead. In a stream of the primary context it runs as it was
     /// captured.
-    pub fn launch(&self, stream: &impl AsRef<Stream>) -> Result<()> {
-        // SAFETY: the handles are alive; `from_native` was promised what the graph needs.
-        check(unsafe { sys::gcx_graph_launch(self.0, stream.as_ref().as_raw()) })
-    }
-
-    /// Launches each part on the SMs of its own stream or [partition](crate::Partition), ordered
-    /// after all earlier work of these streams and before all later. Parts without an order between
-    /// them run concurrently.
-    pub fn launch_parts<'a, I, S>(&self, streams: I) -> Result<()>
+    pub fn launch<'a, I, S>(&self, streams: I) -> Result<()>
     where
         I: IntoIterator<Item = &'a S>,
         S: AsRef<Stream> + 'a,
@@ -106,8 +100,8 @@ impl Graph {
         let streams: Vec<_> = streams.into_iter().map(|stream| stream.as_ref().as_raw()).collect();
         let count = counted(streams.len())?;
         // SAFETY: the handles are alive, for the streams are borrowed; the array has `count`
-        // elements.
-        check(unsafe { sys::gcx_graph_launch_parts(self.0, streams.as_ptr(), count) })
+        // elements. `from_native` was promised what the graph needs.
+        check(unsafe { sys::gcx_graph_launch(self.0, streams.as_ptr(), count) })
     }
 
     /// Creates the executable for these SMs ahead of time, and their contexts if needed: one

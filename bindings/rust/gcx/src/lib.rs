@@ -76,7 +76,7 @@ pub use context::{current_context, live_contexts, Context, ContextBuilder, NotCl
 pub use device::{devices, Device, Devices};
 pub use driver::{
     driver_info, library_version, open_driver, queue_info, report_partition_counts,
-    reports_partition_counts, request_connections, simulator_path, CapabilityInfo,
+    request_connections, simulator_path,
 };
 pub use error::{Error, Result};
 pub use event::{Event, EventOptions, WaitFor};

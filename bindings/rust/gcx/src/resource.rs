@@ -221,11 +221,11 @@ impl SmResource {
 
     /// The SMs of both.
     pub fn intersection(&self, other: &SmResource) -> Result<SmResource> {
-        self.combined(other, sys::gcx_resource_intersect)
+        self.difference(&self.difference(other)?)
     }
 
     fn combined(&self, other: &SmResource, combine: Combine) -> Result<SmResource> {
-        // SAFETY: `combine` is one of the three functions that read two values and write one.
+        // SAFETY: `combine` is one of the two functions that read two values and write one.
         SmResource::written(|to| unsafe { combine(&self.value, &other.value, to) })
     }
 

@@ -62,7 +62,7 @@ fn event_options_reach_c() -> Result<()> {
 #[test]
 fn current_context_is_nested_and_of_the_thread() -> Result<()> {
     let (outer, inner) = (Context::new(&group(8)?)?, Context::new(&group(9)?)?);
-    let id = || gcx::current_context().unwrap().map(|context| context.info().unwrap().id);
+    let id = || gcx::current_context().unwrap().map(|context| context.id);
     assert_eq!(id(), None);
     outer.with_current(|| {
         assert_eq!(id(), Some(outer.info().unwrap().id));
@@ -83,8 +83,6 @@ fn native_handles_go_out_and_in() -> Result<()> {
     assert!(!part.context().native_green()?.is_null());
     // SAFETY: the native handles are those of live objects, or are refused.
     unsafe {
-        let again = Context::from_native(part.context().native()?)?;
-        assert_eq!(again.info()?.id, part.context().info()?.id);
         let external = Stream::from_native(part.stream().native()?)?;
         assert_eq!(external.sms()?, *part.sms());
         let event = part.stream().record()?;
@@ -93,8 +91,6 @@ fn native_handles_go_out_and_in() -> Result<()> {
             let error = Stream::from_native(default as *mut _).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidValue);
         }
-        let unknown = Context::from_native(part.stream().native()?.cast()).unwrap_err();
-        assert_eq!(unknown.kind(), ErrorKind::NotFound);
         let null = Event::from_native(std::ptr::null_mut()).unwrap_err();
         assert_eq!(null.kind(), ErrorKind::InvalidValue);
     }

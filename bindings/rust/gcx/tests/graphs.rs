@@ -23,7 +23,7 @@ fn graph_launch_runs_on_the_stream() -> Result<()> {
     }?;
     drop(native);
     for part in &parts {
-        graph.launch(part)?;
+        graph.launch([part])?;
         part.synchronize()?;
         assert_eq!(
             (probes.take(0), probes.take(1)),
@@ -32,7 +32,7 @@ fn graph_launch_runs_on_the_stream() -> Result<()> {
     }
     graph.set_part(&[1], 1)?;
     graph.prepare(parts.iter().map(Partition::sms))?;
-    graph.launch_parts(&parts)?;
+    graph.launch(&parts)?;
     parts.iter().try_for_each(Partition::synchronize)?;
     assert_eq!(probes.take(0), parts[0].stream().sm_ids()?);
     assert_eq!(probes.take(1), parts[1].stream().sm_ids()?);
@@ -64,17 +64,17 @@ fn kernel_parameters_are_copied() -> Result<()> {
     // SAFETY: the arguments are the kernel's, and the places live as long as the process.
     unsafe { graph.set_kernel(0, &one_block.shared_bytes(1024).arguments(&arguments)) }?;
     drop(arguments);
-    graph.launch(stream)?;
+    graph.launch([stream])?;
     stream.synchronize()?;
     assert_eq!((probes.take(3).len(), probes.take(0).len()), (1, 0));
     // SAFETY: as above; without arguments it keeps the present ones.
     unsafe { graph.set_kernel(0, &one_block) }?;
-    graph.launch(stream)?;
+    graph.launch([stream])?;
     stream.synchronize()?;
     assert_eq!(probes.take(3).len(), 1);
     // SAFETY: the graph is alive; what it works on lives as long as the process.
     unsafe { graph.update(native.native()) }?;
-    graph.launch(stream)?;
+    graph.launch([stream])?;
     stream.synchronize()?;
     assert_eq!((probes.take(0), probes.take(3).len()), (stream.sm_ids()?, 0));
     Ok(())
@@ -98,7 +98,7 @@ fn wrong_graph_is_refused() -> Result<()> {
         let short = KernelParams::new([1; 3], [1; 3]).arguments(&[0]);
         assert_eq!(graph.set_kernel(0, &short).unwrap_err().kind(), ErrorKind::InvalidValue);
         let nothing: [&Stream; 0] = [];
-        assert_eq!(graph.launch_parts(nothing).unwrap_err().kind(), ErrorKind::InvalidValue);
+        assert_eq!(graph.launch(nothing).unwrap_err().kind(), ErrorKind::InvalidValue);
     }
     Ok(())
 }

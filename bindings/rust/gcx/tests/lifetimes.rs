@@ -35,7 +35,7 @@ fn dropped_in_any_order_and_thread() {
             let lease = lease(0, 32);
             let stream = lease.stream().unwrap();
             let graph = graph_of(&probes, &stream);
-            graph.launch(&stream).unwrap(); // in flight while all is dropped
+            graph.launch([&stream]).unwrap(); // in flight while all is dropped
             let mut things: Vec<Box<dyn Send>> = vec![
                 Box::new(shared.record().unwrap()),
                 Box::new(stream.record().unwrap()),
@@ -104,7 +104,7 @@ fn exit_with_live_objects() {
                 let _ = part.context().stream().and_then(|stream| stream.query());
                 let _ = leaked.stream().and_then(|stream| stream.query());
                 let _ = leaked.resize(96);
-                let _ = graph.launch(part.stream());
+                let _ = graph.launch([part.stream()]);
             });
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -71,7 +71,7 @@ fn round(device: &Device, shared: &Partition, number: u32) -> Result<()> {
         2 => {
             let context = shared.context();
             let current = context.with_current(gcx::current_context)??;
-            assert_eq!(current.expect("it is current").info()?.id, context.info()?.id);
+            assert_eq!(current.expect("it is current").id, context.info()?.id);
             Ok(())
         }
         3 => {

@@ -14,6 +14,10 @@ import java.util.UUID;
  * @param localityDomainCount 1 if the driver does not report it
  * @param name begins with "SIMULATED" on the simulated driver
  * @param uuid the UUID, the same in all processes
+ * @param mps of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy
+ *     was not measured
+ * @param mpsThreadPercentage CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than
+ *     0 and at most 100; 0: not set, or another value. The daemon's own default is not visible
  */
 public record DeviceInfo(
     int computeCapabilityMajor,
@@ -23,4 +27,6 @@ public record DeviceInfo(
     int coscheduledAlignment,
     int localityDomainCount,
     String name,
-    UUID uuid) {}
+    UUID uuid,
+    MpsState mps,
+    double mpsThreadPercentage) {}

@@ -26,7 +26,7 @@ import java.util.UUID;
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
  * @param mps as the process that acquired it saw it
- * @param mpsThreadPercentage the same, as in {@link MpsInfo}
+ * @param mpsThreadPercentage the same, as in {@link DeviceInfo}
  * @param parent id of the reservation that it is a part of, which may have ended; empty: of the
  *     device
  * @param atoms the numbers of its atoms

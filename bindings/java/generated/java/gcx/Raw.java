@@ -365,6 +365,15 @@ public final class Raw {
   /** The cache limit is below the number of contexts to prepare. */
   public static final int GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
 
+  /** The driver does not report it. */
+  public static final int GCX_MPS_UNKNOWN = 0;
+
+  /** {@code GCX_MPS_OFF}. */
+  public static final int GCX_MPS_OFF = 1;
+
+  /** {@code GCX_MPS_ON}. */
+  public static final int GCX_MPS_ON = 2;
+
   /** CU_DEV_RESOURCE_TYPE_SM. */
   public static final int GCX_RESOURCE_SM = 1;
 
@@ -403,15 +412,6 @@ public final class Raw {
 
   /** CU_STREAM_DEFAULT: green contexts have no such streams. */
   public static final int GCX_STREAM_BLOCKING = 1;
-
-  /** The driver does not report it. */
-  public static final int GCX_MPS_UNKNOWN = 0;
-
-  /** {@code GCX_MPS_OFF}. */
-  public static final int GCX_MPS_OFF = 1;
-
-  /** {@code GCX_MPS_ON}. */
-  public static final int GCX_MPS_ON = 2;
 
   /** {@code GCX_GRAPH_NODE_KERNEL}. */
   public static final int GCX_GRAPH_NODE_KERNEL = 0;
@@ -546,9 +546,8 @@ public final class Raw {
   public static final int GCX_SPLIT_EXCLUDE_SHARED = 1024;
 
   /**
-   * Uses a green context that no other handle shares, except those of {@code Context.fromNative}.
-   * So synchronizing it waits for no other work, and no other stream's graph capture prevents it.
-   * Once released it is cached like others.
+   * Uses a green context that no other handle shares. So synchronizing it waits for no other work,
+   * and no other stream's graph capture prevents it. Once released it is cached like others.
    */
   public static final int GCX_CONTEXT_PRIVATE = 1;
 
@@ -877,8 +876,9 @@ public final class Raw {
   }
 
   /**
-   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. What
+   * they have in common is the difference of a and that difference. *result may be *a or *b. An
+   * empty result is a resource of 0 SMs.
    *
    * <p>Errors:
    * <ul>
@@ -896,8 +896,9 @@ public final class Raw {
   }
 
   /**
-   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. What
+   * they have in common is the difference of a and that difference. *result may be *a or *b. An
+   * empty result is a resource of 0 SMs.
    *
    * <p>Errors:
    * <ul>
@@ -912,25 +913,6 @@ public final class Raw {
    */
   public static byte[] gcx_resource_subtract(byte[] a, byte[] b) {
     return Natives.gcx_resource_subtract(a, b);
-  }
-
-  /**
-   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
-   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of different devices or families
-   * </ul>
-   *
-   * @param a a
-   * @param b b
-   * @return result
-   * @throws GcxException the result is no success
-   */
-  public static byte[] gcx_resource_intersect(byte[] a, byte[] b) {
-    return Natives.gcx_resource_intersect(a, b);
   }
 
   /**
@@ -1087,22 +1069,6 @@ public final class Raw {
    */
   public static long gcx_context_native_green(long context) {
     return Natives.gcx_context_native_green(context);
-  }
-
-  /**
-   * Creates a further handle for a context of gcx from its native context.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_FOUND} native is not a context of gcx
-   * </ul>
-   *
-   * @param native_ native
-   * @return a handle, the caller's to destroy
-   * @throws GcxException the result is no success
-   */
-  public static long gcx_context_from_native(long native_) {
-    return Natives.gcx_context_from_native(native_);
   }
 
   /**
@@ -2016,23 +1982,6 @@ public final class Raw {
   }
 
   /**
-   * Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
-   * accuracy was not measured. Creates no context.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
-   * </ul>
-   *
-   * @param device device
-   * @return info
-   * @throws GcxException the result is no success
-   */
-  public static MpsInfo gcx_mps_get_info(int device) {
-    return Natives.gcx_mps_get_info(device);
-  }
-
-  /**
    * Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller
    * can destroy or change the captured graph at once. params may be NULL. The green contexts of gcx
    * that kernels were captured in must exist; the graph keeps them.
@@ -2070,11 +2019,15 @@ public final class Raw {
   }
 
   /**
-   * Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize
-   * of a lease waits for launches in progress in its streams, so each launch runs on the SMs from
-   * before or after it. In a stream of the primary context that other code created, the graph runs
-   * as it was captured. The first launch on a set of SMs instantiates the executable ({@code
-   * Graph.prepare}); later ones cost as much as cuGraphLaunch.
+   * Launches the graph in streams[0]. If count is 1, all parts run on the SMs that the stream has
+   * now. If count is the number of parts, part i runs on the SMs of streams[i], for streams[0 ..
+   * count - 1]: the graph starts behind the earlier work of all of them, their later work waits for
+   * it, and parts without order between them run concurrently.
+   *
+   * <p>A resize of a lease waits for launches in progress in its streams, so each launch runs on
+   * the SMs from before or after it. In a stream of the primary context that other code created,
+   * the graph runs as it was captured. The first launch on a set of SMs instantiates the executable
+   * ({@code Graph.prepare}); later ones with one stream cost as much as cuGraphLaunch.
    *
    * <p>Errors: those of {@code Graph.prepare}, and
    * <ul>
@@ -2086,27 +2039,11 @@ public final class Raw {
    * </ul>
    *
    * @param graph graph
-   * @param stream stream
-   * @throws GcxException the result is no success
-   */
-  public static void gcx_graph_launch(long graph, long stream) {
-    Natives.gcx_graph_launch(graph, stream);
-  }
-
-  /**
-   * Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
-   * 1]. count is the number of parts. The graph is launched in streams[0], behind the earlier work
-   * of all the streams, and their later work waits for it. Parts without order between them run
-   * concurrently.
-   *
-   * <p>Errors: those of {@code Graph.launch}.
-   *
-   * @param graph graph
    * @param streams streams
    * @throws GcxException the result is no success
    */
-  public static void gcx_graph_launch_parts(long graph, long[] streams) {
-    Natives.gcx_graph_launch_parts(graph, streams);
+  public static void gcx_graph_launch(long graph, long[] streams) {
+    Natives.gcx_graph_launch(graph, streams);
   }
 
   /**
@@ -2277,22 +2214,6 @@ public final class Raw {
   }
 
   /**
-   * Reports whether the open driver has a capability.
-   *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such capability
-   * </ul>
-   *
-   * @param capability capability
-   * @return info
-   * @throws GcxException the result is no success
-   */
-  public static CapabilityInfo gcx_capability_get_info(int capability) {
-    return Natives.gcx_capability_get_info(capability);
-  }
-
-  /**
    * Returns the path of the simulated driver that "sim:" opens, for programs that start others on
    * it; NULL if it is not installed, with the searched places in {@code GcxException.detail}(). The
    * string belongs to the thread and is valid until its next call of this. Opens no driver.
@@ -2357,17 +2278,6 @@ public final class Raw {
    */
   public static void gcx_driver_report_partition_counts() {
     Natives.gcx_driver_report_partition_counts();
-  }
-
-  /**
-   * Sets *reporting to 1 if {@code Gcx.reportPartitionCounts}() has succeeded in this process, else
-   * to 0. Opens no driver.
-   *
-   * @return reporting
-   * @throws GcxException the result is no success
-   */
-  public static int gcx_driver_reports_partition_counts() {
-    return Natives.gcx_driver_reports_partition_counts();
   }
 
   /**

@@ -16,7 +16,7 @@ import java.util.UUID;
  * @param lost true: its file was removed or its folder moved: other processes may be given its
  *     SMs
  * @param mps as the process that acquired it saw it
- * @param mpsThreadPercentage the same, as in {@link MpsInfo}
+ * @param mpsThreadPercentage the same, as in {@link DeviceInfo}
  * @param id a random number that identifies the reservation
  * @param since when it was acquired
  * @param atoms the numbers of its atoms

@@ -15,7 +15,9 @@ abstract class Structs extends Conversions {
       long coscheduledAlignment,
       long localityDomainCount,
       byte[] name,
-      byte[] uuid) {
+      byte[] uuid,
+      long mps,
+      double mpsThreadPercentage) {
     return new DeviceInfo(
         (int) computeCapabilityMajor,
         (int) computeCapabilityMinor,
@@ -24,7 +26,9 @@ abstract class Structs extends Conversions {
         (int) coscheduledAlignment,
         (int) localityDomainCount,
         text(name),
-        uuid(uuid));
+        uuid(uuid),
+        MpsState.of((int) mps),
+        mpsThreadPercentage);
   }
 
   static ResourceInfo resourceInfo(
@@ -274,14 +278,6 @@ abstract class Structs extends Conversions {
         text(deviceName));
   }
 
-  static MpsInfo mpsInfo(
-      long state,
-      double threadPercentage) {
-    return new MpsInfo(
-        MpsState.of((int) state),
-        threadPercentage);
-  }
-
   static GraphInfo graphInfo(
       long device,
       long flags,
@@ -340,22 +336,14 @@ abstract class Structs extends Conversions {
       long version,
       long headerVersion,
       long simulated,
-      byte[] library) {
+      byte[] library,
+      byte[] capabilities) {
     return new DriverInfo(
         (int) version,
         (int) headerVersion,
         simulated != 0,
-        text(library));
-  }
-
-  static CapabilityInfo capabilityInfo(
-      long available,
-      long requiredVersion,
-      byte[] name) {
-    return new CapabilityInfo(
-        available != 0,
-        (int) requiredVersion,
-        text(name));
+        text(library),
+        setOf(Capability.values(), capabilities));
   }
 
   static QueueInfo queueInfo(

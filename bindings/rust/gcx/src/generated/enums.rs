@@ -2,6 +2,38 @@
 
 use crate::sys;
 
+/// Whether contexts of a process on a device are shared by way of MPS.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum MpsState {
+    /// The driver does not report it.
+    Unknown,
+    /// Processes take turns on the whole device.
+    Off,
+    /// Partitions of two processes run concurrently.
+    On,
+}
+
+impl From<sys::gcx_mps_state> for MpsState {
+    fn from(value: sys::gcx_mps_state) -> Self {
+        match value {
+            sys::GCX_MPS_OFF => Self::Off,
+            sys::GCX_MPS_ON => Self::On,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl From<MpsState> for sys::gcx_mps_state {
+    fn from(value: MpsState) -> Self {
+        match value {
+            MpsState::Unknown => sys::GCX_MPS_UNKNOWN,
+            MpsState::Off => sys::GCX_MPS_OFF,
+            MpsState::On => sys::GCX_MPS_ON,
+        }
+    }
+}
+
 /// How the SMs of a split are taken, with different promises of the driver.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
@@ -67,38 +99,6 @@ impl From<WorkqueueScope> for sys::gcx_workqueue_scope {
         match value {
             WorkqueueScope::DeviceCtx => sys::GCX_WORKQUEUE_SCOPE_DEVICE_CTX,
             WorkqueueScope::GreenCtxBalanced => sys::GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED,
-        }
-    }
-}
-
-/// Whether contexts of a process on a device are shared by way of MPS.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum MpsState {
-    /// The driver does not report it.
-    Unknown,
-    /// Processes take turns on the whole device.
-    Off,
-    /// Partitions of two processes run concurrently.
-    On,
-}
-
-impl From<sys::gcx_mps_state> for MpsState {
-    fn from(value: sys::gcx_mps_state) -> Self {
-        match value {
-            sys::GCX_MPS_OFF => Self::Off,
-            sys::GCX_MPS_ON => Self::On,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl From<MpsState> for sys::gcx_mps_state {
-    fn from(value: MpsState) -> Self {
-        match value {
-            MpsState::Unknown => sys::GCX_MPS_UNKNOWN,
-            MpsState::Off => sys::GCX_MPS_OFF,
-            MpsState::On => sys::GCX_MPS_ON,
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
-use crate::convert::{bytes, numbers, some, string, time, version};
+use crate::convert::{bytes, members, numbers, some, string, time, version};
 use crate::error::{Error, Result};
 use crate::resource::SmResource;
 use crate::sys;
 
-use super::{Family, MpsState, QueueSource};
+use super::{Capability, Family, MpsState, QueueSource};
 
 /// Information about a context.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -312,7 +312,8 @@ pub struct ReservationInfo {
     pub lost: bool,
     /// As the process that acquired it saw it.
     pub mps: MpsState,
-    /// [`MpsInfo::thread_percentage`] of that process.
+    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` of that process; `None` if it was not set or held
+    /// something else.
     pub mps_thread_percentage: Option<f32>,
     /// A random number that identifies the reservation.
     pub id: u64,
@@ -380,7 +381,8 @@ pub struct LiveReservation {
     pub last_atom_sm_count: u32,
     /// As the process that acquired it saw it.
     pub mps: MpsState,
-    /// [`MpsInfo::thread_percentage`] of that process.
+    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` of that process; `None` if it was not set or held
+    /// something else.
     pub mps_thread_percentage: Option<f32>,
     /// The id of the reservation that it is a part of, which may have ended.
     pub parent: Option<u64>,
@@ -420,26 +422,6 @@ impl From<&sys::gcx_live_reservation> for LiveReservation {
             name: bytes(&raw.name),
             process_name: bytes(&raw.process_name),
             device_name: bytes(&raw.device_name),
-        }
-    }
-}
-
-/// Information about MPS on a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct MpsInfo {
-    /// Of contexts of this process on the device.
-    pub state: MpsState,
-    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, the process's limit: more than 0, at most 100. `None`
-    /// if it isn't set or holds something else.
-    pub thread_percentage: Option<f32>,
-}
-
-impl From<&sys::gcx_mps_info> for MpsInfo {
-    fn from(raw: &sys::gcx_mps_info) -> Self {
-        Self {
-            state: raw.state.into(),
-            thread_percentage: some(raw.thread_percentage, 0.0),
         }
     }
 }
@@ -499,6 +481,8 @@ pub struct DriverInfo {
     pub simulated: bool,
     /// The file that was opened.
     pub library: String,
+    /// What the driver can do.
+    pub capabilities: Vec<Capability>,
 }
 
 impl From<&sys::gcx_driver_info> for DriverInfo {
@@ -508,6 +492,7 @@ impl From<&sys::gcx_driver_info> for DriverInfo {
             header_version: version(raw.header_version),
             simulated: raw.simulated != 0,
             library: string(&raw.library),
+            capabilities: members(Capability::ALL, &raw.capabilities),
         }
     }
 }

@@ -25,8 +25,8 @@ pub fn inputs(operation: &str) -> Option<usize> {
         | "limit" | "prepare" | "alone" | "leases" | "ahead" | "trim" => 1,
         "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" | "resize"
         | "held" => 2,
-        "resource" | "union" | "subtract" | "intersect" | "atom" | "context" | "get" | "stream"
-        | "event" | "hand-over" => 3,
+        "resource" | "union" | "subtract" | "atom" | "context" | "get" | "stream" | "event"
+        | "hand-over" => 3,
         "split" | "configure" => 4,
         "lease" => 7,
         _ => return None,
@@ -50,7 +50,8 @@ fn outputs(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Ve
         "open" => unsafe { gcx::open_driver(inputs[0]) }.map(|()| Vec::new()),
         "driver" | "devices" | "capability" | "device" | "priorities" | "resource" | "map"
         | "limit" | "cache" | "live" | "event" | "trim" => of_devices(objects, operation, inputs),
-        "info" | "queue" | "split" | "union" | "subtract" | "intersect" | "overlap"
+        "info" | "queue" | "split" | "union" | "subtract" | "overlap" | "atom" | "sms"
+        | "configure" => of_values(objects, operation, inputs),
         "lease" | "resize" | "prepare" | "hand-over" | "held" | "alone" | "leases" => {
             of_leases(objects, operation, inputs)
         }
@@ -72,8 +73,8 @@ fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result
         }
         "devices" => texts([gcx::devices()?.len()]),
         "capability" => {
-            let info = Capability::ALL[number::<usize>(inputs[0])].info()?;
-            texts([u32::from(info.available)])
+            let capability = Capability::ALL[number::<usize>(inputs[0])];
+            texts([u32::from(gcx::driver_info()?.capabilities.contains(&capability))])
         }
         "device" => {
             let device = device()?;
@@ -156,13 +157,9 @@ fn of_values(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<
     let a = *objects.sms(inputs[0]);
     Ok(match operation {
         "info" => info(&a),
-        "union" | "subtract" | "intersect" => {
+        "union" | "subtract" => {
             let b = objects.sms(inputs[1]);
-            let made = match operation {
-                "union" => a.union(b)?,
-                "subtract" => a.difference(b)?,
-                _ => a.intersection(b)?,
-            };
+            let made = if operation == "union" { a.union(b)? } else { a.difference(b)? };
             objects.add(inputs[2], Object::Sms(made));
             texts([made.sm_count()])
         }
@@ -344,9 +341,6 @@ fn asked(
         // SAFETY: the native handles are those of live objects, which the vector keeps.
         ("adopt", object) => unsafe {
             made = Some(match object {
-                Object::Context(context) => {
-                    Object::Context(Context::from_native(context.native()?)?)
-                }
                 Object::Stream(stream) => Object::Stream(Stream::from_native(stream.native()?)?),
                 Object::Event(event) => Object::Event(Event::from_native(event.native()?)?),
                 _ => panic!("{} has no native handle", inputs[0]),

@@ -46,17 +46,6 @@ public final class Context extends Owned {
     return new Context(Functions.gcx_context_create(List.of(resources), Raw.GCX_CONTEXT_PRIVATE));
   }
 
-  /**
-   * Creates a further context over the green context that gcx made behind a native one.
-   *
-   * @param nativeHandle a CUcontext
-   * @return the context, to be closed by the caller
-   * @throws GcxException.NotFound gcx did not create it
-   */
-  public static Context fromNative(long nativeHandle) {
-    return new Context(Functions.gcx_context_from_native(nativeHandle));
-  }
-
   /** {@return the green contexts of all devices that are in use, in the order of creation} */
   public static List<LiveContext> live() {
     return List.of(Functions.gcx_context_list(-1));

@@ -4,11 +4,14 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 
 /** Converts fields of structs to Java's values. */
 abstract class Conversions {
@@ -19,6 +22,13 @@ abstract class Conversions {
   static UUID uuid(byte[] bytes) {
     ByteBuffer halves = ByteBuffer.wrap(bytes);
     return new UUID(halves.getLong(), halves.getLong());
+  }
+
+  /** Returns the values that have a 1 at their number. */
+  static <E extends Enum<E>> Set<E> setOf(E[] values, byte[] members) {
+    return Arrays.stream(values)
+        .filter(value -> members[value.ordinal()] != 0)
+        .collect(Collectors.toUnmodifiableSet());
   }
 
   /** Returns a count of SMs, empty for GCX_REST. */

@@ -124,11 +124,6 @@ public record Device(int ordinal) {
         Wait.forSms(request.timeout(), request.cancel(), token -> request.acquire(this, token)));
   }
 
-  /** {@return whether this process uses the device through MPS} Creates no context. */
-  public MpsInfo mps() {
-    return Functions.gcx_mps_get_info(ordinal);
-  }
-
   /** {@return the priorities that its streams can have} */
   public StreamPriorityRange streamPriorityRange() {
     int[] range = Functions.gcx_device_get_stream_priority_range(ordinal);

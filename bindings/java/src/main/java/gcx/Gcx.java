@@ -37,18 +37,9 @@ public final class Gcx {
     Functions.gcx_driver_open(driver);
   }
 
-  /** {@return version and name of the driver} Opens one if none is open. */
+  /** {@return version, name and capabilities of the driver} Opens one if none is open. */
   public static DriverInfo driver() {
     return Functions.gcx_driver_get_info();
-  }
-
-  /**
-   * {@return whether the driver has a capability, and since which version}
-   *
-   * @param capability the capability
-   */
-  public static CapabilityInfo capability(Capability capability) {
-    return Functions.gcx_capability_get_info(capability.number);
   }
 
   /**
@@ -108,11 +99,6 @@ public final class Gcx {
     version(); // loads the library, which creates the folder
     NativeLibrary.provideCounts();
     Functions.gcx_driver_report_partition_counts();
-  }
-
-  /** {@return whether {@link #reportPartitionCounts()} has succeeded} Opens no driver. */
-  public static boolean reportsPartitionCounts() {
-    return Functions.gcx_driver_reports_partition_counts() != 0;
   }
 
   /**

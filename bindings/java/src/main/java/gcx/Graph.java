@@ -60,26 +60,17 @@ public final class Graph extends Owned {
    * same SMs cost what CUDA's own do. In a stream outside of partitions the graph runs as it was
    * captured.
    *
-   * @param stream a stream of its device
+   * @param streams a stream of its device for all parts, or one for each: the graph is launched in
+   *     the first, after the earlier work of all of them and before their later work, and parts
+   *     without an order between them run concurrently
    * @throws GcxException.LaunchTooLarge a cooperative grid is larger than the SMs hold
-   * @throws GcxException.InvalidDevice the stream is of another device
+   * @throws GcxException.InvalidValue there is neither one nor one for each part
+   * @throws GcxException.InvalidDevice a stream is of another device
    * @throws GcxException.Capture the stream captures a graph
    * @throws GcxException.NotSupported the driver did not move a node as requested
    */
-  public void launch(Stream stream) {
-    Functions.gcx_graph_launch(this, stream);
-  }
-
-  /**
-   * Launches each part on the SMs of its stream. The launch is ordered after the earlier work of
-   * all the streams and before their later work. Parts without an order between them run
-   * concurrently.
-   *
-   * @param streams one for each part
-   * @throws GcxException.InvalidValue there are not as many as parts
-   */
-  public void launchParts(List<Stream> streams) {
-    Functions.gcx_graph_launch_parts(this, List.copyOf(streams));
+  public void launch(Stream... streams) {
+    Functions.gcx_graph_launch(this, List.of(streams));
   }
 
   /**

@@ -109,7 +109,7 @@ public final class SmResource extends Resource {
    * @param other of the same device and family
    */
   public SmResource intersect(SmResource other) {
-    return new SmResource(Functions.gcx_resource_intersect(this, other));
+    return subtract(subtract(other));
   }
 
   /**

@@ -94,11 +94,11 @@ class GraphTest {
         Stream large = second.createStream();
         Graph graph = graph(stream, large)) {
       assertEquals(2, graph.info().partCount());
-      graph.launchParts(List.of(large, stream));
+      graph.launch(large, stream);
       assertRanOn(large, 0);
       assertRanOn(stream, 1);
       refused(
-          GcxException.InvalidValue.class, "Graph.launchParts", () -> graph.launchParts(List.of()));
+          GcxException.InvalidValue.class, "Graph.launch", () -> graph.launch());
       graph.prepare(List.of(stream.sms(), large.sms()));
       List<GraphNode> nodes = graph.nodes();
       int[] kernels =
@@ -223,7 +223,7 @@ class GraphTest {
     Work.destroy(captured);
     try (Graph graph = graph()) {
       refused(GcxException.InvalidValue.class, "Graph.prepare", () -> graph.prepare(List.of()));
-      assertThrows(NullPointerException.class, () -> graph.launch(null));
+      assertThrows(NullPointerException.class, () -> graph.launch((Stream) null));
       assertThrows(NullPointerException.class, () -> graph.prepare(null));
       assertThrows(NullPointerException.class, () -> graph.setPart(0, (int[]) null));
     }

@@ -32,7 +32,7 @@ class LeaseTest {
 
   @Test
   void recordsHoldTheLeasesFields() {
-    boolean queues = Gcx.capability(Capability.WORKQUEUES).available();
+    boolean queues = Gcx.driver().capabilities().contains(Capability.WORKQUEUES);
     LeaseRequest request = LeaseRequest.of(40).withSharing(16).withName(NAME);
     try (Lease one = device.acquire(LeaseRequest.of(22).withName("one"));
         Lease two = device.acquire(queues ? request.withOwnQueues() : request)) {

@@ -208,7 +208,6 @@ class ProcessTest {
   static final class Counts {
     public static void main(String[] arguments) {
       System.load(System.getProperty("gcx.work"));
-      System.out.println(Gcx.reportsPartitionCounts());
       if (arguments.length > 0) {
         reportedSmCount(); // loads libcuda
         System.out.println(
@@ -227,7 +226,6 @@ class ProcessTest {
           System.out.println(new Device(0).info().smCount());
         }
       }
-      System.out.println(Gcx.reportsPartitionCounts());
     }
   }
 

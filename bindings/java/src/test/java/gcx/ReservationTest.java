@@ -95,7 +95,8 @@ class ReservationTest {
               live.processName(),
               device.info().name());
       assertEquals(expected, live);
-      assertEquals(new MpsInfo(MpsState.OFF, 0), device.mps());
+      assertEquals(MpsState.OFF, device.info().mps());
+      assertEquals(0.0, device.info().mpsThreadPercentage());
       assertEquals(24, one.smCount());
       assertEquals(Support.part(22), one.sms());
       GcxException error =
@@ -129,7 +130,6 @@ class ReservationTest {
         () -> device.reserve(request(8).withMinimum(16)));
     refused(invalid, "the character 0", () -> device.reserve(request(8).withName("a\0b")));
     refused(invalid, "Reservation.join: ", () -> Reservation.join(""));
-    refused(GcxException.InvalidDevice.class, "Device.mps", () -> new Device(2).mps());
     Path missing = folder.resolve("missing");
     for (Executable use :
         List.<Executable>of(
@@ -191,7 +191,7 @@ class ReservationTest {
   static final class Joiner {
     public static void main(String[] arguments) throws IOException {
       Reservation joined = Reservation.join(System.getenv("TOKEN"));
-      MpsInfo mps = new Device(0).mps();
+      MpsState mps = new Device(0).info().mps();
       try (Reservation other = new Device(0).reserve(8);
           Lease lease = joined.acquire(24)) {
         ReservationInfo info = joined.info();
@@ -214,7 +214,7 @@ class ReservationTest {
     Process other = child.start();
     try (BufferedReader printed = other.inputReader()) {
       assertEquals(
-          first.info().id() + " 24 true OFF MpsInfo[state=ON, threadPercentage=100.0]",
+          first.info().id() + " 24 true OFF ON",
           printed.readLine());
       assertEquals("ON 100.0", printed.readLine());
       first.close();

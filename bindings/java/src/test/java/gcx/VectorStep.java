@@ -162,10 +162,8 @@ final class VectorStep {
     switch (operation) {
       case "open" -> Gcx.openDriver(text());
       case "driver" -> give(Gcx.driver().version(), Gcx.driver().simulated() ? 1 : 0);
-      case "capability" -> {
-        CapabilityInfo info = Gcx.capability(Capability.of(number()));
-        give(info.available() ? 1 : 0);
-      }
+      case "capability" ->
+          give(Gcx.driver().capabilities().contains(Capability.of(number())) ? 1 : 0);
       case "devices" -> give(Device.count());
       case "device" -> {
         DeviceInfo info = device().info();
@@ -292,7 +290,6 @@ final class VectorStep {
       case "split" -> split();
       case "union" -> set(SmResource::union);
       case "subtract" -> set(SmResource::subtract);
-      case "intersect" -> set(SmResource::intersect);
       case "overlap" -> give(sms(object()).overlap(sms(object())));
       case "same" -> {
         Object a = object();
@@ -388,11 +385,9 @@ final class VectorStep {
         Object of = object();
         keep(
             text(),
-            of instanceof Context context
-                ? Context.fromNative(context.nativeHandle())
-                : of instanceof Stream stream
-                    ? Stream.fromNative(stream.nativeHandle())
-                    : Event.fromNative(((Event) of).nativeHandle()));
+            of instanceof Stream stream
+                ? Stream.fromNative(stream.nativeHandle())
+                : Event.fromNative(((Event) of).nativeHandle()));
       }
       case "cluster" -> {
         Object of = object();
