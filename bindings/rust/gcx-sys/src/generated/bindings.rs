@@ -26,15 +26,15 @@ pub const GCX_LEASE_SHARED: u32 = 1;
 pub const GCX_LEASE_REQUIRE_WORKQUEUES: u32 = 2;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
 pub const GCX_RESIZE_DEFERRED: u32 = 1;
-pub const GCX_MAX_RESERVATION_TOKEN: u32 = 4096;
-pub const GCX_RESERVATION_INHERIT: u32 = 1;
+pub const GCX_MAX_CONNECTIONS: u32 = 32;
+pub const GCX_MAX_SMS: u32 = 1024;
+pub const GCX_MAX_PROCESS_NAME: u32 = 64;
 pub const GCX_MAX_GRAPH_PARTS: u32 = 16;
 pub const GCX_MAX_KERNEL_NAME: u32 = 256;
 pub const GCX_NO_NODE: u32 = 4294967295;
 pub const GCX_GRAPH_NODE_PRIORITIES: u32 = 1;
-pub const GCX_MAX_CONNECTIONS: u32 = 32;
-pub const GCX_MAX_SMS: u32 = 1024;
-pub const GCX_MAX_PROCESS_NAME: u32 = 64;
+pub const GCX_MAX_RESERVATION_TOKEN: u32 = 4096;
+pub const GCX_RESERVATION_INHERIT: u32 = 1;
 /** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
  and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
 #[repr(C)]
@@ -168,8 +168,31 @@ pub const GCX_ERROR_STREAM_DETACHED: gcx_result = gcx_result(917);
 pub const GCX_ERROR_GRAPH_RECAPTURE_FAILURE: gcx_result = gcx_result(918);
 pub const GCX_ERROR_FABRIC_NOT_READY: gcx_result = gcx_result(919);
 pub const GCX_ERROR_UNKNOWN: gcx_result = gcx_result(999);
+/// gcx_cancel_signal() was called
+pub const GCX_ERROR_CANCELLED: gcx_result = gcx_result(10000);
+/// the function must be called earlier: before CUDA starts, or before libcuda is loaded
+pub const GCX_ERROR_TOO_LATE: gcx_result = gcx_result(10001);
+/// another driver is open, for the rest of the process
+pub const GCX_ERROR_DRIVER_ALREADY_OPEN: gcx_result = gcx_result(10002);
+/// a folder is a link, belongs to another user or is open to others
+pub const GCX_ERROR_UNSAFE_FOLDER: gcx_result = gcx_result(10003);
+/// the function was called from a callback that must not call it
+pub const GCX_ERROR_IN_CALLBACK: gcx_result = gcx_result(10004);
+/// another copy of gcx in this process has leases
+pub const GCX_ERROR_DUPLICATE_LIBRARY: gcx_result = gcx_result(10005);
+/// which SMs the atoms have is not known: call gcx_device_map_sms() first
+pub const GCX_ERROR_SMS_NOT_MAPPED: gcx_result = gcx_result(10006);
+/// the shared SMs are not known: call gcx_device_find_shared_sms() first
+pub const GCX_ERROR_SHARED_SMS_UNKNOWN: gcx_result = gcx_result(10007);
+/// a reservation's file is invalid or cannot be read; the message has its path
+pub const GCX_ERROR_CORRUPT_FILE: gcx_result = gcx_result(10008);
+/// an array or a text is too small
+pub const GCX_ERROR_INSUFFICIENT_CAPACITY: gcx_result = gcx_result(10009);
+/// the cache limit is below the number of contexts to prepare
+pub const GCX_ERROR_CACHE_LIMIT_EXCEEDED: gcx_result = gcx_result(10010);
 #[repr(transparent)]
-/// Numbers and names are CUresult's.
+/** Below 10000, numbers and names are CUresult's. From 10000 on they are gcx's own, for conditions
+ that CUDA has no result for.*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_result(pub ::std::os::raw::c_uint);
 extern "C" {
@@ -199,8 +222,16 @@ extern "C" {
     /// Returns the number of devices.
     pub fn gcx_device_get_count(count: *mut i32) -> gcx_result;
 }
-#[repr(C)]
+/// the driver does not report it
+pub const GCX_MPS_UNKNOWN: gcx_mps_state = gcx_mps_state(0);
+pub const GCX_MPS_OFF: gcx_mps_state = gcx_mps_state(1);
+pub const GCX_MPS_ON: gcx_mps_state = gcx_mps_state(2);
+#[repr(transparent)]
+/// Whether contexts of a process on a device are shared by way of MPS.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_mps_state(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq)]
 pub struct gcx_device_info {
     pub struct_size: u32,
     pub compute_capability_major: i32,
@@ -215,6 +246,13 @@ pub struct gcx_device_info {
     /// begins with "SIMULATED" on the simulated driver
     pub name: [::std::os::raw::c_char; 128usize],
     pub uuid: [u8; 16usize],
+    /** of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+accuracy was not measured*/
+    pub mps: gcx_mps_state,
+    /** CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater
+than 0 and at most 100; 0: not set, or another value. The
+daemon's own default is not visible*/
+    pub mps_thread_percentage: f32,
 }
 #[test]
 fn bindgen_test_layout_gcx_device_info() {
@@ -222,7 +260,7 @@ fn bindgen_test_layout_gcx_device_info() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_device_info>(),
-        172usize,
+        180usize,
         "Size of gcx_device_info",
     );
     assert_eq!(
@@ -287,6 +325,18 @@ fn bindgen_test_layout_gcx_device_info() {
         156usize,
         "Offset of field: gcx_device_info::uuid",
     );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
+        172usize,
+        "Offset of field: gcx_device_info::mps",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
+        },
+        176usize,
+        "Offset of field: gcx_device_info::mps_thread_percentage",
+    );
 }
 impl Default for gcx_device_info {
     fn default() -> Self {
@@ -328,23 +378,23 @@ pub const GCX_RESOURCE_WORKQUEUE: gcx_resource_type = gcx_resource_type(10000);
  Resources
 
  An SM resource is a set of atoms, the smallest groups into which the driver splits a device. All
- resources of one device and family consist of the same atoms, whichever calls returned them. So
- gcx can tell whether two of them overlap, and can unite and subtract them, without the driver.
- Families differ in what the driver promises:
-   coscheduled  The default. An H100 has 15 atoms of 8 SMs and one remainder atom of 12. Kernels
-                with thread block clusters of up to 8 blocks run on any atom of 8 SMs.
-   fine         An H100 has 66 atoms of 2 SMs. Clusters have at most 2 blocks.
-   max-cluster  For large clusters; compute capability 9.0 and newer, 24 SMs or more. An H200 has
-   5
-                atoms of 24 SMs and a remainder atom of 12. Clusters have up to 16 blocks.
+ resources of one device and family consist of the same atoms, so gcx compares, unites and
+ subtracts them without the driver. Families differ in what the driver promises; the examples are
+ an H100's:
+   coscheduled  The default. 15 atoms of 8 SMs and a remainder atom of 12; clusters of up to 8
+                blocks.
+   fine         66 atoms of 2 SMs; clusters of up to 2 blocks.
+   max-cluster  5 atoms of 24 SMs and a remainder atom of 12; clusters of up to 16 blocks. Compute
+                capability 9.0 and newer, 24 SMs or more.
    structured   [13.1+] The groups of one gcx_sm_split() whose requests set coscheduled counts,
                 backfill or locality domains. Equal requests give equal groups. A group cannot be
-                split further. A resource carries its requests and takes no memory of gcx, except
-                splits into about 20 or more different groups: each distinct one takes some
-                hundred bytes, permanently.
-   foreign      [13.1+] The SMs of a stream whose green context gcx did not create
-                (gcx_stream_get_resource): a count without atoms. gcx_resource_get_info() accepts
-                it; functions that need atoms fail with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
+                split further. gcx knows those splits of a device whose groups a context has and
+                the 1,024 that were used last. Groups of another one fail with
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION until the split is repeated.
+   external     [13.1+] The SMs of a stream whose green context gcx did not create: a count
+                without atoms. Functions that need atoms fail with
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION.
+ docs/explanation/concepts.md explains atoms, families and rounding.
  ----------------------------------------------------------------------------------------*/
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_resource_type(pub ::std::os::raw::c_uint);
@@ -354,7 +404,7 @@ pub const GCX_SM_FAMILY_COSCHEDULED: gcx_sm_family = gcx_sm_family(1);
 pub const GCX_SM_FAMILY_FINE: gcx_sm_family = gcx_sm_family(2);
 pub const GCX_SM_FAMILY_MAX_CLUSTER: gcx_sm_family = gcx_sm_family(3);
 pub const GCX_SM_FAMILY_STRUCTURED: gcx_sm_family = gcx_sm_family(4);
-pub const GCX_SM_FAMILY_FOREIGN: gcx_sm_family = gcx_sm_family(5);
+pub const GCX_SM_FAMILY_EXTERNAL: gcx_sm_family = gcx_sm_family(5);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_sm_family(pub ::std::os::raw::c_uint);
@@ -527,8 +577,7 @@ impl Default for gcx_resource_info {
     }
 }
 extern "C" {
-    /** Returns the properties of a resource. Needs the driver only for a structured group that was not
- used recently.*/
+    /// Returns the properties of a resource.
     pub fn gcx_resource_get_info(
         resource: *const gcx_resource,
         info: *mut gcx_resource_info,
@@ -631,22 +680,26 @@ extern "C" {
       12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
       and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
    3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
-      blocks, not 8; see gcx_resource_get_max_cluster_size). Request multiples of the other atoms'
+      blocks, not 8; see gcx_resource_find_max_cluster_size). Request multiples of the other atoms'
       size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
       SMs the first gets it (12, 8, 8, ...).
-   4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
-      group contains the smaller first group of another split. A group with the remainder atom
-      takes its other atoms from the end: 108 does not contain 104.
-   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
-      last gets the remainder atom. Each gets at least one atom.
-   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_get_shared_sms(). It
+   4. Equal requests of an equal input give equal groups. Which atoms a group gets is otherwise
+      not specified.
+   5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow.
+      Each gets at least one atom.
+   6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_find_shared_sms(). It
       changes nothing on devices of other compute capabilities than 9.x.
    7. input may be a whole device, a group, a remainder, or a union of these. To select another
       family than input's, input must be a whole device.
 
  Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
- if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+ if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1] and
+ that of the rest to *remainder_sm_count. Creates nothing on the device. The first split in a
  family asks the driver for its atoms, which takes microseconds.
+
+ groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
+ with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+ sm_counts may be NULL. remainder_sm_count may be NULL.
 
  Errors:
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
@@ -654,13 +707,15 @@ extern "C" {
                                              family is not input's
    GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
    GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
-                                             families; a structured split breaks a rule of CUDA,
+                                             families; remainder is not NULL and groups is; a
+                                             structured split breaks a rule of CUDA,
                                              for which the driver can also return
                                              GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
-   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
-                                             known (call gcx_device_get_shared_sms after the
-                                             module is loaded), or their atoms are not (call
-                                             gcx_device_map_sms)
+   GCX_ERROR_SHARED_SMS_UNKNOWN              with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+                                             known. Call gcx_device_find_shared_sms() after the
+                                             module is loaded
+   GCX_ERROR_SMS_NOT_MAPPED                  with GCX_SPLIT_EXCLUDE_SHARED: the atoms of the
+                                             shared SMs are not known. Call gcx_device_map_sms()
    GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
                                              locality domains (13.4), or the device has no
                                              clusters or too few SMs (a small MIG slice) for
@@ -672,26 +727,14 @@ extern "C" {
         flags: u32,
         groups: *mut gcx_resource,
         remainder: *mut gcx_resource,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
- group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
- and keeps nothing.
-
- Errors: those of gcx_sm_split.*/
-    pub fn gcx_sm_plan(
-        input: *const gcx_resource,
-        requests: *const gcx_sm_request,
-        request_count: u32,
-        flags: u32,
         sm_counts: *mut u32,
         remainder_sm_count: *mut u32,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
- resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+    /** Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
+ have in common is the difference of a and that difference. *result may be *a or *b. An empty
+ result is a resource of 0 SMs.
 
  Errors:
    GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -710,31 +753,10 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    pub fn gcx_resource_intersect(
-        a: *const gcx_resource,
-        b: *const gcx_resource,
-        result: *mut gcx_resource,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
-
- Errors:
-   GCX_ERROR_NOT_READY              there are live contexts of another family: call
-                                    gcx_device_map_sms() for both families first
-   GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
-                                    mapped
-   GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource*/
-    pub fn gcx_resource_get_live_overlap(
-        resource: *const gcx_resource,
-        sm_count: *mut u32,
-    ) -> gcx_result;
-}
-extern "C" {
     /** Counts the SMs that a and b have in common: 0 for two devices.
 
  Errors:
-   GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+   GCX_ERROR_SMS_NOT_MAPPED         they are of different families: call gcx_device_map_sms() for
                                     both first
    GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
                                     which cannot be mapped
@@ -751,7 +773,7 @@ extern "C" {
 
  Errors: those of gcx_context_create, and
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs*/
-    pub fn gcx_resource_get_max_cluster_size(
+    pub fn gcx_resource_find_max_cluster_size(
         resource: *const gcx_resource,
         blocks: *mut u32,
     ) -> gcx_result;
@@ -766,17 +788,12 @@ pub struct gcx_context_s {
 
  A context is a green context: SMs and, [13.1+], a workqueue configuration. Creating one takes the
  driver 1 to 3 ms and waits for all kernels that run on the device; destroying it leaks 4 MiB of
- device memory. So gcx creates one green context for each set of resources and caches it: a
- context for resources that had one before takes microseconds and waits for nothing.
+ device memory. So gcx caches one green context for each set of resources, and handles for equal
+ resources share it: synchronizing or recording one covers the work of all.
 
- Two handles for equal resources therefore share one green context, and synchronizing or recording
- one covers the work of both. GCX_CONTEXT_PRIVATE prevents that. The first context on a device
- retains its primary context permanently.
-
- If the application or a library resets the device's primary context (cuDevicePrimaryCtxReset,
- cudaDeviceReset), its green contexts die. gcx notices when it next uses the device. From then on
- live handles of contexts, streams and events fail with GCX_ERROR_CONTEXT_IS_DESTROYED, their
- destroy functions succeed, and new contexts are created as at first. Resources stay valid.
+ If other code resets the device (cuDevicePrimaryCtxReset, cudaDeviceReset), its green contexts
+ die. Live handles of contexts, streams and events then fail with GCX_ERROR_CONTEXT_IS_DESTROYED,
+ their destroy functions succeed, and resources stay valid.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_context = *mut gcx_context_s;
 #[repr(C)]
@@ -829,13 +846,12 @@ extern "C" {
 
  Errors:
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
-                                             families, or have 0 SMs
+                                             families, or have 0 SMs; [13.1+] the remainder atom
+                                             is combined with atoms that do not run up to the
+                                             last: CUDA allows no such set
    GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
    GCX_ERROR_INVALID_VALUE                   resource_count is 0
-   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
-   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
-                                             that do not run up to the last: CUDA allows no
-                                             such set*/
+   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more*/
     pub fn gcx_context_create(
         resources: *const gcx_resource,
         resource_count: u32,
@@ -1025,16 +1041,6 @@ extern "C" {
     pub fn gcx_context_native_green(context: gcx_context) -> *mut CUgreenCtx_st;
 }
 extern "C" {
-    /** Creates a further handle for a context of gcx from its native context.
-
- Errors:
-   GCX_ERROR_NOT_FOUND  native is not a context of gcx*/
-    pub fn gcx_context_from_native(
-        native: *mut CUctx_st,
-        context: *mut gcx_context,
-    ) -> gcx_result;
-}
-extern "C" {
     /** Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
  A pushed context stays alive until it is popped or the thread ends, which pops all that the
  thread pushed. *context, if not NULL, receives the handle that was pushed.
@@ -1222,7 +1228,7 @@ extern "C" {
 extern "C" {
     /** Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
  that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
- resource of GCX_SM_FAMILY_FOREIGN.
+ resource of GCX_SM_FAMILY_EXTERNAL.
 
  Errors: those of gcx_context_get_resource, and for a context that gcx did not create
    GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
@@ -1476,7 +1482,7 @@ pub type gcx_cancel = *mut gcx_cancel_s;
 extern "C" {
     /** Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
  it is signalled, all calls that wait with it, and all later ones, fail with
- GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+ GCX_ERROR_CANCELLED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
  either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
  nothing.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
@@ -1576,10 +1582,12 @@ extern "C" {
  device destroys them. After a failure the contexts that were created stay prepared.
 
  Errors: those of gcx_context_create, and
-   GCX_ERROR_NOT_PERMITTED          the cancellation object was signalled; it is checked before
-                                    each resource
-   GCX_ERROR_INVALID_VALUE          count is 0, or a device would have more prepared contexts than
-                                    its limit, including those in use; nothing was created
+   GCX_ERROR_CANCELLED              gcx_cancel_signal() was called; this is checked before each
+                                    resource
+   GCX_ERROR_CACHE_LIMIT_EXCEEDED   a device would have more prepared contexts than its limit
+                                    (gcx_cache_set_limit), including those in use; nothing was
+                                    created
+   GCX_ERROR_INVALID_VALUE          count is 0
    GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource, or, with GCX_PREPARE_FOR_LEASES, is
                                     a structured group, which leases cannot have*/
     pub fn gcx_cache_prepare(
@@ -1601,8 +1609,6 @@ pub struct gcx_cache_trimmed {
     pub contexts_left: u32,
     /// without a handle, kept because they work or capture
     pub streams_left: u32,
-    /// 0
-    pub reserved: u32,
     /** by which free device memory grew, all devices together, including changes by
 other code during the call; at least 0*/
     pub bytes: u64,
@@ -1645,11 +1651,6 @@ fn bindgen_test_layout_gcx_cache_trimmed() {
         unsafe { ::core::ptr::addr_of!((*ptr).streams_left) as usize - ptr as usize },
         16usize,
         "Offset of field: gcx_cache_trimmed::streams_left",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_cache_trimmed::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
@@ -1696,8 +1697,6 @@ pub struct gcx_cache_stats {
     pub longest_making_ns: u64,
     /// streams without handle that are kept for reuse
     pub kept_streams: u32,
-    /// 0
-    pub reserved: u32,
 }
 #[test]
 fn bindgen_test_layout_gcx_cache_stats() {
@@ -1775,11 +1774,6 @@ fn bindgen_test_layout_gcx_cache_stats() {
         72usize,
         "Offset of field: gcx_cache_stats::kept_streams",
     );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        76usize,
-        "Offset of field: gcx_cache_stats::reserved",
-    );
 }
 extern "C" {
     /// Returns the statistics of the cache since the driver was opened.
@@ -1794,36 +1788,23 @@ pub struct gcx_lease_s {
  Leases
 
  A lease gives one part of a program exclusive use of some SMs. Two leases of a process have no SM
- in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work;
- work in flight is not interrupted. SMs that no lease has are free. Contexts of
- gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them apart.
+ in common unless both are shared. Leases grow, shrink and exchange SMs while their streams work.
+ Contexts of gcx_context_create() ignore leases: split with GCX_SPLIT_EXCLUDE_LEASED to keep them
+ apart. docs/explanation/concepts.md has a picture of a resize.
 
- Placement. A lease consists of atoms of one family; its count is rounded as gcx_sm_split()
- rounds.
-   - Placement is deterministic.
-   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. The remainder
-     atom is exempt: it goes where a split puts it. [13.1+] Where the driver would refuse a set
-     with the remainder atom (gcx_context_create), the leases of the resize move, or leave that
-     atom out.
-   - A layout that was prepared (gcx_lease_prepare) returns to the same SMs, whose contexts are
-     cached. A lease can move then; its work waits on the device as after any resize.
-   - A shared lease prefers the SMs that most leases share, and keeps its exclusive SMs unless it
-     shrinks below their number.
-
- Order of requests. Waiting requests are served in order of arrival. While one waits, no later
-   request and no growing lease gets free SMs, so no request starves. Each reservation has a queue
-   of its own for its SMs. A request that was cancelled or timed out leaves the queue at once.
-
- Streams. gcx_stream_native() and every function that takes a stream of a lease use a CUstream on
-   the SMs that the lease has at that call, ordered behind the stream's earlier work. A CUstream
-   that was obtained before a resize stays valid, on the SMs of that time. So obtain it again for
-   each step, and submit nothing to it while another thread resizes the lease. A stream that
-   captures a graph moves when the capture ends.
-
- Changes of ownership. Work of a new owner waits on the device until the former owner's work on
-   those SMs, submitted before the change, has finished. No host thread waits. A stream is made to
-   wait when it is next used, so an unused stream occupies no hardware queue. A call that submits
-   to a lease's stream takes effect before a resize or after it, never during one.
+ Placement. Deterministic; counts are rounded as by gcx_sm_split(). A lease that grows keeps its
+   SMs, a lease that shrinks gets no new ones, and a prepared layout returns to the same SMs.
+   Where these contradict each other, the prepared layout wins, and the lease that moves waits on
+   the device as after any resize.
+ Queue. Waiting requests are served in order of arrival; while one waits, no later request and no
+   growing lease gets free SMs. Each reservation has a queue of its own.
+ Streams. A function that takes a stream of a lease uses a CUstream on the SMs that the lease has
+   at that call, ordered behind the stream's earlier work. A CUstream that was obtained before a
+   resize stays valid, on the SMs of that time. A stream that captures a graph moves when the
+   capture ends.
+ Owners. Work of a new owner waits on the device until the former owner's work on those SMs,
+   submitted before the change, has finished. No host thread waits. A call that submits to a
+   lease's stream takes effect before a resize or after it, never during one.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
 #[repr(C)]
@@ -1926,14 +1907,15 @@ extern "C" {
  older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 
  Errors: those of gcx_context_create, and
-   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
-                                             after timeout_ms; the message names them
-   GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
-                                             gcx in this process has leases, and the message has
-                                             the paths of both
+   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
+                                             timeout_ms is 0; the message names them
+   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
+   GCX_ERROR_CANCELLED                       gcx_cancel_signal() was called
+   GCX_ERROR_DUPLICATE_LIBRARY               another copy of gcx in this process has leases; the
+                                             message has the paths of both
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
                                              requested
-   GCX_ERROR_NOT_READY                       there are leases of another family: call
+   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
                                              gcx_device_map_sms() for both families first
    GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
    GCX_ERROR_INVALID_DEVICE                  there is no such device
@@ -2035,15 +2017,14 @@ extern "C" {
  GCX_PREPARE_FOR_LEASES.
 
  Errors: those of gcx_lease_resize, and
-   GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare*/
+   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
     /** Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
  operation. flags are those of a resize.
 
- Errors: those of gcx_lease_resize, and
-   GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create*/
+ Errors: those of gcx_lease_resize.*/
     pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
 }
 #[repr(C)]
@@ -2059,7 +2040,6 @@ pub struct gcx_lease_info {
     /// of these, SMs that no other lease can have
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
-    pub reserved: u32,
     /// never reused in a process
     pub id: u64,
     /// how often its SMs have changed
@@ -2116,11 +2096,6 @@ fn bindgen_test_layout_gcx_lease_info() {
         unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
         24usize,
         "Offset of field: gcx_lease_info::stream_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_lease_info::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
@@ -2294,142 +2269,106 @@ extern "C" {
  GCX_ERROR_NOT_READY if not; the latter sets no message.*/
     pub fn gcx_lease_query(lease: gcx_lease) -> gcx_result;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct gcx_reservation_s {
-    _unused: [u8; 0],
+extern "C" {
+    /** Opens a driver library, unless it is open already. driver is
+   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
+                  below; else libcuda.so.1
+   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+                  with a recording of `gcx info --record`
+   anything else  a path or name for dlopen
+ Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+ no silent fallback: without a driver each call fails, and the next one tries again.
+
+ Errors:
+   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process*/
+    pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
 }
-/** ------------------------------------------------------------------------------------------
- Reservations
-
- A reservation is a set of SMs that no other process of the host has, by agreement: no two live
- reservations of a device have an SM in common if all processes use the same folder. Programs that
- make no reservation are not bound by it. There is no daemon, and root is not needed.
-
- Isolation. Under MPS, the same atoms in two processes are the same SMs, and partitions of two
-   processes run at the same time (measured on an H200). Without MPS, processes take turns on the
-   whole device and partitions isolate nothing between them: the reservation succeeds, the log has
-   a warning, and gcx_mps_get_info() and the lists report it.
-
- Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
-   has released it or ended, however that ended, SIGKILL included. Closing descriptors of unknown
-   origin does not end it where files can be mapped. A forked child and a program started by exec
-   have no part in it unless they join or GCX_RESERVATION_INHERIT is set. Work that still runs at
-   the release continues, on SMs that another process can have by then: destroy contexts first.
-
- Order of requests. As for leases, for each device. A process that is killed while it waits is
-   skipped. A process that is stopped (SIGSTOP) while it is first in the queue delays the others.
-
- Placement. As for leases. Whether reservations of two families overlap is known if
-   gcx_device_map_sms() has read both families in the acquiring process, without MPS; otherwise a
-   reservation of another family counts as the whole device. The same holds for one whose process
-   has another driver version, sees other atoms, or has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE below
-   100 where that matters. Devices are identified by UUID, MIG devices by their own; simulated
-   devices are distinct from real ones.
-
- Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
- if
-   that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective user.
-   A named folder must exist, on a local disk or in memory. It must be the user's own with mode
-   700, or a group's: setgid, without rights for others (mode 2770, or 3770 to keep members from
-   removing each other's files), and only members can open it. Members can withhold SMs from each
-   other, and with mode 2770 remove each other's files, after which others are given those SMs.
-   Reservations in different folders do not exclude each other. Containers agree if they share the
-   folder.
-
- Inside gcx exec. The SMs of a gcx exec are a reservation. A reservation that its programs request
-   is a part of it: within it, disjoint from its other parts, of its family and in its folder,
-   with a queue of its own.
-
- A file in the folder that is invalid but locked by a live process is an error that names the
- file. Files that no process keeps locked are removed.
- ----------------------------------------------------------------------------------------*/
-pub type gcx_reservation = *mut gcx_reservation_s;
+/// 12.4: everything that is not listed here
+pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
+/** 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
+ for the call.*/
+pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
+/// 13.0: cuGreenCtxGetId
+pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
+/** 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+ them.*/
+pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
+/// 13.1: coscheduled counts in gcx_sm_request, backfill
+pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
+/// 13.1: workqueue resources
+pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
+/** 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+ driver.*/
+pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
+/// 13.4: locality domains in gcx_sm_request
+pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
+pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
+#[repr(transparent)]
+/** What a driver can do, each with the driver version that has it first. Functions that need a
+ missing capability fail with GCX_ERROR_NOT_SUPPORTED, except where gcx has a substitute.*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_capability(pub ::std::os::raw::c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_reservation_params {
+pub struct gcx_driver_info {
     pub struct_size: u32,
-    /// GCX_RESERVATION_
-    pub flags: u32,
-    /** GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
-the structured family*/
-    pub family: gcx_sm_family,
-    /** smallest acceptable SM count; 0: the requested count, or one atom
-with GCX_REST*/
-    pub min_sm_count: u32,
-    /// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
-    pub timeout_ms: u32,
-    /// 0
-    pub reserved: u32,
-    /// aborts the wait from another thread; may be NULL
-    pub cancel: gcx_cancel,
-    /** for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may
-be NULL*/
-    pub name: *const ::std::os::raw::c_char,
-    /// an absolute path; NULL: see above
-    pub folder: *const ::std::os::raw::c_char,
+    /// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
+    pub version: i32,
+    /// CUDA_VERSION of the cuda.h that gcx was built with
+    pub header_version: i32,
+    /// 1: the simulated driver
+    pub simulated: i32,
+    /// what was opened
+    pub library: [::std::os::raw::c_char; 256usize],
+    /// by gcx_capability; 1: the driver has it
+    pub capabilities: [u8; 32usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_reservation_params() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_params> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_driver_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_driver_info> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_reservation_params>(),
-        48usize,
-        "Size of gcx_reservation_params",
+        ::core::mem::size_of::<gcx_driver_info>(),
+        304usize,
+        "Size of gcx_driver_info",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_reservation_params>(),
-        8usize,
-        "Alignment of gcx_reservation_params",
+        ::core::mem::align_of::<gcx_driver_info>(),
+        4usize,
+        "Alignment of gcx_driver_info",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_reservation_params::struct_size",
+        "Offset of field: gcx_driver_info::struct_size",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).version) as usize - ptr as usize },
         4usize,
-        "Offset of field: gcx_reservation_params::flags",
+        "Offset of field: gcx_driver_info::version",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).header_version) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_reservation_params::family",
+        "Offset of field: gcx_driver_info::header_version",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).min_sm_count) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
         12usize,
-        "Offset of field: gcx_reservation_params::min_sm_count",
+        "Offset of field: gcx_driver_info::simulated",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).timeout_ms) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_reservation_params::timeout_ms",
+        "Offset of field: gcx_driver_info::library",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_reservation_params::reserved",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_reservation_params::cancel",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        32usize,
-        "Offset of field: gcx_reservation_params::name",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).folder) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_reservation_params::folder",
+        unsafe { ::core::ptr::addr_of!((*ptr).capabilities) as usize - ptr as usize },
+        272usize,
+        "Offset of field: gcx_driver_info::capabilities",
     );
 }
-impl Default for gcx_reservation_params {
+impl Default for gcx_driver_info {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2439,201 +2378,480 @@ impl Default for gcx_reservation_params {
     }
 }
 extern "C" {
-    /** Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
- Creates no context. Waits by polling every 20 ms or less; starts no thread. If other processes
- have the folder locked, which takes them less than a millisecond, waits up to 500 ms for the lock
- even if timeout_ms is shorter.
-
- Errors:
-   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
-                               timeout_ms, and the message names them; or they changed the folder
-                               all that time
-   GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
-                               user or is open to others
-   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
-                               process was stopped in the middle of a change; /dev/shm/gcx-UID was
-                               removed while a process has a reservation in it
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
-                               fewer SMs or is of another family
-   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
-                               divides the partition into other atoms than the device
-   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
-   GCX_ERROR_INVALID_DEVICE    there is no such device
-   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
-                               too long; the path is not absolute; min_sm_count is greater than
-                               sm_count*/
-    pub fn gcx_reservation_acquire(
-        device: i32,
-        sm_count: u32,
-        params: *const gcx_reservation_params,
-        reservation: *mut gcx_reservation,
-    ) -> gcx_result;
+    /// Returns the properties of the driver.
+    pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
 }
 extern "C" {
-    /** Writes the token with which another process joins the reservation: text for its environment or
- command line. It is the path of the reservation's file. capacity is the room in token, in bytes;
- GCX_MAX_RESERVATION_TOKEN is always enough.
-
- Errors:
-   GCX_ERROR_INVALID_VALUE  capacity is too small*/
-    pub fn gcx_reservation_get_token(
-        reservation: gcx_reservation,
-        token: *mut ::std::os::raw::c_char,
-        capacity: u32,
-    ) -> gcx_result;
+    /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+ NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+ belongs to the thread and is valid until its next call of this. Opens no driver.*/
+    pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
 }
-extern "C" {
-    /** Joins a reservation of another process, or of this one. The reservation lasts until all that
- joined it have released it. Opens no driver, and works in a forked child.
-
- Errors:
-   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
-   GCX_ERROR_INVALID_VALUE     token is not a token
-   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
-    pub fn gcx_reservation_join(
-        token: *const ::std::os::raw::c_char,
-        reservation: *mut gcx_reservation,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Releases the reservation. If no other process joined it and no lease in it is left, other
- processes can have its SMs at once. A forked child has none of its parent's handles.*/
-    pub fn gcx_reservation_release(reservation: gcx_reservation) -> gcx_result;
-}
-/// the driver does not report it
-pub const GCX_MPS_UNKNOWN: gcx_mps_state = gcx_mps_state(0);
-pub const GCX_MPS_OFF: gcx_mps_state = gcx_mps_state(1);
-pub const GCX_MPS_ON: gcx_mps_state = gcx_mps_state(2);
+/// CUDA's default, 8: the variable is not set
+pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
+/// CUDA_DEVICE_MAX_CONNECTIONS
+pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
 #[repr(transparent)]
-/// Whether contexts of a process on a device are shared by way of MPS.
+/// Where the number of connections comes from.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_mps_state(pub ::std::os::raw::c_uint);
+pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
 #[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq)]
-pub struct gcx_reservation_info {
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_queue_info {
     pub struct_size: u32,
-    pub family: gcx_sm_family,
-    /// GCX_RESERVATION_; 0 for a joined one
-    pub flags: u32,
-    /// SMs that it has
+    /** that CUDA has, or would have if it started now; 0: unknown, because the
+variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
+    pub connections: u32,
+    pub source: gcx_queue_source,
+    /// 1: CUDA has started in the process, and the number is final
+    pub started: i32,
+    /** 0: CUDA started before gcx looked, and the process changed the variable at
+some time: connections is its present value*/
+    pub certain: i32,
+    /** 1: there is one connection: all partitions wait as soon as one stream waits.
+Creating a context then logs a GCX_LOG_WARNING, once*/
+    pub too_few: i32,
+}
+#[test]
+fn bindgen_test_layout_gcx_queue_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_queue_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_queue_info>(),
+        24usize,
+        "Size of gcx_queue_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_queue_info>(),
+        4usize,
+        "Alignment of gcx_queue_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_queue_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).connections) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_queue_info::connections",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).source) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_queue_info::source",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_queue_info::started",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).certain) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_queue_info::certain",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).too_few) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_queue_info::too_few",
+    );
+}
+impl Default for gcx_queue_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+ that are loaded. CUDA has started if cuInit was called there.*/
+    pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
+}
+extern "C" {
+    /** Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+ CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+ reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+ before other threads can read the environment. Child processes inherit the number. Opens no
+ driver. Succeeds after CUDA has started if there are enough connections.
+
+ Errors:
+   GCX_ERROR_TOO_LATE       CUDA has started with fewer, or certain is 0
+   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS*/
+    pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
+}
+extern "C" {
+    /** Loads a library in front of libcuda that reports partition counts as described above, for every
+ library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+ libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+ cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+ copies do not pass through that library. A second call does nothing. To find libcuda's path it
+ may start a short-lived child process.
+
+ Errors:
+   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
+   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+                                        names, is not installed
+   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created*/
+    pub fn gcx_driver_report_partition_counts() -> gcx_result;
+}
+extern "C" {
+    /** Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
+ enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
+ other work can occupy them. More SMs than promised are returned as seen, with a warning in the
+ log: see gcx_device_find_shared_sms.
+
+ Errors:
+   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
+   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time*/
+    pub fn gcx_stream_probe_sms(
+        stream: gcx_stream,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps across
+ families. Creates a few temporary contexts, each at the cost of a first context: 4 for an H100's
+ coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
+ return at once.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
+   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
+   GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+                            before a module with dynamic parallelism is loaded*/
+    pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
+}
+extern "C" {
+    /** Finds the SMs that all partitions of this process share because a module with dynamic parallelism
+ is loaded, ascending. From then on kernels of every green context of the process also run there,
+ those created before included (compute capability 9.x; measured on an H200: 2 SMs of the
+ remainder atom, 124 and 125). Other compute capabilities have none.
+
+ Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
+ nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+ probes both. Once found, the SMs stay known, and later calls return at once. While none are found
+ *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
+
+ Errors:
+   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual*/
+    pub fn gcx_device_find_shared_sms(
+        device: i32,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+/// What gcx_verify saw of one stream.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_verified_stream {
+    /// SMs that it was promised: gcx_stream_info.sm_count
     pub sm_count: u32,
-    /// SMs of the device
-    pub device_sm_count: u32,
-    /// 1: by gcx_reservation_join
-    pub joined: i32,
-    /// 1: of the simulated driver
-    pub simulated: i32,
-    /** 1: its file was removed or its folder moved: other processes may be
-given its SMs*/
-    pub lost: i32,
-    /// as the process that acquired it saw it
-    pub mps: gcx_mps_state,
-    /// the same, as in gcx_mps_info
-    pub mps_thread_percentage: f32,
-    /// a random number that identifies the reservation
-    pub id: u64,
-    /// milliseconds since 1970 when it was acquired
+    /// SMs that its kernels ran on
+    pub seen_count: u32,
+    /// 1: no problem concerns this stream
+    pub ok: u32,
+    /// 1: it belongs to a shared lease, whose SMs others may have too
+    pub shared_lease: u32,
+    /// 0
+    pub reserved: [u32; 4usize],
+    /// those SMs: bit n % 64 of seen[n / 64] is SM n
+    pub seen: [u64; 16usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_verified_stream() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_verified_stream> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_verified_stream>(),
+        160usize,
+        "Size of gcx_verified_stream",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_verified_stream>(),
+        8usize,
+        "Alignment of gcx_verified_stream",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_verified_stream::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).seen_count) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_verified_stream::seen_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_verified_stream::ok",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_lease) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_verified_stream::shared_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_verified_stream::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).seen) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_verified_stream::seen",
+    );
+}
+/// What gcx_verify found.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_verification {
+    pub struct_size: u32,
+    pub device: i32,
+    /// 1: there is no problem
+    pub ok: u32,
+    pub problem_count: u32,
+    /// 1: under MPS, where SM numbers tell how many SMs, not which
+    pub virtual_sm_numbers: u32,
+    /// SMs that were seen in more than one stream; 0 if virtual
+    pub overlap_count: u32,
+    /// those SMs, as in gcx_verified_stream.seen
+    pub overlap: [u64; 16usize],
+    /// SMs of gcx_device_find_shared_sms() that were seen
+    pub shared_by_all: [u64; 16usize],
+    /// one line for each; the last says how many did not fit
+    pub problems: [::std::os::raw::c_char; 4096usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_verification() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_verification> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_verification>(),
+        4376usize,
+        "Size of gcx_verification",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_verification>(),
+        8usize,
+        "Alignment of gcx_verification",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_verification::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_verification::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_verification::ok",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).problem_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_verification::problem_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).virtual_sm_numbers) as usize - ptr as usize
+        },
+        16usize,
+        "Offset of field: gcx_verification::virtual_sm_numbers",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).overlap_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_verification::overlap_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).overlap) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_verification::overlap",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_by_all) as usize - ptr as usize },
+        152usize,
+        "Offset of field: gcx_verification::shared_by_all",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).problems) as usize - ptr as usize },
+        280usize,
+        "Offset of field: gcx_verification::problems",
+    );
+}
+impl Default for gcx_verification {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+ gcx_stream_probe_sms() does, and compares. results[0 .. count - 1] receives what was seen of each
+ stream. results may be NULL.
+
+ Problems are: a stream ran on more or fewer SMs than promised; two streams share SMs, unless both
+ belong to shared leases; all partitions share SMs because a module with dynamic parallelism is
+ loaded. Their texts call the streams A, B and so on. A problem is not an error: the result is
+ GCX_SUCCESS and verification->ok is 0. A simulated driver proves nothing about a GPU.
+
+ Errors: those of gcx_stream_probe_sms, and
+   GCX_ERROR_INVALID_VALUE  count is 0, or the streams are of different devices*/
+    pub fn gcx_verify(
+        streams: *const gcx_stream,
+        count: u32,
+        results: *mut gcx_verified_stream,
+        verification: *mut gcx_verification,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
+
+ Errors:
+   GCX_ERROR_SMS_NOT_MAPPED         the family is not mapped
+   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
+                                    it
+   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
+    pub fn gcx_resource_get_sm_ids(
+        resource: *const gcx_resource,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Returns one atom of the resource as a resource. index is 0 to atom_count - 1 of
+ gcx_resource_get_info().
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE          there is no such atom
+   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
+    pub fn gcx_resource_get_atom(
+        resource: *const gcx_resource,
+        index: u32,
+        atom: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+ is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+ the driver.
+
+ Errors:
+   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
+   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+                               GCX_RESERVATION_DIR is missing, full or read-only
+   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
+    pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
+}
+extern "C" {
+    /// Stops publishing. Succeeds if nothing is published. Opens no driver.
+    pub fn gcx_publish_stop() -> gcx_result;
+}
+/// Describes a process that publishes.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_published_process {
+    /// a random number that identifies the process
+    pub process: u64,
+    /// milliseconds since 1970 when it began to publish
     pub since_ms: u64,
-    /// it has atom n of the family: bit n % 64 of word n / 64
-    pub atoms: [u64; 8usize],
-    pub device_uuid: [u8; 16usize],
+    /// as the process itself sees it; differs in other containers
+    pub pid: i32,
+    /// 1: it uses the simulated driver
+    pub simulated: i32,
+    pub driver_version: i32,
+    pub device_count: u32,
+    pub lease_count: u32,
+    /// leases beyond 512, missing in gcx_published_lease_list
+    pub unlisted_count: u32,
+    /// 0
+    pub reserved: [u32; 8usize],
     /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_reservation_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_info> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_published_process() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_process> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_reservation_info>(),
-        200usize,
-        "Size of gcx_reservation_info",
+        ::core::mem::size_of::<gcx_published_process>(),
+        136usize,
+        "Size of gcx_published_process",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_reservation_info>(),
+        ::core::mem::align_of::<gcx_published_process>(),
         8usize,
-        "Alignment of gcx_reservation_info",
+        "Alignment of gcx_published_process",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_reservation_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_reservation_info::family",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_reservation_info::flags",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_reservation_info::sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_reservation_info::device_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).joined) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_reservation_info::joined",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_reservation_info::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_reservation_info::lost",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
-        32usize,
-        "Offset of field: gcx_reservation_info::mps",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
-        },
-        36usize,
-        "Offset of field: gcx_reservation_info::mps_thread_percentage",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_reservation_info::id",
+        "Offset of field: gcx_published_process::process",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
-        48usize,
-        "Offset of field: gcx_reservation_info::since_ms",
+        8usize,
+        "Offset of field: gcx_published_process::since_ms",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
-        56usize,
-        "Offset of field: gcx_reservation_info::atoms",
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_published_process::pid",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
-        120usize,
-        "Offset of field: gcx_reservation_info::device_uuid",
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_published_process::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).driver_version) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_published_process::driver_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_count) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_published_process::device_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).lease_count) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_process::lease_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).unlisted_count) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_process::unlisted_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_published_process::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        136usize,
-        "Offset of field: gcx_reservation_info::name",
+        72usize,
+        "Offset of field: gcx_published_process::name",
     );
 }
-impl Default for gcx_reservation_info {
+impl Default for gcx_published_process {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2643,63 +2861,40 @@ impl Default for gcx_reservation_info {
     }
 }
 extern "C" {
-    /// Returns the properties of a reservation. Opens no driver.
-    pub fn gcx_reservation_get_info(
-        reservation: gcx_reservation,
-        info: *mut gcx_reservation_info,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Returns the reservation's SMs as a resource of this process. Opens the driver.
+    /** Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+ capacity is 0. If the user's own folder is missing, the list is empty.
 
  Errors:
-   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
-                        acquired the reservation, or is limited by
-                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not*/
-    pub fn gcx_reservation_get_resource(
-        reservation: gcx_reservation,
-        resource: *mut gcx_resource,
+   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start*/
+    pub fn gcx_published_process_list(
+        processes: *mut gcx_published_process,
+        capacity: u32,
+        count: *mut u32,
     ) -> gcx_result;
 }
-extern "C" {
-    /** Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
- resizes stay within the reservation too, and include only leases of the same reservation.
- params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
- after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
- one, but not those of another lease.
-
- Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
-   GCX_ERROR_INVALID_VALUE  another family*/
-    pub fn gcx_reservation_acquire_lease(
-        reservation: gcx_reservation,
-        sm_count: u32,
-        params: *const gcx_lease_params,
-        lease: *mut gcx_lease,
-    ) -> gcx_result;
-}
-/// Describes a reservation of any process, or a request that waits for one.
+/// Describes a lease of a process that publishes.
 #[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq)]
-pub struct gcx_live_reservation {
-    /// a random number that identifies the reservation
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_published_lease {
+    /// as in gcx_published_process
+    pub process: u64,
+    /// of the lease, in that process
     pub id: u64,
-    /// milliseconds since 1970 when it was acquired or the wait began
-    pub since_ms: u64,
-    /// of a waiting request: when it times out; 0: never
-    pub until_ms: u64,
-    /** the process that acquired it, or, once that has ended, another one that
-keeps it; 0: none is visible here, as in another container*/
+    /// how often its SMs have changed
+    pub changes: u64,
     pub pid: i32,
-    /// id of the user who owns the file
-    pub user: u32,
-    /// 1: of the simulated driver
     pub simulated: i32,
-    /// 1: a request that waits in gcx_reservation_acquire
-    pub waits: u32,
+    /// the ordinal in that process; device_uuid identifies the device
+    pub device: i32,
     pub family: gcx_sm_family,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// 1: a request that waits in gcx_lease_acquire
+    pub waits: u32,
     /// of a waiting request: the requested count, or GCX_REST
     pub sm_count: u32,
+    pub exclusive_sm_count: u32,
+    pub stream_count: u32,
     pub device_sm_count: u32,
     /// of the family on that device
     pub atom_count: u32,
@@ -2707,155 +2902,155 @@ keeps it; 0: none is visible here, as in another container*/
     pub atom_sm_count: u32,
     /// SMs of the last atom
     pub last_atom_sm_count: u32,
-    /// as the process that acquired it saw it
-    pub mps: gcx_mps_state,
-    /// the same, as in gcx_mps_info
-    pub mps_thread_percentage: f32,
-    /** id of the reservation that it is a part of, which may have
-ended; 0: of the device*/
-    pub parent: u64,
     /// 0
-    pub reserved: [u32; 6usize],
-    /// it has atom n: bit n % 64 of word n / 64
-    pub atoms: [u64; 8usize],
+    pub reserved: [u32; 11usize],
+    /// it has atom n exclusively: bit n % 64 of word n / 64
+    pub exclusive_atoms: [u64; 8usize],
+    /// the same for atoms that other leases may have too
+    pub shared_atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
     /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
-    /// of that process; as above
+    /// as above
     pub process_name: [::std::os::raw::c_char; 64usize],
     /// as above
     pub device_name: [::std::os::raw::c_char; 128usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_live_reservation() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_live_reservation> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_published_lease() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_lease> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_live_reservation>(),
-        440usize,
-        "Size of gcx_live_reservation",
+        ::core::mem::size_of::<gcx_published_lease>(),
+        520usize,
+        "Size of gcx_published_lease",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_live_reservation>(),
+        ::core::mem::align_of::<gcx_published_lease>(),
         8usize,
-        "Alignment of gcx_live_reservation",
+        "Alignment of gcx_published_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_published_lease::process",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_live_reservation::id",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_live_reservation::since_ms",
+        "Offset of field: gcx_published_lease::id",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).until_ms) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_live_reservation::until_ms",
+        "Offset of field: gcx_published_lease::changes",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_live_reservation::pid",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_live_reservation::user",
+        "Offset of field: gcx_published_lease::pid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        32usize,
-        "Offset of field: gcx_live_reservation::simulated",
+        28usize,
+        "Offset of field: gcx_published_lease::simulated",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
-        36usize,
-        "Offset of field: gcx_live_reservation::waits",
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_lease::device",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_lease::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_live_reservation::family",
+        "Offset of field: gcx_published_lease::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
+        44usize,
+        "Offset of field: gcx_published_lease::waits",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
-        44usize,
-        "Offset of field: gcx_live_reservation::sm_count",
+        48usize,
+        "Offset of field: gcx_published_lease::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        52usize,
+        "Offset of field: gcx_published_lease::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_published_lease::stream_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
-        48usize,
-        "Offset of field: gcx_live_reservation::device_sm_count",
+        60usize,
+        "Offset of field: gcx_published_lease::device_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
-        52usize,
-        "Offset of field: gcx_live_reservation::atom_count",
+        64usize,
+        "Offset of field: gcx_published_lease::atom_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
-        56usize,
-        "Offset of field: gcx_live_reservation::atom_sm_count",
+        68usize,
+        "Offset of field: gcx_published_lease::atom_sm_count",
     );
     assert_eq!(
         unsafe {
             ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
         },
-        60usize,
-        "Offset of field: gcx_live_reservation::last_atom_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
-        64usize,
-        "Offset of field: gcx_live_reservation::mps",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
-        },
-        68usize,
-        "Offset of field: gcx_live_reservation::mps_thread_percentage",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).parent) as usize - ptr as usize },
         72usize,
-        "Offset of field: gcx_live_reservation::parent",
+        "Offset of field: gcx_published_lease::last_atom_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        80usize,
-        "Offset of field: gcx_live_reservation::reserved",
+        76usize,
+        "Offset of field: gcx_published_lease::reserved",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
-        104usize,
-        "Offset of field: gcx_live_reservation::atoms",
+        unsafe { ::core::ptr::addr_of!((*ptr).exclusive_atoms) as usize - ptr as usize },
+        120usize,
+        "Offset of field: gcx_published_lease::exclusive_atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_atoms) as usize - ptr as usize },
+        184usize,
+        "Offset of field: gcx_published_lease::shared_atoms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
-        168usize,
-        "Offset of field: gcx_live_reservation::device_uuid",
+        248usize,
+        "Offset of field: gcx_published_lease::device_uuid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        184usize,
-        "Offset of field: gcx_live_reservation::name",
+        264usize,
+        "Offset of field: gcx_published_lease::name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
-        248usize,
-        "Offset of field: gcx_live_reservation::process_name",
+        328usize,
+        "Offset of field: gcx_published_lease::process_name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
-        312usize,
-        "Offset of field: gcx_live_reservation::device_name",
+        392usize,
+        "Offset of field: gcx_published_lease::device_name",
     );
 }
-impl Default for gcx_live_reservation {
+impl Default for gcx_published_lease {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2865,111 +3060,73 @@ impl Default for gcx_live_reservation {
     }
 }
 extern "C" {
-    /** Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
- then the waiting requests in the order of their queue. folder may be NULL, as in
- gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
- GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
- removed where this process may. If the user's own folder is missing, the list is empty.
+    /** Lists the leases of the processes that publish: of each process first those that have SMs, in
+ order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+ one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+ NULL if capacity is 0.
 
- Errors:
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
-    pub fn gcx_reservation_list(
-        folder: *const ::std::os::raw::c_char,
-        reservations: *mut gcx_live_reservation,
+ Errors: those of gcx_published_process_list.*/
+    pub fn gcx_published_lease_list(
+        leases: *mut gcx_published_lease,
         capacity: u32,
         count: *mut u32,
     ) -> gcx_result;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq)]
-pub struct gcx_mps_info {
-    pub struct_size: u32,
-    /// of contexts of this process on the device
-    pub state: gcx_mps_state,
-    /** CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
-and at most 100; 0: not set, or another value. The daemon's own
-default is not visible*/
-    pub thread_percentage: f32,
-    pub reserved: u32,
-}
-#[test]
-fn bindgen_test_layout_gcx_mps_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_mps_info> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(::core::mem::size_of::<gcx_mps_info>(), 16usize, "Size of gcx_mps_info");
-    assert_eq!(
-        ::core::mem::align_of::<gcx_mps_info>(),
-        4usize,
-        "Alignment of gcx_mps_info",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_mps_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).state) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_mps_info::state",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).thread_percentage) as usize - ptr as usize
-        },
-        8usize,
-        "Offset of field: gcx_mps_info::thread_percentage",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_mps_info::reserved",
-    );
-}
-impl Default for gcx_mps_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
+pub const GCX_LOG_NONE: gcx_log_level = gcx_log_level(0);
+/// something was lost or leaked
+pub const GCX_LOG_ERROR: gcx_log_level = gcx_log_level(1);
+/// it works, but likely not as intended
+pub const GCX_LOG_WARNING: gcx_log_level = gcx_log_level(2);
+/// which driver was opened, contexts created and destroyed
+pub const GCX_LOG_INFO: gcx_log_level = gcx_log_level(3);
+/// every failed call and its message
+pub const GCX_LOG_DEBUG: gcx_log_level = gcx_log_level(4);
+#[repr(transparent)]
+/** ------------------------------------------------------------------------------------------
+ Log
+ ----------------------------------------------------------------------------------------*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_log_level(pub ::std::os::raw::c_uint);
+/** Receives one message, which is valid during the call only. Called at the end of the function that
+ logs, in its thread, so possibly in several threads at once, without any lock of gcx. It may take
+ the application's locks. It must not call gcx.*/
+pub type gcx_log_callback = ::core::option::Option<
+    unsafe extern "C" fn(
+        level: gcx_log_level,
+        message: *const ::std::os::raw::c_char,
+        user_data: *mut ::core::ffi::c_void,
+    ),
+>;
 extern "C" {
-    /** Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
- accuracy was not measured. Creates no context.
+    /** Sends log messages up to level to callback. NULL goes back to the default: messages up to the
+ level that GCX_LOG in the environment names (error, warning, info or debug) are printed to
+ standard error, none if it is not set. When the call returns, the previous callback is not
+ running and will not be called again, so call it without a lock that the previous callback takes.
 
  Errors:
-   GCX_ERROR_INVALID_DEVICE  there is no such device*/
-    pub fn gcx_mps_get_info(device: i32, info: *mut gcx_mps_info) -> gcx_result;
+   GCX_ERROR_INVALID_VALUE  level is unknown
+   GCX_ERROR_IN_CALLBACK    called from a log callback*/
+    pub fn gcx_log_set_callback(
+        level: gcx_log_level,
+        callback: gcx_log_callback,
+        user_data: *mut ::core::ffi::c_void,
+    ) -> gcx_result;
 }
 /** ------------------------------------------------------------------------------------------
  Graphs
 
  A CUDA graph stays on the SMs that it was captured on, whichever stream launches it. A gcx_graph
  takes a captured graph and launches it on the SMs of any stream. It instantiates one executable
- for each set of SMs, at the first launch there or ahead of time, and caches it. Nothing is
- captured again.
+ for each set of SMs and caches it. docs/guides/graphs.md lists which nodes can be moved.
 
- Nodes. Movable are kernels of libraries (cudart, cuBLAS, cuLibrary) and modules (Triton) with
- their
-   arguments and attributes (clusters, cooperative, priority, programmatic launch), copies,
-   memsets, host functions, events, external semaphores, empty nodes and child graphs. Not movable
-   are nodes that allocate or free memory and conditional nodes, since CUDA clones no graph that
-   has them; batched memory operations; and nodes that device code updates. Every moved node is
-   read back and compared. A node's number is its index in gcx_graph_get_nodes(): the order of
-   cuGraphGetNodes, with the nodes of a child graph directly behind the node that contains it.
-
- Parts. A graph that forks over several partitions has several parts, which can have different
- SMs:
-   one part for each context that its kernels were captured in, numbered in order of appearance
-   (gcx_graph_set_part changes that). CUDA does not report the context of copies and memsets: they
-   belong to the part of the nearest kernel before them, or else after them.
-
+ Nodes. A node's number is its index in gcx_graph_get_nodes(): the order of cuGraphGetNodes, with
+   the nodes of a child graph directly behind the node that contains it.
+ Parts. A graph that forks over several partitions has one part for each context that its kernels
+   were captured in, numbered in order of appearance. Copies and memsets belong to the part of the
+   nearest kernel before them, or else after them.
  Grids. A kernel whose blocks wait for each other needs all its blocks on the SMs at once: at most
    blocks_per_sm of gcx_graph_node times the partition's SMs. A larger cooperative launch is
-   refused when the executable is instantiated. A larger kernel with its own barrier is not, and
-   hangs.
-
+   refused when the executable is instantiated. A larger kernel with its own barrier hangs.
  Threads. Launches of one executable run one after the other, as CUDA orders them. Launches on
    different sets of SMs run concurrently, on the same memory. A launch concurrent with a change
    of the graph runs the graph as it was before the change or after it.
@@ -3051,11 +3208,15 @@ extern "C" {
     pub fn gcx_graph_destroy(graph: gcx_graph) -> gcx_result;
 }
 extern "C" {
-    /** Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
- a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
- or after it. In a stream of the primary context that other code created, the graph runs as it was
- captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
- ones cost as much as cuGraphLaunch.
+    /** Launches the graph in streams[0]. If count is 1, all parts run on the SMs that the stream has
+ now. If count is the number of parts, part i runs on the SMs of streams[i], for
+ streams[0 .. count - 1]: the graph starts behind the earlier work of all of them, their later
+ work waits for it, and parts without order between them run concurrently.
+
+ A resize of a lease waits for launches in progress in its streams, so each launch runs on the SMs
+ from before or after it. In a stream of the primary context that other code created, the graph
+ runs as it was captured. The first launch on a set of SMs instantiates the executable
+ (gcx_graph_prepare); later ones with one stream cost as much as cuGraphLaunch.
 
  Errors: those of gcx_graph_prepare, and
    GCX_ERROR_INVALID_DEVICE              the stream is of another device
@@ -3063,16 +3224,7 @@ extern "C" {
                                          other code has destroyed
    GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
                                          that one as a child node instead*/
-    pub fn gcx_graph_launch(graph: gcx_graph, stream: gcx_stream) -> gcx_result;
-}
-extern "C" {
-    /** Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
- count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
- the streams, and their later work waits for it. Parts without order between them run
- concurrently.
-
- Errors: those of gcx_graph_launch.*/
-    pub fn gcx_graph_launch_parts(
+    pub fn gcx_graph_launch(
         graph: gcx_graph,
         streams: *const gcx_stream,
         count: u32,
@@ -3435,494 +3587,108 @@ extern "C" {
         count: *mut u32,
     ) -> gcx_result;
 }
-extern "C" {
-    /** Opens a driver library, unless it is open already. driver is
-   NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
-                  below; else libcuda.so.1
-   "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
-                  with a recording of `gcx info --record`
-   anything else  a path or name for dlopen
- Calling it is optional: the first function that needs the driver opens it as with NULL. There is
- no silent fallback: without a driver each call fails, and the next one tries again.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_reservation_s {
+    _unused: [u8; 0],
+}
+/** ------------------------------------------------------------------------------------------
+ Reservations
 
- Errors:
-   GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process*/
-    pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
-}
+ A reservation is a set of SMs that no other process of the host has, among the processes that use
+ the same folder. It isolates under MPS; without MPS processes take turns on the whole device, the
+ reservation succeeds and the log has a warning. docs/explanation/reservations.md has the
+ guarantees.
+
+ Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
+   has released it or ended, however that ended. A forked child and a program started by exec have
+   no part in it unless they join or GCX_RESERVATION_INHERIT is set.
+ Queue and placement. As for leases, for each device.
+ Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
+   if that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. A named folder must
+   exist and be the user's own with mode 700, or a group's with mode 2770 or 3770.
+ Inside gcx exec. A reservation that its programs acquire is a part of gcx exec's: within it, of
+   its family and in its folder, disjoint from its other parts.
+ ----------------------------------------------------------------------------------------*/
+pub type gcx_reservation = *mut gcx_reservation_s;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_driver_info {
+pub struct gcx_reservation_params {
     pub struct_size: u32,
-    /// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
-    pub version: i32,
-    /// CUDA_VERSION of the cuda.h that gcx was built with
-    pub header_version: i32,
-    /// 1: the simulated driver
-    pub simulated: i32,
-    /// what was opened
-    pub library: [::std::os::raw::c_char; 256usize],
-}
-#[test]
-fn bindgen_test_layout_gcx_driver_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_driver_info> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_driver_info>(),
-        272usize,
-        "Size of gcx_driver_info",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_driver_info>(),
-        4usize,
-        "Alignment of gcx_driver_info",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_driver_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).version) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_driver_info::version",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).header_version) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_driver_info::header_version",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_driver_info::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_driver_info::library",
-    );
-}
-impl Default for gcx_driver_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /// Returns the properties of the driver.
-    pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
-}
-/// 12.4: everything that is not listed here
-pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
-/** 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
- for the call.*/
-pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
-/// 13.0: cuGreenCtxGetId
-pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
-/** 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
- them.*/
-pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
-/// 13.1: coscheduled counts in gcx_sm_request, backfill
-pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
-/// 13.1: workqueue resources
-pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
-/** 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
- driver.*/
-pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
-/// 13.4: locality domains in gcx_sm_request
-pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
-pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
-#[repr(transparent)]
-/** What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
- except where gcx has a substitute.*/
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_capability(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_capability_info {
-    pub struct_size: u32,
-    /// 1: the open driver has it
-    pub available: i32,
-    /// of the driver: 13010 is CUDA 13.1
-    pub required_version: i32,
-    /// such as "structured split"; lives as long as the library
+    /// GCX_RESERVATION_
+    pub flags: u32,
+    /** GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
+the structured family*/
+    pub family: gcx_sm_family,
+    /** smallest acceptable SM count; 0: the requested count, or one atom
+with GCX_REST*/
+    pub min_sm_count: u32,
+    /// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
+    pub timeout_ms: u32,
+    /// aborts the wait from another thread; may be NULL
+    pub cancel: gcx_cancel,
+    /** for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may
+be NULL*/
     pub name: *const ::std::os::raw::c_char,
+    /// an absolute path; NULL: see above
+    pub folder: *const ::std::os::raw::c_char,
 }
 #[test]
-fn bindgen_test_layout_gcx_capability_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_capability_info> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_reservation_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_params> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_capability_info>(),
-        24usize,
-        "Size of gcx_capability_info",
+        ::core::mem::size_of::<gcx_reservation_params>(),
+        48usize,
+        "Size of gcx_reservation_params",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_capability_info>(),
+        ::core::mem::align_of::<gcx_reservation_params>(),
         8usize,
-        "Alignment of gcx_capability_info",
+        "Alignment of gcx_reservation_params",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_capability_info::struct_size",
+        "Offset of field: gcx_reservation_params::struct_size",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).available) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         4usize,
-        "Offset of field: gcx_capability_info::available",
+        "Offset of field: gcx_reservation_params::flags",
     );
     assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).required_version) as usize - ptr as usize
-        },
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_capability_info::required_version",
+        "Offset of field: gcx_reservation_params::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).min_sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_reservation_params::min_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).timeout_ms) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_reservation_params::timeout_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_reservation_params::cancel",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_capability_info::name",
-    );
-}
-impl Default for gcx_capability_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /** Reports whether the open driver has a capability.
-
- Errors:
-   GCX_ERROR_INVALID_VALUE  there is no such capability*/
-    pub fn gcx_capability_get_info(
-        capability: gcx_capability,
-        info: *mut gcx_capability_info,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
- NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
- belongs to the thread and is valid until its next call of this. Opens no driver.*/
-    pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
-}
-/// CUDA's default, 8: the variable is not set
-pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
-/// CUDA_DEVICE_MAX_CONNECTIONS
-pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
-#[repr(transparent)]
-/// Where the number of connections comes from.
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_queue_info {
-    pub struct_size: u32,
-    /** that CUDA has, or would have if it started now; 0: unknown, because the
-variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
-    pub connections: u32,
-    pub source: gcx_queue_source,
-    /// 1: CUDA has started in the process, and the number is final
-    pub started: i32,
-    /** 0: CUDA started before gcx looked, and the process changed the variable at
-some time: connections is its present value*/
-    pub certain: i32,
-    /** 1: there is one connection: all partitions wait as soon as one stream waits.
-Creating a context then logs a GCX_LOG_WARNING, once*/
-    pub too_few: i32,
-}
-#[test]
-fn bindgen_test_layout_gcx_queue_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_queue_info> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_queue_info>(),
-        24usize,
-        "Size of gcx_queue_info",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_queue_info>(),
-        4usize,
-        "Alignment of gcx_queue_info",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_queue_info::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).connections) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_queue_info::connections",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).source) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_queue_info::source",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_queue_info::started",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).certain) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_queue_info::certain",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).too_few) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_queue_info::too_few",
-    );
-}
-impl Default for gcx_queue_info {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-extern "C" {
-    /** Returns the number of connections. Opens no driver: before one is open, looks at the libraries
- that are loaded. CUDA has started if cuInit was called there.*/
-    pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
-}
-extern "C" {
-    /** Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
- CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
- reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
- before other threads can read the environment. Child processes inherit the number. Opens no
- driver. Succeeds after CUDA has started if there are enough connections.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
-   GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS*/
-    pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
-}
-extern "C" {
-    /** Loads a library in front of libcuda that reports partition counts as described above, for every
- library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
- libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
- cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
- copies do not pass through that library. A second call does nothing. To find libcuda's path it
- may start a short-lived child process.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
-   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
-                                        names, is not installed
-   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
-   GCX_ERROR_OPERATING_SYSTEM           a file cannot be created*/
-    pub fn gcx_driver_report_partition_counts() -> gcx_result;
-}
-extern "C" {
-    /** Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
- to
- 0. Opens no driver.*/
-    pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
-}
-extern "C" {
-    /** Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
- enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
- other work can occupy them. More SMs than promised are returned as seen, with a warning in the
- log: see gcx_device_get_shared_sms.
-
- Errors:
-   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
-   GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time*/
-    pub fn gcx_stream_probe_sms(
-        stream: gcx_stream,
-        sm_ids: *mut u32,
-        capacity: u32,
-        count: *mut u32,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps across
- families. Creates a few temporary contexts, each at the cost of a first context: 4 for an H100's
- coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
- return at once.
-
- Errors:
-   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
-   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual*/
-    pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
-}
-extern "C" {
-    /** Finds the SMs that all partitions of this process share because a module with dynamic parallelism
- is loaded, ascending. From then on kernels of every green context of the process also run there,
- those created before included (compute capability 9.x; measured on an H200: 2 SMs of the
- remainder atom, 124 and 125). Other compute capabilities have none.
-
- Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
- nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
- probes both. Once found, the SMs stay known, and later calls return at once. While none are found
- *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
-
- Errors:
-   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual*/
-    pub fn gcx_device_get_shared_sms(
-        device: i32,
-        sm_ids: *mut u32,
-        capacity: u32,
-        count: *mut u32,
-    ) -> gcx_result;
-}
-/// What gcx_verify saw of one stream.
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_verified_stream {
-    /// SMs that it was promised: gcx_stream_info.sm_count
-    pub sm_count: u32,
-    /// SMs that its kernels ran on
-    pub seen_count: u32,
-    /// 1: no problem concerns this stream
-    pub ok: u32,
-    /// 1: it belongs to a shared lease, whose SMs others may have too
-    pub shared_lease: u32,
-    /// 0
-    pub reserved: [u32; 4usize],
-    /// those SMs: bit n % 64 of seen[n / 64] is SM n
-    pub seen: [u64; 16usize],
-}
-#[test]
-fn bindgen_test_layout_gcx_verified_stream() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_verified_stream> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_verified_stream>(),
-        160usize,
-        "Size of gcx_verified_stream",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_verified_stream>(),
-        8usize,
-        "Alignment of gcx_verified_stream",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_verified_stream::sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).seen_count) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_verified_stream::seen_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_verified_stream::ok",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).shared_lease) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_verified_stream::shared_lease",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        16usize,
-        "Offset of field: gcx_verified_stream::reserved",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).seen) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_verified_stream::seen",
+        "Offset of field: gcx_reservation_params::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).folder) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_reservation_params::folder",
     );
 }
-/// What gcx_verify found.
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_verification {
-    pub struct_size: u32,
-    pub device: i32,
-    /// 1: there is no problem
-    pub ok: u32,
-    pub problem_count: u32,
-    /// 1: under MPS, where SM numbers tell how many SMs, not which
-    pub virtual_sm_numbers: u32,
-    /// SMs that were seen in more than one stream; 0 if virtual
-    pub overlap_count: u32,
-    /// those SMs, as in gcx_verified_stream.seen
-    pub overlap: [u64; 16usize],
-    /// SMs of gcx_device_get_shared_sms() that were seen
-    pub shared_by_all: [u64; 16usize],
-    /// one line for each; the last says how many did not fit
-    pub problems: [::std::os::raw::c_char; 4096usize],
-}
-#[test]
-fn bindgen_test_layout_gcx_verification() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_verification> = ::core::mem::MaybeUninit::uninit();
-    let ptr = UNINIT.as_ptr();
-    assert_eq!(
-        ::core::mem::size_of::<gcx_verification>(),
-        4376usize,
-        "Size of gcx_verification",
-    );
-    assert_eq!(
-        ::core::mem::align_of::<gcx_verification>(),
-        8usize,
-        "Alignment of gcx_verification",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_verification::struct_size",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
-        4usize,
-        "Offset of field: gcx_verification::device",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_verification::ok",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).problem_count) as usize - ptr as usize },
-        12usize,
-        "Offset of field: gcx_verification::problem_count",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).virtual_sm_numbers) as usize - ptr as usize
-        },
-        16usize,
-        "Offset of field: gcx_verification::virtual_sm_numbers",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).overlap_count) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_verification::overlap_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).overlap) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_verification::overlap",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).shared_by_all) as usize - ptr as usize },
-        152usize,
-        "Offset of field: gcx_verification::shared_by_all",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).problems) as usize - ptr as usize },
-        280usize,
-        "Offset of field: gcx_verification::problems",
-    );
-}
-impl Default for gcx_verification {
+impl Default for gcx_reservation_params {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -3932,156 +3698,198 @@ impl Default for gcx_verification {
     }
 }
 extern "C" {
-    /** Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
- gcx_stream_probe_sms() does, and compares. results[0 .. count - 1] receives what was seen of each
- stream. results may be NULL.
+    /** Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
+ Creates no context. Waits by polling every 20 ms or less; starts no thread. If other processes
+ have the folder locked, which takes them less than a millisecond, waits up to 500 ms for the lock
+ even if timeout_ms is shorter.
 
- Problems are: a stream ran on more or fewer SMs than promised; two streams share SMs, unless both
- belong to shared leases; all partitions share SMs because a module with dynamic parallelism is
- loaded. Their texts call the streams A, B and so on. A problem is not an error: the result is
- GCX_SUCCESS and verification->ok is 0. A simulated driver proves nothing about a GPU.
-
- Errors: those of gcx_stream_probe_sms, and
-   GCX_ERROR_INVALID_VALUE  count is 0, or the streams are of different devices*/
-    pub fn gcx_verify(
-        streams: *const gcx_stream,
-        count: u32,
-        results: *mut gcx_verified_stream,
-        verification: *mut gcx_verification,
+ Errors:
+   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
+                               0; the message names them
+   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
+                               locked all that time, because they changed it continuously or one
+                               was stopped in the middle of a change
+   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
+   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
+   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
+                               so the SMs of its reservation are not known
+   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; files in it were removed
+                               during the call; /dev/shm/gcx-UID was removed while a process has a
+                               reservation in it
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
+                               fewer SMs or is of another family
+   GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
+                               divides the partition into other atoms than the device
+   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
+   GCX_ERROR_INVALID_DEVICE    there is no such device
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
+                               too long; the path is not absolute; min_sm_count is greater than
+                               sm_count*/
+    pub fn gcx_reservation_acquire(
+        device: i32,
+        sm_count: u32,
+        params: *const gcx_reservation_params,
+        reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
+    /** Writes the token with which another process joins the reservation: text for its environment or
+ command line. It is the path of the reservation's file. capacity is the room in token, in bytes;
+ GCX_MAX_RESERVATION_TOKEN is always enough.
 
  Errors:
-   GCX_ERROR_NOT_READY              the family is not mapped
-   GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
-                                    it
-   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
-    pub fn gcx_resource_get_sm_ids(
-        resource: *const gcx_resource,
-        sm_ids: *mut u32,
+   GCX_ERROR_INSUFFICIENT_CAPACITY  capacity is too small*/
+    pub fn gcx_reservation_get_token(
+        reservation: gcx_reservation,
+        token: *mut ::std::os::raw::c_char,
         capacity: u32,
-        count: *mut u32,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Returns one atom of the resource as a resource. index is 0 to atom_count - 1 of
- gcx_resource_get_info().
+    /** Joins a reservation of another process, or of this one. The reservation lasts until all that
+ joined it have released it. Opens no driver, and works in a forked child.
 
  Errors:
-   GCX_ERROR_INVALID_VALUE          there is no such atom
-   GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource*/
-    pub fn gcx_resource_get_atom(
-        resource: *const gcx_resource,
-        index: u32,
-        atom: *mut gcx_resource,
+   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+   GCX_ERROR_INVALID_VALUE     token is not a token
+   GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
+   GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
+   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
+    pub fn gcx_reservation_join(
+        token: *const ::std::os::raw::c_char,
+        reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
- is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
- the driver.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
-   GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
-                               GCX_RESERVATION_DIR is missing, full or read-only
-   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
-    pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
+    /** Releases the reservation. If no other process joined it and no lease in it is left, other
+ processes can have its SMs at once. A forked child has none of its parent's handles.*/
+    pub fn gcx_reservation_release(reservation: gcx_reservation) -> gcx_result;
 }
-extern "C" {
-    /// Stops publishing. Succeeds if nothing is published. Opens no driver.
-    pub fn gcx_publish_stop() -> gcx_result;
-}
-/// Describes a process that publishes.
 #[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_published_process {
-    /// a random number that identifies the process
-    pub process: u64,
-    /// milliseconds since 1970 when it began to publish
-    pub since_ms: u64,
-    /// as the process itself sees it; differs in other containers
-    pub pid: i32,
-    /// 1: it uses the simulated driver
+#[derive(Debug, Copy, Clone, PartialEq)]
+pub struct gcx_reservation_info {
+    pub struct_size: u32,
+    pub family: gcx_sm_family,
+    /// GCX_RESERVATION_; 0 for a joined one
+    pub flags: u32,
+    /// SMs that it has
+    pub sm_count: u32,
+    /// SMs of the device
+    pub device_sm_count: u32,
+    /// 1: by gcx_reservation_join
+    pub joined: i32,
+    /// 1: of the simulated driver
     pub simulated: i32,
-    pub driver_version: i32,
-    pub device_count: u32,
-    pub lease_count: u32,
-    /// leases beyond 512, missing in gcx_published_lease_list
-    pub unlisted_count: u32,
-    /// 0
-    pub reserved: [u32; 8usize],
+    /** 1: its file was removed or its folder moved: other processes may be
+given its SMs*/
+    pub lost: i32,
+    /// as the process that acquired it saw it
+    pub mps: gcx_mps_state,
+    /// the same, as in gcx_device_info
+    pub mps_thread_percentage: f32,
+    /// a random number that identifies the reservation
+    pub id: u64,
+    /// milliseconds since 1970 when it was acquired
+    pub since_ms: u64,
+    /// it has atom n of the family: bit n % 64 of word n / 64
+    pub atoms: [u64; 8usize],
+    pub device_uuid: [u8; 16usize],
     /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_published_process() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_published_process> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_reservation_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_info> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_published_process>(),
-        136usize,
-        "Size of gcx_published_process",
+        ::core::mem::size_of::<gcx_reservation_info>(),
+        200usize,
+        "Size of gcx_reservation_info",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_published_process>(),
+        ::core::mem::align_of::<gcx_reservation_info>(),
         8usize,
-        "Alignment of gcx_published_process",
+        "Alignment of gcx_reservation_info",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_published_process::process",
+        "Offset of field: gcx_reservation_info::struct_size",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_reservation_info::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_published_process::since_ms",
+        "Offset of field: gcx_reservation_info::flags",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_reservation_info::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_published_process::pid",
+        "Offset of field: gcx_reservation_info::device_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).joined) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_reservation_info::joined",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        20usize,
-        "Offset of field: gcx_published_process::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).driver_version) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_published_process::driver_version",
+        "Offset of field: gcx_reservation_info::simulated",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device_count) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
         28usize,
-        "Offset of field: gcx_published_process::device_count",
+        "Offset of field: gcx_reservation_info::lost",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).lease_count) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_published_process::lease_count",
+        "Offset of field: gcx_reservation_info::mps",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).unlisted_count) as usize - ptr as usize },
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
+        },
         36usize,
-        "Offset of field: gcx_published_process::unlisted_count",
+        "Offset of field: gcx_reservation_info::mps_thread_percentage",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_published_process::reserved",
+        "Offset of field: gcx_reservation_info::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_reservation_info::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_reservation_info::atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
+        120usize,
+        "Offset of field: gcx_reservation_info::device_uuid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        72usize,
-        "Offset of field: gcx_published_process::name",
+        136usize,
+        "Offset of field: gcx_reservation_info::name",
     );
 }
-impl Default for gcx_published_process {
+impl Default for gcx_reservation_info {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -4091,40 +3899,63 @@ impl Default for gcx_published_process {
     }
 }
 extern "C" {
-    /** Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
- capacity is 0. If the user's own folder is missing, the list is empty.
-
- Errors:
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start*/
-    pub fn gcx_published_process_list(
-        processes: *mut gcx_published_process,
-        capacity: u32,
-        count: *mut u32,
+    /// Returns the properties of a reservation. Opens no driver.
+    pub fn gcx_reservation_get_info(
+        reservation: gcx_reservation,
+        info: *mut gcx_reservation_info,
     ) -> gcx_result;
 }
-/// Describes a lease of a process that publishes.
+extern "C" {
+    /** Returns the reservation's SMs as a resource of this process. Opens the driver.
+
+ Errors:
+   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
+                        acquired the reservation, or is limited by
+                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not*/
+    pub fn gcx_reservation_get_resource(
+        reservation: gcx_reservation,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
+ resizes stay within the reservation too, and include only leases of the same reservation.
+ params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
+ after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
+ one, but not those of another lease.
+
+ Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
+   GCX_ERROR_INVALID_VALUE  another family*/
+    pub fn gcx_reservation_acquire_lease(
+        reservation: gcx_reservation,
+        sm_count: u32,
+        params: *const gcx_lease_params,
+        lease: *mut gcx_lease,
+    ) -> gcx_result;
+}
+/// Describes a reservation of any process, or a request that waits for one.
 #[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_published_lease {
-    /// as in gcx_published_process
-    pub process: u64,
-    /// of the lease, in that process
+#[derive(Debug, Copy, Clone, PartialEq)]
+pub struct gcx_live_reservation {
+    /// a random number that identifies the reservation
     pub id: u64,
-    /// how often its SMs have changed
-    pub changes: u64,
+    /// milliseconds since 1970 when it was acquired or the wait began
+    pub since_ms: u64,
+    /// of a waiting request: when it times out; 0: never
+    pub until_ms: u64,
+    /** the process that acquired it, or, once that has ended, another one that
+keeps it; 0: none is visible here, as in another container*/
     pub pid: i32,
+    /// id of the user who owns the file
+    pub user: u32,
+    /// 1: of the simulated driver
     pub simulated: i32,
-    /// the ordinal in that process; device_uuid identifies the device
-    pub device: i32,
-    pub family: gcx_sm_family,
-    /// GCX_LEASE_
-    pub flags: u32,
-    /// 1: a request that waits in gcx_lease_acquire
+    /// 1: a request that waits in gcx_reservation_acquire
     pub waits: u32,
+    pub family: gcx_sm_family,
     /// of a waiting request: the requested count, or GCX_REST
     pub sm_count: u32,
-    pub exclusive_sm_count: u32,
-    pub stream_count: u32,
     pub device_sm_count: u32,
     /// of the family on that device
     pub atom_count: u32,
@@ -4132,155 +3963,155 @@ pub struct gcx_published_lease {
     pub atom_sm_count: u32,
     /// SMs of the last atom
     pub last_atom_sm_count: u32,
+    /// as the process that acquired it saw it
+    pub mps: gcx_mps_state,
+    /// the same, as in gcx_device_info
+    pub mps_thread_percentage: f32,
+    /** id of the reservation that it is a part of, which may have
+ended; 0: of the device*/
+    pub parent: u64,
     /// 0
-    pub reserved: [u32; 11usize],
-    /// it has atom n exclusively: bit n % 64 of word n / 64
-    pub exclusive_atoms: [u64; 8usize],
-    /// the same for atoms that other leases may have too
-    pub shared_atoms: [u64; 8usize],
+    pub reserved: [u32; 6usize],
+    /// it has atom n: bit n % 64 of word n / 64
+    pub atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
     /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
-    /// as above
+    /// of that process; as above
     pub process_name: [::std::os::raw::c_char; 64usize],
     /// as above
     pub device_name: [::std::os::raw::c_char; 128usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_published_lease() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_published_lease> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_live_reservation() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_live_reservation> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_published_lease>(),
-        520usize,
-        "Size of gcx_published_lease",
+        ::core::mem::size_of::<gcx_live_reservation>(),
+        440usize,
+        "Size of gcx_live_reservation",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_published_lease>(),
+        ::core::mem::align_of::<gcx_live_reservation>(),
         8usize,
-        "Alignment of gcx_published_lease",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
-        0usize,
-        "Offset of field: gcx_published_lease::process",
+        "Alignment of gcx_live_reservation",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
-        8usize,
-        "Offset of field: gcx_published_lease::id",
+        0usize,
+        "Offset of field: gcx_live_reservation::id",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_live_reservation::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).until_ms) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_published_lease::changes",
+        "Offset of field: gcx_live_reservation::until_ms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_published_lease::pid",
+        "Offset of field: gcx_live_reservation::pid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_live_reservation::user",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
-        28usize,
-        "Offset of field: gcx_published_lease::simulated",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_published_lease::device",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
-        36usize,
-        "Offset of field: gcx_published_lease::family",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_published_lease::flags",
+        "Offset of field: gcx_live_reservation::simulated",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
-        44usize,
-        "Offset of field: gcx_published_lease::waits",
+        36usize,
+        "Offset of field: gcx_live_reservation::waits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_live_reservation::family",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
-        48usize,
-        "Offset of field: gcx_published_lease::sm_count",
-    );
-    assert_eq!(
-        unsafe {
-            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
-        },
-        52usize,
-        "Offset of field: gcx_published_lease::exclusive_sm_count",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
-        56usize,
-        "Offset of field: gcx_published_lease::stream_count",
+        44usize,
+        "Offset of field: gcx_live_reservation::sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
-        60usize,
-        "Offset of field: gcx_published_lease::device_sm_count",
+        48usize,
+        "Offset of field: gcx_live_reservation::device_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
-        64usize,
-        "Offset of field: gcx_published_lease::atom_count",
+        52usize,
+        "Offset of field: gcx_live_reservation::atom_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
-        68usize,
-        "Offset of field: gcx_published_lease::atom_sm_count",
+        56usize,
+        "Offset of field: gcx_live_reservation::atom_sm_count",
     );
     assert_eq!(
         unsafe {
             ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
         },
+        60usize,
+        "Offset of field: gcx_live_reservation::last_atom_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_live_reservation::mps",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
+        },
+        68usize,
+        "Offset of field: gcx_live_reservation::mps_thread_percentage",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).parent) as usize - ptr as usize },
         72usize,
-        "Offset of field: gcx_published_lease::last_atom_sm_count",
+        "Offset of field: gcx_live_reservation::parent",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        76usize,
-        "Offset of field: gcx_published_lease::reserved",
+        80usize,
+        "Offset of field: gcx_live_reservation::reserved",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).exclusive_atoms) as usize - ptr as usize },
-        120usize,
-        "Offset of field: gcx_published_lease::exclusive_atoms",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).shared_atoms) as usize - ptr as usize },
-        184usize,
-        "Offset of field: gcx_published_lease::shared_atoms",
+        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
+        104usize,
+        "Offset of field: gcx_live_reservation::atoms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
-        248usize,
-        "Offset of field: gcx_published_lease::device_uuid",
+        168usize,
+        "Offset of field: gcx_live_reservation::device_uuid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        264usize,
-        "Offset of field: gcx_published_lease::name",
+        184usize,
+        "Offset of field: gcx_live_reservation::name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
-        328usize,
-        "Offset of field: gcx_published_lease::process_name",
+        248usize,
+        "Offset of field: gcx_live_reservation::process_name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
-        392usize,
-        "Offset of field: gcx_published_lease::device_name",
+        312usize,
+        "Offset of field: gcx_live_reservation::device_name",
     );
 }
-impl Default for gcx_published_lease {
+impl Default for gcx_live_reservation {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -4290,56 +4121,19 @@ impl Default for gcx_published_lease {
     }
 }
 extern "C" {
-    /** Lists the leases of the processes that publish: of each process first those that have SMs, in
- order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
- one process have no atom in common; leases of two processes can. Opens no driver. leases may be
- NULL if capacity is 0.
-
- Errors: those of gcx_published_process_list.*/
-    pub fn gcx_published_lease_list(
-        leases: *mut gcx_published_lease,
-        capacity: u32,
-        count: *mut u32,
-    ) -> gcx_result;
-}
-pub const GCX_LOG_NONE: gcx_log_level = gcx_log_level(0);
-/// something was lost or leaked
-pub const GCX_LOG_ERROR: gcx_log_level = gcx_log_level(1);
-/// it works, but likely not as intended
-pub const GCX_LOG_WARNING: gcx_log_level = gcx_log_level(2);
-/// which driver was opened, contexts created and destroyed
-pub const GCX_LOG_INFO: gcx_log_level = gcx_log_level(3);
-/// every failed call and its message
-pub const GCX_LOG_DEBUG: gcx_log_level = gcx_log_level(4);
-#[repr(transparent)]
-/** ------------------------------------------------------------------------------------------
- Log
- ----------------------------------------------------------------------------------------*/
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_log_level(pub ::std::os::raw::c_uint);
-/** Receives one message, which is valid during the call only. Called at the end of the function that
- logs, in its thread, so possibly in several threads at once, without any lock of gcx. It may take
- the application's locks. It must not call gcx.*/
-pub type gcx_log_callback = ::core::option::Option<
-    unsafe extern "C" fn(
-        level: gcx_log_level,
-        message: *const ::std::os::raw::c_char,
-        user_data: *mut ::core::ffi::c_void,
-    ),
->;
-extern "C" {
-    /** Sends log messages up to level to callback. NULL goes back to the default: messages up to the
- level that GCX_LOG in the environment names (error, warning, info or debug) are printed to
- standard error, none if it is not set. When the call returns, the previous callback is not
- running and will not be called again, so call it without a lock that the previous callback takes.
+    /** Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
+ then the waiting requests in the order of their queue. folder may be NULL, as in
+ gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
+ GPU, and changes nothing in the folder. Invalid files are skipped with a warning in the log. If
+ the user's own folder is missing, the list is empty.
 
  Errors:
-   GCX_ERROR_INVALID_VALUE  level is unknown
-   GCX_ERROR_NOT_PERMITTED  called from a log callback*/
-    pub fn gcx_log_set_callback(
-        level: gcx_log_level,
-        callback: gcx_log_callback,
-        user_data: *mut ::core::ffi::c_void,
+   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire*/
+    pub fn gcx_reservation_list(
+        folder: *const ::std::os::raw::c_char,
+        reservations: *mut gcx_live_reservation,
+        capacity: u32,
+        count: *mut u32,
     ) -> gcx_result;
 }
 /// The start of a gcx_device_info: all zero but its size.
@@ -4462,14 +4256,6 @@ pub const GCX_RESERVATION_INFO_INIT: gcx_reservation_info = {
     value.struct_size = core::mem::size_of::<gcx_reservation_info>() as u32;
     value
 };
-/// The start of a gcx_mps_info: all zero but its size.
-pub const GCX_MPS_INFO_INIT: gcx_mps_info = {
-    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_mps_info>()];
-    let mut value: gcx_mps_info = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_mps_info>() as u32;
-    value
-};
 /// The start of a gcx_graph_params: all zero but its size.
 pub const GCX_GRAPH_PARAMS_INIT: gcx_graph_params = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
@@ -4500,14 +4286,6 @@ pub const GCX_DRIVER_INFO_INIT: gcx_driver_info = {
     let zero = [0u8; core::mem::size_of::<gcx_driver_info>()];
     let mut value: gcx_driver_info = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_driver_info>() as u32;
-    value
-};
-/// The start of a gcx_capability_info: all zero but its size.
-pub const GCX_CAPABILITY_INFO_INIT: gcx_capability_info = {
-    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_capability_info>()];
-    let mut value: gcx_capability_info = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_capability_info>() as u32;
     value
 };
 /// The start of a gcx_queue_info: all zero but its size.
