@@ -15,8 +15,8 @@ int check_header(void) {
     gcx_stream_params stream_params = GCX_STREAM_PARAMS_INIT;
     gcx_stream_info stream = GCX_STREAM_INFO_INIT;
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    return driver.struct_size == sizeof driver &&
-           device.struct_size == sizeof device && resource.struct_size == sizeof resource &&
+    return driver.struct_size == sizeof driver && device.struct_size == sizeof device &&
+           resource.struct_size == sizeof resource &&
            context_params.struct_size == sizeof context_params &&
            context.struct_size == sizeof context &&
            stream_params.struct_size == sizeof stream_params &&
