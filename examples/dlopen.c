@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "%s: %s\n", result_name(result), last_error_message());
         return 1;
     }
-    printf("%sCUDA %d.%d: 7 SMs asked for would be %u, and leave %u\n",
+    printf("%sCUDA %d.%d: 7 SMs are rounded up to %u and leave %u\n",
            driver.simulated ? "SIMULATED " : "", driver.version / 1000, driver.version % 1000 / 10,
            given[0], given[1]);
     return 0;

@@ -53,13 +53,13 @@ LANGUAGES = (
         "go",
         "examples/go/main.go",
         "The package [bindings/go](../../bindings/go), without cgo: it opens libgcx by dlopen, "
-        "through purego. [other-languages.md](other-languages.md)",
+        "through purego.\n[other-languages.md](other-languages.md)",
     ),
     Language(
         "Node.js",
         "js",
         "examples/node/scenario.mjs",
-        "By dlopen: [bindings/node](../../bindings/node) declares all of gcx.h for koffi. "
+        "By dlopen: [bindings/node](../../bindings/node) declares all of gcx.h for koffi.\n"
         "[other-languages.md](other-languages.md)",
     ),
 )

@@ -1,4 +1,4 @@
-"""The transcripts in docs/reference/command.md are what the command really prints."""
+"""The transcripts in the pages are what the command really prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .command import H100, environment, program
 from .publishing import LEASES, RESERVATIONS, publishers
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = ROOT / "docs" / "reference" / "command.md"
+MANUALS = (ROOT / "docs" / "reference" / "command.md", ROOT / "docs" / "tutorial.md")
 WIDTH = 118
 PROMPT = "    $ "
 SEPARATOR = "=== end of the output ==="
@@ -22,7 +22,7 @@ def transcripts() -> list[list[tuple[str, str]]]:
     """Returns each block that begins with a prompt: its commands with their expected output."""
     blocks: list[list[tuple[str, str]]] = []
     inside = False
-    for line in MANUAL.read_text().splitlines():
+    for line in "\n\n".join(page.read_text() for page in MANUALS).splitlines():
         if line.startswith(PROMPT):
             if not inside:
                 blocks.append([])

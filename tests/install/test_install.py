@@ -26,6 +26,28 @@ def test_example_builds_with_pkg_config_and_runs(
     assert "runs on 24 SMs" in done.stdout
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_c_program_of_a_page_builds_and_runs(
+    page: str, prefix: Path, flags: list[str], tmp_path: Path
+) -> None:
+    """README's lines stand in main(), next to a cublasSetStream that takes the stream."""
+    (block,) = re.findall(r"^```c\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    if "main" not in block:
+        include, _, body = block.partition("\n")
+        block = f"""{include}
+        static int cublasSetStream(int handle, void* stream) {{ return stream == NULL || handle; }}
+        int main(void) {{ int handle = 0;
+        {body}
+        gcx_stream_info info = GCX_STREAM_INFO_INIT;
+        gcx_stream_get_info(stream, &info); return info.sm_count != 64; }}"""
+    source, program = tmp_path / "page.c", tmp_path / "page"
+    source.write_text(block)
+    built = run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", source, *flags, "-o", program)
+    assert built.returncode == 0, built.stderr
+    done = run(program, LD_LIBRARY_PATH=str(library_folder(prefix)), **SIMULATED)
+    assert (done.returncode, done.stdout) in [(0, ""), (0, "64 SMs\n")], done.stdout + done.stderr
+
+
 def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> None:
     program = tmp_path / "dlopen"
     source = ROOT / "examples" / "dlopen.c"
@@ -33,7 +55,7 @@ def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> 
     assert built.returncode == 0, built.stderr
     done = run(program, library_folder(prefix) / "libgcx.so.1", **SIMULATED)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "SIMULATED CUDA 13.0: 7 SMs asked for would be 8, and leave 124\n"
+    assert done.stdout == "SIMULATED CUDA 13.0: 7 SMs are rounded up to 8 and leave 124\n"
 
 
 def test_installed_command_finds_its_libraries(prefix: Path) -> None:

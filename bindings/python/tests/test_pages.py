@@ -89,6 +89,16 @@ def test_readme_program_runs(script: Any) -> None:
     assert "ok: each partition ran on as many SMs as promised" in printed
 
 
+def test_tutorial_programs_run(script: Any) -> None:
+    split, lease, resize = fences(DOCS / "tutorial.md")
+    assert script(split).startswith("24 108\n")
+    lines = script(lease + resize).splitlines()
+    assert lines[0] == "32 100"
+    assert lines[1].startswith("gcx.acquire: requested 8 SMs: device 0 has 132, of which 0 are free")
+    assert lines[2] == "64 68"
+    assert lines[-1].startswith("ok: ")
+
+
 def block_with(text: str) -> str:
     """Returns the block of docs/reference/python.md that contains a text."""
     (found,) = [one for one in fences(DOCS / "reference" / "python.md") if text in one]
