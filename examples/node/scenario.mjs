@@ -13,7 +13,18 @@ function scenario() {
   const split = (...counts) => {
     const groups = counts.map(() => ({}));
     const requests = counts.map((sm_count) => ({ sm_count }));
-    check(c.gcx_sm_split(device, requests, counts.length, gcx.GCX_SPLIT_DEFAULT, groups, null, null, null));
+    check(
+      c.gcx_sm_split(
+        device,
+        requests,
+        counts.length,
+        gcx.GCX_SPLIT_DEFAULT,
+        groups,
+        null,
+        null,
+        null,
+      ),
+    );
     return groups;
   };
   const made = []; // what to give back, and how

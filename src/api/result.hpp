@@ -63,9 +63,9 @@ T* not_null(T* pointer, const char* what) {
 // The size of a struct in the first version that had it. A struct that grows after a release gets a
 // specialization with its size in that release.
 template <class T>
-constexpr std::size_t first_size = sizeof(T);
+inline constexpr std::size_t first_size = sizeof(T);
 template <>
-constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared); // 0.1
+inline constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared); // 0.1
 
 // Larger structs are uninitialized memory, not those of a newer version.
 constexpr std::size_t kMaxStructSize = 65536;

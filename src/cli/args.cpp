@@ -121,7 +121,7 @@ constexpr std::array kCommands = {
             "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
     Command{"ps", "shows which processes have reserved which SMs", "",
             "Shows the reservations of all processes that use the same folder, and the processes "
-            "that wait for SMs. Removes the files of processes that have ended. Opens no driver.",
+            "that wait for SMs. Opens no driver.",
             "gcx ps --json", kPsOptions, run_ps},
     Command{"top", "shows the leases that running processes publish", "",
             "Shows the leases of your processes that publish them, with GCX_PUBLISH=1 in the "

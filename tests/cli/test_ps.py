@@ -44,7 +44,6 @@ def test_ps_text_lists_each_reservation(folder: Path) -> None:
         assert "132 SMs, SIMULATED: 72 reserved, 60 free\n" in text
         server.end()
         assert "no reservations" in listed("ps")
-        assert not list(folder.glob("*reservation-*"))
 
 
 def test_ps_json_lists_each_reservation() -> None:
@@ -105,4 +104,4 @@ def test_ps_ignores_files_that_are_no_reservation(folder: Path) -> None:
     assert "no reservations" in listed("ps")
     (folder / f"reservation-{32 * '1'}-{16 * '0'}").write_text("left by a process that has ended")
     assert "no reservations" in listed("ps")
-    assert [path.name for path in folder.iterdir()] == [f"reservation-{32 * '0'}-{16 * '0'}"]
+    assert len(list(folder.iterdir())) == 2  # Listing removes nothing.

@@ -70,4 +70,5 @@ def test_quickstart_simulated_driver_runs_the_examples(tree: Path) -> None:
     done = run(tree, "sim:a100@13.0")
     assert (done.returncode, done.stderr) == (0, ""), done
     assert "verify --sms rest,27" in done.stdout
-    assert done.stdout.endswith("dlopen ran\n")
+    assert "dlopen ran\n" in done.stdout
+    assert "gcx exec --sms 24 -- PROGRAM" in done.stdout

@@ -23,7 +23,9 @@ function nanoseconds(calls, call) {
  */
 function round(c, device) {
   const groups = Buffer.alloc(2 * RESOURCE);
-  gcx.check(c.gcx_sm_split(device, [{ sm_count: 108 }, { sm_count: 24 }], 2, 0, groups, null, null, null));
+  gcx.check(
+    c.gcx_sm_split(device, [{ sm_count: 108 }, { sm_count: 24 }], 2, 0, groups, null, null, null),
+  );
   for (let i = 0; i < 2; i++) {
     const [context, made] = [[null], [null]];
     gcx.check(

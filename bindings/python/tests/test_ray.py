@@ -152,9 +152,8 @@ def tell(actor: Any) -> dict[str, Any]:
 
 
 def until_free(folder: Path) -> None:
-    """Waits until there is no reservation, and checks that no file is left."""
+    """Waits until there is no reservation."""
     until(lambda: gcx.reservations(folder) == [])
-    assert list(folder.iterdir()) == []
 
 
 def is_pending(actor: Any) -> bool:
@@ -224,7 +223,7 @@ def test_reservation_outside_ray_is_waited_for(
         with pytest.raises(ray.exceptions.ActorDiedError) as caught:
             ray.get(refused.tell.remote())
         said = str(caught.value)
-        assert "AlreadyAcquiredError" in said
+        assert "TimeoutError" in said
         assert '"outside" of process' in said
         assert "Ray counts 24 gcx_sms of node" in said
 

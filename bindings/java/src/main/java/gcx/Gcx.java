@@ -84,8 +84,8 @@ public final class Gcx {
   /**
    * Makes libcuda and cudart report partitions' SM counts to the libraries of this process: in a
    * thread whose current context is a green context, such as one of {@link Context#push()}, they
-   * report that context's SMs as the device's. docs/explanation/counts.md explains which libraries use the
-   * answer, and why cuBLAS before 13.10 still gets the device's count.
+   * report that context's SMs as the device's. docs/explanation/counts.md explains which libraries
+   * use the answer, and why cuBLAS before 13.10 still gets the device's count.
    *
    * <p>Permanent; a second call does nothing. Call it at the beginning of a program, before libcuda
    * is loaded by the first method that opens the driver, by JCuda, or by any CUDA library. May

@@ -5,9 +5,9 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /**
- * A CUDA graph that was captured once and is launched on the SMs of any stream; docs/guides/graphs.md
- * explains what moves. Each set of SMs has one executable, which is created by the first launch
- * there or by {@link #prepare}. The graph's memory must outlive its launches.
+ * A CUDA graph that was captured once and is launched on the SMs of any stream;
+ * docs/guides/graphs.md explains what moves. Each set of SMs has one executable, which is created
+ * by the first launch there or by {@link #prepare}. The graph's memory must outlive its launches.
  *
  * <p>The number of a node is its index in {@link #nodes}. A graph that was captured over several
  * partitions has several parts, each of which can run on different SMs.

@@ -6,7 +6,8 @@ import java.util.Objects;
 
 /**
  * SMs of a device that no other process reserves in the same folder. {@link Device#reserve(long)}
- * returns one; docs/explanation/reservations.md explains what reservations promise, and why only MPS isolates.
+ * returns one; docs/explanation/reservations.md explains what reservations promise, and why only
+ * MPS isolates.
  *
  * <p>A reservation ends when every process that acquired or joined it has closed it or has ended.
  * Work that still runs then shares its SMs with the next owner, so close contexts first or wait for

@@ -97,8 +97,7 @@ class GraphTest {
       graph.launch(large, stream);
       assertRanOn(large, 0);
       assertRanOn(stream, 1);
-      refused(
-          GcxException.InvalidValue.class, "Graph.launch", () -> graph.launch());
+      refused(GcxException.InvalidValue.class, "Graph.launch", () -> graph.launch());
       graph.prepare(List.of(stream.sms(), large.sms()));
       List<GraphNode> nodes = graph.nodes();
       int[] kernels =

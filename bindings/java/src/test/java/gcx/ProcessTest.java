@@ -232,7 +232,7 @@ class ProcessTest {
   @Test
   void countsReportedAreThoseOfTheThreadsContext() throws Exception {
     Child child = Child.of(Counts.class.getName());
-    assertEquals(List.of("false", "132", "24", "132", "132", "true"), child.run(0));
+    assertEquals(List.of("132", "24", "132", "132"), child.run(0));
   }
 
   @Test
@@ -240,6 +240,6 @@ class ProcessTest {
     Files.copy(Path.of(Gcx.simulatorPath()), folder.resolve("libcuda.so.1"));
     Child child = Child.of(Counts.class.getName());
     child.environment().put("LD_LIBRARY_PATH", folder.toString());
-    assertEquals(List.of("false", "Gcx.reportPartitionCounts"), child.runWith("late"));
+    assertEquals(List.of("Gcx.reportPartitionCounts"), child.runWith("late"));
   }
 }

@@ -163,8 +163,7 @@ class ValuesTest {
     assertEquals(Raw.GCX_VERSION, Gcx.version());
     DriverInfo driver = Gcx.driver();
     assertTrue(driver.capabilities().contains(Capability.GREEN_CONTEXTS));
-    assertEquals(
-        driver.version() >= 13010, driver.capabilities().contains(Capability.WORKQUEUES));
+    assertEquals(driver.version() >= 13010, driver.capabilities().contains(Capability.WORKQUEUES));
   }
 
   @Test
