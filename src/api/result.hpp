@@ -65,7 +65,7 @@ T* not_null(T* pointer, const char* what) {
 template <class T>
 inline constexpr std::size_t first_size = sizeof(T);
 template <>
-inline constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared); // 0.1
+inline constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared);
 
 // Larger structs are uninitialized memory, not those of a newer version.
 constexpr std::size_t kMaxStructSize = 65536;
