@@ -46,7 +46,7 @@ def main() -> int:
 
     dynamic = output(readelf, "--dynamic", "--wide", library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-    if "--any-needed" not in sys.argv[5:]:
+    if "--any-needed" not in sys.argv[4:]:
         problems += [f"it needs {name}" for name in needed if not LIBC.match(name)]
     if re.search(r"\((RPATH|RUNPATH)\)", dynamic):
         problems.append("it has a path to search libraries in")

@@ -42,13 +42,15 @@ class Out {
 };
 #define CALL_OUT(out, call) (out).check((call), #call)
 
-// A struct with a struct_size, which is sometimes wrong.
+// A struct with a struct_size, which is sometimes too small. What the caller has beyond its struct is
+// not for the library to know, so it is never too large.
 template <class T>
 Out<T> sized(Bytes& bytes) {
     Out<T> out;
     T start = out.value;
     const uint8_t byte = bytes.next();
-    start.struct_size = byte < 0xf0 ? static_cast<uint32_t>(sizeof(T)) : byte - 0xf0U;
+    start.struct_size = byte < 0xf0 ? static_cast<uint32_t>(sizeof(T))
+                                    : (byte - 0xf0U) % static_cast<uint32_t>(sizeof(T));
     return Out<T>(start);
 }
 

@@ -75,7 +75,7 @@ fn invalid_requests_are_refused() -> Result<()> {
     assert!(zero.message().contains("SmRequest::rest()"), "{zero}");
     let exact = SplitOptions::new().exact();
     assert_eq!(kind(whole.split_with([10], &exact)), ErrorKind::InvalidResourceConfiguration);
-    for family in [Family::Structured, Family::Foreign] {
+    for family in [Family::Structured, Family::External] {
         let options = SplitOptions::new().family(family);
         assert_eq!(kind(whole.split_with([8], &options)), ErrorKind::InvalidResourceConfiguration);
     }

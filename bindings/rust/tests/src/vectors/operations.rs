@@ -21,8 +21,9 @@ pub enum Answer {
 pub fn inputs(operation: &str) -> Option<usize> {
     Some(match operation {
         "driver" | "devices" | "pop" | "current" | "cache" => 0,
-        | "sms" | "cluster" | "probe" | "push" | "synchronize" | "query" | "close" | "live"
-        | "limit" | "prepare" | "alone" | "leases" | "ahead" | "trim" => 1,
+        "open" | "capability" | "device" | "priorities" | "info" | "queue" | "sms" | "cluster"
+        | "probe" | "push" | "synchronize" | "query" | "close" | "live" | "limit" | "prepare"
+        | "alone" | "leases" | "ahead" | "trim" => 1,
         "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" | "resize"
         | "held" => 2,
         "resource" | "union" | "subtract" | "atom" | "context" | "get" | "stream" | "event"
