@@ -82,17 +82,20 @@ void release(gcx_reservation reservation) {
     CHECK_OK(gcx_reservation_release(reservation));
 }
 
-void remove_dead_files(const char* folder) {
+void remove_dead_files(const char* folder, const char* spec) {
     const auto acquire = [folder] {
-        gcx_reservation reservation = nullptr;
-        const gcx_result result = try_reserve(8, {.folder = folder}, &reservation);
-        if (result == GCX_SUCCESS)
-            release(reservation);
+        int32_t devices = 0;
+        const gcx_result result = gcx_device_get_count(&devices);
+        for (int32_t device = 0; device < devices; device++) {
+            gcx_reservation reservation = nullptr;
+            if (try_reserve(8, {.folder = folder, .device = device}, &reservation) == GCX_SUCCESS)
+                release(reservation);
+        }
         return result;
     };
     const pid_t child = fork();
     if (child == 0) {
-        gcx_driver_open("sim:h100@13.0");
+        gcx_driver_open((std::string("sim:") + spec).c_str());
         _exit(acquire() == GCX_ERROR_NOT_INITIALIZED ? 1 : 0);
     }
     int status = 0;

@@ -22,9 +22,9 @@ gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted, gcx_reservation*
 // Does the same and checks that it succeeds.
 gcx_reservation reserve(uint32_t sm_count, const Wanted& wanted = {});
 void release(gcx_reservation reservation);
-// Acquires and releases a reservation in another process, or in this one if it has a driver: that
-// removes the files of processes that have ended. Lists remove none.
-void remove_dead_files(const char* folder = nullptr);
+// Acquires and releases a reservation of each device in another process, or in this one if it has a
+// driver: that removes the files of processes that have ended. Lists remove none.
+void remove_dead_files(const char* folder = nullptr, const char* spec = "h100@13.0");
 
 gcx_reservation_info info_of(gcx_reservation reservation);
 std::string token_of(gcx_reservation reservation);
