@@ -201,7 +201,7 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     }
 };
 
-// An element of an array of streams: launch_parts({a, b}), verify({a, b}), or a vector of these.
+// An element of an array of streams: launch({a, b}), verify({a, b}), or a vector of these.
 struct stream_ref {
     stream_ref(const stream& of) noexcept : handle(of.handle()) {}
     gcx_stream handle;

@@ -213,6 +213,8 @@ class ThreadsTest {
     assertTrue(uses > 0, "no thread has used the streams");
     assertTrue(Work.blocks(3) > 0);
     shared.close();
+    // Creating a context waits for the work that was submitted last: nothing else does.
+    Context.createPrivate(device.sms()).close();
   }
 
   private int use(Lease lease, Stream shared, Graph graph) {
