@@ -28,6 +28,15 @@ PACKAGES = {
         'Homepage = "{url}"',
         'Documentation = "{url}"',
         'Repository = "{url}"',
+        'sim = ["{name}-sim=={python_version}"]',
+    ),
+    "bindings/python/sim/METADATA": (
+        "\nName: {name}-sim\nVersion: {python_version}\n",
+        "\nAuthor-email: {developers} <{contact}>\n",
+        "\nProject-URL: Homepage, {url}\n",
+        "\nProject-URL: Documentation, {url}\n",
+        "\nProject-URL: Repository, {url}\n",
+        "[{name}]({url})",
     ),
     "bindings/java/pom.xml": (
         "  <groupId>{maven_group}</groupId>\n  <artifactId>{name}</artifactId>\n"
@@ -51,11 +60,15 @@ def main() -> int:
     version = re.search(r"^  version: '(.+)'", (ROOT / "meson.build").read_text(), re.M)
     if version is None:
         sys.exit("meson.build no longer says the version")
+    versions = {
+        "version": version.group(1),
+        "python_version": version.group(1).replace("-dev", ".dev0"),
+    }
     problems = []
     for name, wanted in PACKAGES.items():
         text = (ROOT / name).read_text()
         for pattern in wanted:
-            line = pattern.format(version=version.group(1), **constants)
+            line = pattern.format(**versions, **constants)
             if line not in text:
                 problems.append(f"{name} does not have: {line.strip()}")
     if release:

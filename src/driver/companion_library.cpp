@@ -34,7 +34,9 @@ constexpr char kSimulatorHint[] =
     "; enable the feature `simulator` of the crate gcx, which builds it, or set GCX_SIM_LIBRARY to "
     "the path of an installed one";
 #else
-constexpr char kSimulatorHint[] = "; GCX_SIM_LIBRARY can name it";
+constexpr char kSimulatorHint[] =
+    "; in Python, `pip install gcx[sim]` installs it; in Java, the jar of gcx with the classifier "
+    "`sim` contains it; GCX_SIM_LIBRARY can name its path";
 #endif
 
 std::string own_folder() {

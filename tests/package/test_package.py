@@ -1,4 +1,4 @@
-"""Tests the content of the wheel that GCX_WHEEL names, and an editable install of it."""
+"""Tests the wheels in the folder GCX_WHEELS, and an editable install."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEEL = Path(os.environ["GCX_WHEEL"])
+(WHEEL,) = Path(os.environ["GCX_WHEELS"]).glob("gcx-*.whl")
+(SIMULATOR,) = Path(os.environ["GCX_WHEELS"]).glob("gcx_sim-*.whl")
 SIMULATED = {**os.environ, "GCX_DRIVER": "sim:h100@13.0"}
 SIMULATED.pop("PYTHONPATH", None)
 
@@ -31,10 +32,14 @@ def run(*command: str | Path, **more: Any) -> str:
     return done.stdout
 
 
+def unzip(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist()}
+
+
 @pytest.fixture(scope="module")
 def files() -> dict[str, bytes]:
-    with zipfile.ZipFile(WHEEL) as wheel:
-        return {name: wheel.read(name) for name in wheel.namelist()}
+    return unzip(WHEEL)
 
 
 def test_tags(files: dict[str, bytes]) -> None:
@@ -58,9 +63,16 @@ def test_metadata(files: dict[str, bytes]) -> None:
     assert b"gcx = gcx._command:main" in scripts
 
 
-def test_the_simulated_driver_is_there_once(files: dict[str, bytes]) -> None:
-    assert len(files["gcx/lib/gcx/libgcx-sim.so"]) > 500_000
-    assert len(files["gcx/lib/gcx/libcuda/libcuda.so.1"]) < 50_000
+def test_the_simulated_driver_is_a_package_of_its_own(files: dict[str, bytes]) -> None:
+    assert not [name for name in files if "libgcx-sim" in name or "libcuda.so" in name]
+    simulator = unzip(SIMULATOR)
+    assert "-py3-none-linux_" in SIMULATOR.name
+    assert len(simulator["gcx_sim/libgcx-sim.so"]) > 500_000
+    assert len(simulator["gcx_sim/libcuda/libcuda.so.1"]) < 50_000
+    (text,) = (files[name] for name in files if name.endswith(".dist-info/METADATA"))
+    version = SIMULATOR.name.split("-")[1]
+    required = email.message_from_bytes(text).get_all("Requires-Dist")
+    assert required == [f'gcx-sim=={version}; extra == "sim"']
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +84,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PROGRAM = """
-import ctypes, sys
 import gcx
 with gcx.split([24, None]) as parts:
     assert gcx.verify(parts)
 assert gcx.info()["devices"][0]["sm_count"] == 132
-folder = gcx.__file__.rpartition("/")[0]
-libcuda = ctypes.CDLL(f"{folder}/lib/gcx/libcuda/libcuda.so.1")
-assert libcuda.cuInit(0) == 0
-print(folder)
+print(gcx.__file__.rpartition("/")[0])
 """
 
 
@@ -101,11 +109,17 @@ def works(python: Path, tmp_path: Path) -> Path:
         assert "108" in run(*command, "plan", "--sms", "108,24", cwd=tmp_path)
         inside = run(*command, "exec", "--sms", "24", "--", python, "-c", UNAWARE, cwd=tmp_path)
         assert inside.splitlines()[-1] == "24"
+        simulated = run(*command, "sim", "run", "--gpu", "a100", "--", python, "-c", UNAWARE)
+        assert simulated.splitlines()[-1] == "108"
     return folder
 
 
 def test_an_installation(python: Path, tmp_path: Path) -> None:
     run(python, "-m", "pip", "install", "-q", "--no-index", WHEEL)
+    alone = "try: gcx.devices()\nexcept gcx.DriverNotFoundError as error: print(error)"
+    assert "`pip install gcx[sim]`" in run(python, "-c", f"import gcx\n{alone}", cwd=tmp_path)
+    wheels = f"--find-links={WHEEL.parent}"
+    run(python, "-m", "pip", "install", "-q", "--no-index", "--pre", wheels, "gcx[sim]")
     assert works(python, tmp_path).parent.name == "site-packages"
     run(python, "-m", "pip", "uninstall", "-q", "-y", "gcx")
 

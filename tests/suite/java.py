@@ -64,11 +64,16 @@ def newest_java() -> tuple[int, Path] | None:
 
 
 def part_java(suite: Suite) -> None:
-    """The Java package: its jar, its tests on three drivers and the newest JVM, a runtime."""
+    """The Java package: its jars, its tests on three drivers and the newest JVM, a runtime."""
     maven(suite, "java-13.0", "verify")
     version = ElementTree.parse(BINDING / "pom.xml").findtext("{*}version")
     jar = MAVEN / f"gcx-{version}.jar"
-    suite.run("java: a program on the jar", ["java", "-cp", jar, SCENARIO], SIMULATED)
+    sim = MAVEN / f"gcx-{version}-sim.jar"
+    suite.run("java: a program on the jars", ["java", "-cp", f"{jar}:{sim}", SCENARIO], SIMULATED)
+    alone = suite.timed("java: without the simulator", ["java", "-cp", jar, SCENARIO], SIMULATED)
+    holds = alone.returncode != 0 and "the classifier `sim`" in alone.stdout
+    if not suite.count("java: without the simulator", holds):
+        suite.say(alone.stdout)
     # What was fetched above is enough: Maven fetches nothing here.
     again = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):
@@ -82,9 +87,9 @@ def part_java(suite: Suite) -> None:
         maven(suite, f"java-jdk{newest[0]}", *words, f"-Djvm={newest[1]}")
     if suite.run("java: a runtime of its own", [BINDING / "runtime.sh", RUNTIME, MAVEN]):
         java = RUNTIME / "runtime" / "bin" / "java"
-        program: list[str | Path] = ["-cp", f"{RUNTIME}/gcx.jar:{RUNTIME}/programs", "Scenario"]
-        suite.run("java: the scenario in that runtime", [java, *program], SIMULATED)
-    module: list[str | Path] = ["-p", jar, "--add-modules", "gcx", SCENARIO]
+        program: list[str | Path] = ["-cp", f"{RUNTIME}/gcx.jar:{sim}:{RUNTIME}/programs"]
+        suite.run("java: the scenario in that runtime", [java, *program, "Scenario"], SIMULATED)
+    module: list[str | Path] = ["-p", f"{jar}:{sim}", "--add-modules", "gcx,gcx.sim", SCENARIO]
     suite.run("java: as a module", ["java", *module], SIMULATED)
     classes = f"{MAVEN / 'classes'}:{MAVEN / 'test-classes'}"
     left_out = ["--left-out=number", "--left-out=twice"]

@@ -95,7 +95,7 @@ wheels_built: list[bool] = []
 
 
 def build_wheel(suite: Suite) -> bool:
-    """The wheel, installed in build/site; the first part that uses it builds it."""
+    """The wheels of gcx and gcx-sim, installed in build/site by the first part that uses them."""
     # Not while the main build compiles the same sources: ccache has them afterwards.
     with building_main:
         if not wheels_built:
@@ -107,12 +107,15 @@ def make_wheel(suite: Suite) -> bool:
     for folder in (WHEELS, SITE):
         shutil.rmtree(folder, ignore_errors=True)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    build = [f"--config-settings=build-dir={WHEEL}", "--no-build-isolation", "--no-deps"]
     settings = [f"--config-settings=setup-args={option}" for option in ("-Dwerror=true", *UNITY)]
-    settings += [f"--config-settings=build-dir={WHEEL}", "--no-build-isolation", "--no-deps"]
-    if not suite.run("wheel", [*pip, "wheel", ROOT, "-w", WHEELS, *settings]):
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "-w", WHEELS, *settings, *build]):
+        return False
+    simulator = ROOT / "bindings" / "python" / "sim"
+    if not suite.run("wheel of gcx-sim", [*pip, "wheel", simulator, "-w", WHEELS, *build]):
         return False
     install = [*pip, "install", "--no-index", "--no-deps", "--target", SITE]
-    return suite.run("install the wheel", [*install, *WHEELS.glob("gcx-*.whl")])
+    return suite.run("install the wheels", [*install, *WHEELS.glob("*.whl")])
 
 
 def on_driver(driver: str) -> dict[str, str]:
@@ -120,10 +123,9 @@ def on_driver(driver: str) -> dict[str, str]:
 
 
 def part_python(suite: Suite) -> None:
-    """The Python package: its wheel, and as installed from that on a simulated driver."""
+    """The Python package: its wheels, and as installed from them on a simulated driver."""
     if build_wheel(suite):
-        (wheel,) = WHEELS.glob("gcx-*.whl")
-        suite.pytest("package", ROOT / "tests" / "package", {"GCX_WHEEL": str(wheel)})
+        suite.pytest("package", ROOT / "tests" / "package", {"GCX_WHEELS": str(WHEELS)})
         suite.pytest("python-13.0", PYTHON_TESTS, on_driver("13.0"), f"--ignore={RAY}")
 
 

@@ -20,11 +20,13 @@ A graph that was captured once runs on the SMs of any stream:
 
 CUDA's own steps are available too: Device(0).resources.sm, its split(), a Context of a resource, a
 context's stream(). Every error is a gcx.Error; diagnostics go to the logger "gcx". The environment
-variable GCX_DRIVER=sim:h100@13.0 selects the simulated driver. See docs/reference/python.md.
+variable GCX_DRIVER=sim:h100@13.0 selects the simulated driver, which `pip install gcx[sim]`
+installs. See docs/reference/python.md.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 if "t" in getattr(sys, "abiflags", ""):
@@ -158,6 +160,15 @@ __all__ = [
     "verify",
 ]
 __all__ += _exceptions.__all__
+
+# The library and the command look there for the simulated driver.
+if not os.environ.get("GCX_SIM_LIBRARY"):
+    try:
+        import gcx_sim
+    except ImportError:
+        pass  # gcx[sim] is not installed
+    else:
+        os.environ["GCX_SIM_LIBRARY"] = gcx_sim.LIBRARY
 
 _number = _gcx.gcx_version()
 __version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}{_gcx.VERSION_SUFFIX}"

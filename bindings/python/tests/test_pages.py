@@ -1,7 +1,7 @@
 """The programs and names in the documentation of the package and of moving to it.
 
-They run with a fake PyTorch. cuda.core is used if it is installed, on the simulated libcuda that
-the package contains."""
+They run with a fake PyTorch. cuda.core is used if it is installed, on the simulated libcuda of
+gcx-sim."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import gcx
+import gcx_sim
 import pytest
 from fakes import (  # type: ignore[import-not-found]
     FakeTorch,
@@ -30,7 +31,6 @@ from work import Work  # type: ignore[import-not-found]
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch", "from-sglang", "from-tensorrt-llm")
-LIBCUDA = Path(gcx.__file__).parent / "lib" / "gcx" / "libcuda"
 
 
 def text_of(page: str) -> str:
@@ -307,7 +307,7 @@ def run_with_cuda_core(program: str) -> subprocess.CompletedProcess[str]:
     major, minor = gcx.driver_info().version
     environment = {
         **os.environ,
-        "LD_LIBRARY_PATH": str(LIBCUDA),
+        "LD_LIBRARY_PATH": gcx_sim.LIBCUDA_FOLDER,
         "GCX_SIM": f"h100@{major}.{minor}",
     }
     environment.pop("GCX_DRIVER", None)

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import gcx
+import gcx_sim
 import pytest
 
 
@@ -175,17 +176,14 @@ def test_map_of_a_bad_driver_is_that_of_the_command(fault: str, tmp_path: Path) 
     """A driver that breaks its promises, from the command's tests."""
     folder = Path(__file__).resolve().parents[3] / "tests" / "cli"
     source = folder / "bad_driver.c"
-    if not source.exists():
-        source = folder / "liar.c"
     library = tmp_path / "libbad.so"
     subprocess.run(
         ["gcc", "-std=c99", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl"],
         check=True,
     )
-    simulation = str(Path(gcx.__file__).parent / "lib" / "gcx" / "libgcx-sim.so")
+    simulation = gcx_sim.LIBRARY
     env = {"BAD_DRIVER_LIBRARY": simulation, "BAD_DRIVER_FAULT": fault}
-    env |= {"LIAR_LIBRARY": simulation, "LIAR": fault, "GCX_SIM": "h100@13.0"}
-    env["GCX_DRIVER"] = str(library)
+    env |= {"GCX_SIM": "h100@13.0", "GCX_DRIVER": str(library)}
     layouts: list[tuple[list[int | None], str]] = [
         ([16, 8, 24, None], "coscheduled"),
         ([2] * 66, "fine"),  # More problems than C has room for.

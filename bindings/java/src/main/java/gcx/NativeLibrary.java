@@ -88,9 +88,15 @@ final class NativeLibrary {
     return driver != null && driver.startsWith("sim:");
   }
 
-  /** Copies the simulated driver to where the library looks for it. */
+  /**
+   * Copies the simulated driver to where the library looks for it. If the jar that contains it is
+   * missing, does nothing: the library's error names that jar.
+   */
   static void provideSimulation() {
-    provide(SIMULATION, "the simulated driver");
+    String resource = resourceFolder().substring(1) + SIMULATION;
+    if (NativeLibrary.class.getClassLoader().getResource(resource) != null) {
+      provide(SIMULATION, "the simulated driver");
+    }
   }
 
   /** Copies the library that reports partitions' counts to where the library looks for it. */
@@ -169,9 +175,16 @@ final class NativeLibrary {
     return Files.readAttributes(path, BasicFileAttributes.class).fileKey();
   }
 
+  /** Opens a library in this jar or, for the simulated driver, in any jar; null if missing. */
+  private static InputStream open(String resource) {
+    return resource.endsWith(SIMULATION)
+        ? NativeLibrary.class.getClassLoader().getResourceAsStream(resource.substring(1))
+        : NativeLibrary.class.getResourceAsStream(resource);
+  }
+
   private static void copy(String name) throws IOException {
     String resource = resourceFolder() + name;
-    try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+    try (InputStream library = open(resource)) {
       if (library == null) {
         throw new IOException("the jar has no " + resource + ": it is built for other machines");
       }
