@@ -71,17 +71,6 @@ def test_counts_are_converted(
         assert [part.sm_count for part in parts] == given[0]
 
 
-def test_counts_of_numpy_are_converted(sms: gcx.SMResource) -> None:
-    numpy = pytest.importorskip("numpy", reason="NumPy isn't installed")
-    for wanted in (numpy.array([8, 16]), list(numpy.array([8, 16])), numpy.arange(8, 17, 8)):
-        assert counts(sms.split(wanted)) == ([8, 16], 108)
-    assert counts(sms.split(numpy.array(24))) == ([24], 108)
-    assert counts(sms.split(numpy.int64(24))) == ([24], 108)
-    for wrong in (numpy.array([8.0]), numpy.array([[8]]), numpy.array(["8"]), numpy.float64(8)):
-        with pytest.raises(TypeError):
-            sms.split(wrong)
-
-
 def refused(error: type[Exception], *bad: Any) -> list[tuple[Any, type[Exception]]]:
     return [(one, error) for one in bad]
 
@@ -132,21 +121,6 @@ def test_structured_options_need_13_1(sms: gcx.SMResource, version: tuple[int, i
     with pytest.raises(gcx.Error) as caught:
         groups[0].sm_ids()
     assert "map_sms" not in str(caught.value).partition(":")[2]
-
-
-def test_locality_domains_need_13_4(script: Any) -> None:
-    code = """
-import gcx
-sms = gcx.Device(0).resources.sm
-options = gcx.SplitOptions(count=74, backfill=True, locality_domain=[0, 1])
-try:
-    groups, _ = sms.split(options)
-    print([group.sm_count for group in groups], [group.locality_domain for group in groups])
-except gcx.NotSupportedError as error:
-    print("13.4" in str(error))
-"""
-    assert script(code, "sim:b200@13.5") == "[74, 74] [0, 1]\n"
-    assert script(code, "sim:b200@13.1") == "True\n"
 
 
 @pytest.mark.parametrize(

@@ -144,17 +144,6 @@ def test_graph_update_keeps_the_new_capture(
     assert graph._captured is again
 
 
-def test_graph_cooperative_grid_too_large_is_refused(work: Work, parts: gcx.Partitions) -> None:
-    small, _, rest = parts
-    captured = work.capture(cooperative=70 * 32)
-    graph = gcx.Graph(captured)
-    graph.launch(rest)
-    for call in (graph.prepare, graph.launch):
-        with pytest.raises(gcx.LaunchTooLargeError, match="gcx_spin"):
-            call(small)
-    captured.destroy()
-
-
 class CUgraphExec:
     """An executable of cuda.bindings."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -123,18 +122,6 @@ def test_lease_handed_over_is_closed(work: Work) -> None:
         with pytest.raises(gcx.InvalidHandleError, match=r"gcx\.Lease is closed"):
             prefill.hand_over(decode)
         assert not prefill.closed
-
-
-def test_lease_can_be_waited_for_and_wait(work: Work) -> None:
-    with gcx.acquire(32) as decode, gcx.acquire(None) as prefill:
-        work.spin(decode.stream, 4)
-        decode.resize(16)
-        prefill.wait(decode)
-        assert work.free_at(prefill.stream) >= 4
-        work.spin(prefill.stream, 6)
-        with prefill.stream.record() as event:
-            decode.stream.wait(event)
-        assert work.free_at(decode.stream) >= 10
 
 
 def test_closed_lease_and_its_streams_are_refused() -> None:
@@ -267,51 +254,3 @@ def test_signal_handler_that_returns_ends_no_wait(
         sent.result(60)
     finally:
         signal.signal(signal.SIGUSR1, former)
-
-
-def test_wait_releases_the_gil(threads: ThreadPoolExecutor, blocker: gcx.Lease) -> None:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(100)
-    try:
-        found = threads.submit(gcx.acquire, 64, timeout=60)
-        while not any(lease.waiting for lease in gcx.leases()):
-            time.sleep(0)
-        blocker.close()
-        found.result(60).close()
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def test_threads_change_leases_that_others_use(threads: ThreadPoolExecutor) -> None:
-    rounds = 60
-    with gcx.acquire(32, name="a") as a, gcx.acquire(32, name="b") as b:
-
-        def resize() -> None:
-            for number in range(rounds):
-                count = 16 + 8 * (number % 4)
-                gcx.resize({a: count, b: 72 - count}, deferred=number % 2 == 0)
-
-        def use(lease: gcx.Lease) -> None:
-            for _ in range(rounds):
-                assert lease.stream is lease.stream
-                assert len(lease.stream.sm_ids()) % 8 == 0
-                lease.stream.record().close()
-                lease.query()
-
-        def come_and_go() -> None:
-            for _ in range(rounds):
-                with gcx.acquire(8, timeout=60) as mine, mine.create_stream() as stream:
-                    mine.resize(16)
-                    stream.synchronize()
-
-        def look() -> None:
-            for _ in range(rounds):
-                assert {"a", "b"} <= {lease.name for lease in gcx.leases() if not lease.waiting}
-                gcx.prepare({a: 24, b: 48})
-
-        done = [threads.submit(call) for call in (resize, come_and_go, come_and_go, look)]
-        done += [threads.submit(use, lease) for lease in (a, b, a)]
-        for one in done:
-            one.result(300)
-        assert a.resource.isdisjoint(b.resource)
-    assert gcx.leases() == []

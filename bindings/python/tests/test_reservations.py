@@ -175,18 +175,6 @@ def test_folder_is_an_argument(folder: Path) -> None:
         gcx.reserve(8, folder=folder / "missing")
 
 
-def test_mps_is_reported(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gcx.Device().mps is False
-    monkeypatch.setenv("GCX_SIM_MPS", "1")
-    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
-    script("""
-import gcx
-assert (gcx.Device().mps, gcx.Device().mps_thread_percentage) == (True, 50.0)
-mine = gcx.reserve(24)
-assert (mine.mps, mine.mps_thread_percentage) == (True, 50.0)
-""")
-
-
 def test_published_leases_are_converted(script: Any, version: tuple[int, int]) -> None:
     assert gcx.published_processes() == []
     gcx.publish("server")

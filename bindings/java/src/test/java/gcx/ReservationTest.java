@@ -16,7 +16,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -221,47 +220,6 @@ class ReservationTest {
       assertEquals(100.0, theirs.mpsThreadPercentage());
     } finally {
       other.destroyForcibly().waitFor();
-    }
-  }
-
-  /** Reserves 16 SMs out of the parent's reservation, and prints its list entry. */
-  static final class Inside {
-    public static void main(String[] arguments) {
-      // By this path, as a process in a partition opens the driver behind its stub library.
-      Gcx.openDriver("/./." + Gcx.simulatorPath());
-      try (Reservation part = new Device(0).reserve(16)) {
-        LiveReservation listed =
-            Reservation.live().stream()
-                .filter(one -> one.id() == part.info().id())
-                .findAny()
-                .orElseThrow();
-        System.out.println(listed.parent() + " " + listed.atoms());
-      }
-    }
-  }
-
-  @Test
-  void reservationInsideAnotherHasAParent() throws Exception {
-    try (Reservation outer = device.reserve(request(24))) {
-      LiveReservation listed = Reservation.live(folder).get(0);
-      assertEquals(OptionalLong.empty(), listed.parent());
-      String atoms = listed.atoms().stream().map(String::valueOf).collect(Collectors.joining(","));
-      // As gcx exec describes the SMs of a reservation to its command.
-      String plan =
-          "gcx-exec-1 driver=/x shim=/x device=%s family=coscheduled sms=%d of=%d atoms=%s token=%s"
-              .formatted(
-                  listed.deviceUuid().toString().replace("-", ""),
-                  listed.smCount().getAsInt(),
-                  listed.atomCount(),
-                  atoms,
-                  outer.token());
-      Child child = Child.of(Inside.class.getName());
-      child.environment().put("GCX_RESERVATION_DIR", folder.toString());
-      child.environment().put("GCX_EXEC_PLAN", plan);
-      child.environment().put("GCX_SIM", System.getenv("GCX_DRIVER").substring("sim:".length()));
-      assertEquals(
-          List.of(OptionalLong.of(outer.info().id()) + " " + listed.atoms().subList(0, 2)),
-          child.run(0));
     }
   }
 }

@@ -13,7 +13,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.ToIntFunction;
 import org.junit.jupiter.api.AfterEach;
@@ -27,18 +26,12 @@ import org.junit.jupiter.api.Timeout;
 class ThreadsTest {
   private static final int THREADS = 6;
   private static final int SLOTS = 6;
-  private static final int MAX_SMS = 1024;
-  private static final LeaseRequest REQUEST =
-      LeaseRequest.of(16).withMinimum(8).withTimeout(Duration.ofSeconds(20));
 
   private final Device device = new Device(0);
   private final List<SmResource> groups = device.sms().split(24, 32, 40).groups();
   private final AtomicReferenceArray<Context> contexts = new AtomicReferenceArray<>(SLOTS);
   private final AtomicReferenceArray<Stream> streams = new AtomicReferenceArray<>(SLOTS);
   private final AtomicReferenceArray<Event> events = new AtomicReferenceArray<>(SLOTS);
-
-  /** The number of the thread that uses an SM, by the SM's hardware number; 0 if none does. */
-  private final AtomicIntegerArray users = new AtomicIntegerArray(MAX_SMS);
 
   @AfterEach
   void awaitNothingAlive() throws InterruptedException {
@@ -149,42 +142,6 @@ class ThreadsTest {
     if (random.nextInt(2000) == 0) {
       System.gc();
     }
-  }
-
-  @Test
-  void leasesOfSeveralThreadsAreDisjoint() throws Exception {
-    Instant end = end();
-    int changes = inThreads(number -> acquireUntil(end, number), () -> {});
-    assertTrue(changes > THREADS, "only " + changes + " changes");
-  }
-
-  private int acquireUntil(Instant end, int number) {
-    SplittableRandom random = new SplittableRandom(number);
-    int changes = 0;
-    do {
-      Lease lease = device.acquire(REQUEST);
-      Stream stream = random.nextBoolean() ? lease.stream() : lease.createStream();
-      for (int i = 0; i < 4; i++) {
-        int[] ids = stream.probeSms();
-        assertEquals(lease.smCount(), ids.length);
-        for (int id : ids) {
-          assertEquals(0, users.compareAndExchange(id, 0, number), "SM " + id + " is in use");
-        }
-        for (int id : ids) {
-          users.set(id, 0);
-        }
-        try {
-          lease.resize(8L * (1 + random.nextInt(5)));
-          changes++;
-        } catch (GcxException.AlreadyAcquired busy) {
-          continue;
-        }
-      }
-      if (random.nextInt(4) != 0) {
-        lease.close();
-      }
-    } while (Instant.now().isBefore(end));
-    return changes;
   }
 
   /** One thread resizes the lease, changes the graph and closes both; the others use them. */

@@ -192,27 +192,6 @@ class WaitTest {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"platform", "virtual"})
-  void waitsOfSeveralThreadsAreServedInOrder(String threads) throws Exception {
-    usePool(threads);
-    try (Lease most = device.acquire(100)) {
-      Future<Lease> large = pool.submit(() -> device.acquire(waiting(64)));
-      awaitLeases(2);
-      Future<Lease> small = pool.submit(() -> device.acquire(waiting(8)));
-      awaitLeases(3);
-      System.gc(); // a waiting thread does not block a collection
-      TimeUnit.MILLISECONDS.sleep(50);
-      assertFalse(large.isDone() || small.isDone()); // 28 SMs are free, but the large one is first
-      most.resize(68);
-      try (Lease first = large.get()) {
-        assertEquals(64, first.smCount());
-        assertFalse(small.isDone());
-      }
-      small.get().close();
-    }
-  }
-
   @Test
   void waitIsListedWithoutSms() throws Exception {
     usePool("platform");
