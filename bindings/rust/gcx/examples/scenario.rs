@@ -11,7 +11,7 @@ fn scenario() -> Result<(), Box<dyn std::error::Error>> {
     let parts = device.partition([108, 24])?;
     let proof = gcx::verify(&parts)?; // a kernel notes where it runs
     for (i, group) in proof.groups().iter().enumerate() {
-        let sms: Vec<String> = group.seen().iter().map(u32::to_string).collect();
+        let sms: Vec<String> = group.seen.iter().map(u32::to_string).collect();
         println!("partition {i} runs on {} SMs: {}", sms.len(), sms.join(" "));
     }
     if !proof.is_ok() {

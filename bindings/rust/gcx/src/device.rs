@@ -1,7 +1,7 @@
 //! Devices.
 
 use std::hash::{Hash, Hasher};
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use crate::call::{check, listed, sm_ids, text, written};
 use crate::convert::some;
@@ -237,37 +237,12 @@ pub(crate) fn leases_of(device: i32) -> Result<Vec<LiveLease>> {
 ///
 /// ```
 /// for device in gcx::devices()? {
-///     let device = device?;
 ///     println!("{}: {}", device.ordinal(), device.name());
 /// }
 /// # Ok::<(), gcx::Error>(())
 /// ```
-pub fn devices() -> Result<Devices> {
+pub fn devices() -> Result<Vec<Device>> {
     // SAFETY: a number is written.
     let count = written(0, |count| unsafe { sys::gcx_device_get_count(count) })?;
-    Ok(Devices(0..count.unsigned_abs()))
+    (0..count.unsigned_abs()).map(Device::new).collect()
 }
-
-/// The iterator of [`devices`].
-#[derive(Clone, Debug)]
-pub struct Devices(Range<u32>);
-
-impl Iterator for Devices {
-    type Item = Result<Device>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(Device::new)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl DoubleEndedIterator for Devices {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(Device::new)
-    }
-}
-
-impl ExactSizeIterator for Devices {}

@@ -197,6 +197,52 @@ given_back! {
     NotHandedOver, lease: Lease
 }
 
+/// Declares what the builders of leases and reservations have in common.
+macro_rules! request_setters {
+    () => {
+        /// Sets how many SMs: a count, or [`Sms::Rest`].
+        pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
+            self.sms = sms.into();
+            self
+        }
+
+        /// Sets the smallest acceptable count. By default it is the requested one, and of the rest
+        /// the smallest that the device can give.
+        pub fn min_sm_count(mut self, sm_count: u32) -> Self {
+            self.min_sm_count = Some(sm_count);
+            self
+        }
+
+        /// Sets a name for messages and lists, of at most 63 bytes.
+        pub fn name(mut self, name: impl Into<String>) -> Self {
+            self.name = Some(name.into());
+            self
+        }
+
+        /// Sets the family: [`Family::Fine`] or [`Family::MaxCluster`] instead of
+        /// [`Family::Coscheduled`].
+        pub fn family(mut self, family: Family) -> Self {
+            self.family = Some(family);
+            self
+        }
+
+        /// Sets how long to wait for the SMs, in whole milliseconds, rounded up. Requests, those of
+        /// other processes for a reservation too, are served in order of arrival.
+        /// [`Duration::MAX`], and all beyond 49 days, never times out.
+        pub fn timeout(mut self, timeout: Duration) -> Self {
+            self.timeout_ms = crate::lease::milliseconds(timeout);
+            self
+        }
+
+        /// Sets what cancels the wait from another thread.
+        pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
+            self.cancel = Some(cancel);
+            self
+        }
+    };
+}
+pub(crate) use request_setters;
+
 /// Collects what a lease is to be, from [`Device::lease`] or [`Reservation::lease`]. By default it
 /// acquires the rest without waiting.
 ///
@@ -258,30 +304,7 @@ impl<'a> LeaseBuilder<'a> {
         }
     }
 
-    /// Sets how many SMs: a count, or [`Sms::Rest`].
-    pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
-        self.sms = sms.into();
-        self
-    }
-
-    /// Sets the smallest acceptable count. By default it is the requested one, and of the rest any.
-    pub fn min_sm_count(mut self, sm_count: u32) -> Self {
-        self.min_sm_count = Some(sm_count);
-        self
-    }
-
-    /// Sets a name for messages and lists, of at most 63 bytes.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Sets the family: [`Family::Fine`] or [`Family::MaxCluster`] instead of
-    /// [`Family::Coscheduled`].
-    pub fn family(mut self, family: Family) -> Self {
-        self.family = Some(family);
-        self
-    }
+    request_setters!();
 
     /// Allows other shared leases to have its SMs too.
     pub fn shared(mut self) -> Self {
@@ -298,19 +321,6 @@ impl<'a> LeaseBuilder<'a> {
     /// Sets how many SMs a [shared](Self::shared) lease has exclusively.
     pub fn exclusive_sm_count(mut self, sm_count: u32) -> Self {
         self.exclusive_sm_count = sm_count;
-        self
-    }
-
-    /// Sets how long to wait for the SMs, in whole milliseconds, rounded up. Requests are served in
-    /// order of arrival. [`Duration::MAX`], and all beyond 49 days, never times out.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout_ms = milliseconds(timeout);
-        self
-    }
-
-    /// Sets what cancels the wait from another thread.
-    pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
-        self.cancel = Some(cancel);
         self
     }
 
@@ -463,9 +473,9 @@ pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {
 /// let (decode, prefill) = (Lease::acquire(&device, 32)?, Lease::acquire(&device, Sms::Rest)?);
 /// let layout = [(&decode, Sms::Count(64)), (&prefill, Sms::Rest)];
 /// gcx::prepare(&layout)?;
-/// let made = gcx::cache_stats()?.misses;
+/// let made = gcx::cache::stats()?.misses;
 /// gcx::resize(&layout, Resize::new())?;
-/// assert_eq!(gcx::cache_stats()?.misses, made);
+/// assert_eq!(gcx::cache::stats()?.misses, made);
 /// # Ok::<(), gcx::Error>(())
 /// ```
 pub fn prepare(sizes: &[(&Lease, Sms)]) -> Result<()> {

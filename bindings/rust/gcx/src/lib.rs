@@ -70,10 +70,8 @@ mod verify;
 
 pub use gcx_sys as sys;
 
-#[doc(no_inline)]
-pub use cache::{set_limit as set_cache_limit, stats as cache_stats};
 pub use context::{current_context, live_contexts, Context, ContextBuilder, NotClosed};
-pub use device::{devices, Device, Devices};
+pub use device::{devices, Device};
 pub use driver::{
     driver_info, library_version, open_driver, queue_info, report_partition_counts,
     request_connections, simulator_path,
@@ -85,10 +83,10 @@ pub use graph::{Graph, GraphNode, GraphOptions, KernelNode, KernelParams};
 pub use lease::{leases, prepare, resize, Cancel, Lease, LeaseBuilder, NotHandedOver, Resize, Sms};
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use reservation::{reservations, Reservation, ReservationBuilder};
-pub use resource::{Atoms, SmResource, WorkqueueResource};
+pub use resource::{SmResource, WorkqueueResource};
 pub use split::{LocalityDomain, Plan, SmRequest, Split, SplitOptions};
 pub use stream::{KernelShape, Stream};
-pub use verify::{verify, Verification, VerifiedGroup};
+pub use verify::{verify, Verification};
 
 /// Tests that calling what runs code of another library, or destroys what one may name, is unsafe.
 /// Each unsafe call compiles, so that only the missing `unsafe` keeps the other from compiling.
@@ -104,12 +102,6 @@ pub use verify::{verify, Verification, VerifiedGroup};
 /// ```
 /// ```no_run
 /// let _ = unsafe { gcx::cache::set_limit(0) };
-/// ```
-/// ```compile_fail,E0133
-/// let _ = gcx::set_cache_limit(0);
-/// ```
-/// ```no_run
-/// let _ = unsafe { gcx::set_cache_limit(0) };
 /// ```
 #[cfg(doctest)]
 mod unsafe_calls {}

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::WaitFor;
-use crate::generated::Family;
 use crate::resource::{SmResource, WorkqueueResource};
 use crate::split::{Split, SplitOptions};
 use crate::stream::Stream;
@@ -92,27 +91,9 @@ impl PartitionOptions {
         Self::default()
     }
 
-    /// See [`SplitOptions::family`].
-    pub fn family(mut self, family: Family) -> Self {
-        self.split = self.split.family(family);
-        self
-    }
-
-    /// See [`SplitOptions::exact`].
-    pub fn exact(mut self) -> Self {
-        self.split = self.split.exact();
-        self
-    }
-
-    /// See [`SplitOptions::exclude_leased`].
-    pub fn exclude_leased(mut self) -> Self {
-        self.split = self.split.exclude_leased();
-        self
-    }
-
-    /// See [`SplitOptions::exclude_shared`].
-    pub fn exclude_shared(mut self) -> Self {
-        self.split = self.split.exclude_shared();
+    /// Sets how the device is split.
+    pub fn split(mut self, options: SplitOptions) -> Self {
+        self.split = options;
         self
     }
 

@@ -13,7 +13,7 @@ use crate::convert::bytes;
 use crate::device::Device;
 use crate::error::Result;
 use crate::generated::{Family, LiveReservation, ReservationInfo};
-use crate::lease::{milliseconds, min_sm_count, Cancel, LeaseBuilder, Sms};
+use crate::lease::{min_sm_count, request_setters, Cancel, LeaseBuilder, Sms};
 use crate::resource::SmResource;
 use crate::sys;
 
@@ -155,49 +155,12 @@ impl<'a> ReservationBuilder<'a> {
         }
     }
 
-    /// Sets how many SMs: a count, or [`Sms::Rest`].
-    pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
-        self.sms = sms.into();
-        self
-    }
-
-    /// Sets the smallest acceptable count. By default it is the requested one, and of the rest the
-    /// smallest that the device can give.
-    pub fn min_sm_count(mut self, sm_count: u32) -> Self {
-        self.min_sm_count = Some(sm_count);
-        self
-    }
-
-    /// Sets a name for messages and lists, of at most 63 bytes.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Sets the family: [`Family::Fine`] or [`Family::MaxCluster`] instead of
-    /// [`Family::Coscheduled`].
-    pub fn family(mut self, family: Family) -> Self {
-        self.family = Some(family);
-        self
-    }
+    request_setters!();
 
     /// Makes forked children and the programs that this process starts or becomes keep the
     /// reservation without joining it, until they end or close its descriptor: for launchers.
     pub fn inherit(mut self) -> Self {
         self.flags |= sys::GCX_RESERVATION_INHERIT;
-        self
-    }
-
-    /// Sets how long to wait for the SMs, as [`LeaseBuilder::timeout`]. Requests of all processes
-    /// are served in order of arrival.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout_ms = milliseconds(timeout);
-        self
-    }
-
-    /// Sets what cancels the wait from another thread.
-    pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
-        self.cancel = Some(cancel);
         self
     }
 

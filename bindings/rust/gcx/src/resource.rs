@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr::null_mut;
 
-use crate::call::{sm_ids, written};
+use crate::call::{check, sm_ids, written};
 use crate::error::{Error, Result};
 use crate::generated::{Family, WorkqueueScope};
 use crate::split::{raw_requests, LocalityDomain, Plan, SmRequest, Split, SplitOptions};
@@ -128,27 +128,9 @@ impl SmResource {
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
-        let (requests, count) = raw_requests(requests)?;
-        let (asked, flags) = (requests.as_ptr(), options.flags(self.family())?);
-        let mut groups = vec![sys::gcx_resource::default(); requests.len()];
-        let rest = SmResource::written(|rest| {
-            let to = groups.as_mut_ptr();
-            // SAFETY: the arrays have `count` elements each.
-            unsafe {
-                sys::gcx_sm_split(
-                    &self.value,
-                    asked,
-                    count,
-                    flags,
-                    to,
-                    rest,
-                    null_mut(),
-                    null_mut(),
-                )
-            }
-        })?;
+        let (groups, rest) = self.sm_split(requests, options, false)?.0;
         let groups = groups.into_iter().map(SmResource::from_raw).collect::<Result<_>>()?;
-        Ok(Split::new(groups, rest))
+        Ok(Split::new(groups, SmResource::from_raw(rest)?))
     }
 
     /// As [`split`](Self::split), for a constant number of groups; the second is the remainder.
@@ -158,11 +140,11 @@ impl SmResource {
     ) -> Result<([SmResource; N], SmResource)> {
         let split = self.split(requests)?;
         let rest = *split.remainder();
-        let groups: Box<[SmResource; N]> = match split.into_groups().into_boxed_slice().try_into() {
-            Ok(groups) => groups,
+        let groups: Vec<SmResource> = split.into_iter().collect();
+        match groups.try_into() {
+            Ok(groups) => Ok((groups, rest)),
             Err(_) => unreachable!("a split has a group for each request"),
-        };
-        Ok((*groups, rest))
+        }
     }
 
     /// Returns the SM counts that [`split`](Self::split) would give.
@@ -187,26 +169,29 @@ impl SmResource {
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
-        let (requests, count) = raw_requests(requests)?;
-        let (asked, flags) = (requests.as_ptr(), options.flags(self.family())?);
-        let mut counts = vec![0; requests.len()];
-        let rest = written(0, |rest| {
-            let to = counts.as_mut_ptr();
-            // SAFETY: the arrays have `count` elements each.
-            unsafe {
-                sys::gcx_sm_split(
-                    &self.value,
-                    asked,
-                    count,
-                    flags,
-                    null_mut(),
-                    null_mut(),
-                    to,
-                    rest,
-                )
-            }
-        })?;
+        let (counts, rest) = self.sm_split(requests, options, true)?.1;
         Ok(Plan::new(counts, rest))
+    }
+
+    /// Returns the groups and the remainder of a split, unless it is a dry run, and their counts.
+    fn sm_split<I>(&self, requests: I, options: &SplitOptions, dry_run: bool) -> Result<Splits>
+    where
+        I: IntoIterator,
+        I::Item: Into<SmRequest>,
+    {
+        let (requests, count) = raw_requests(requests)?;
+        let flags = options.flags(self.family())?;
+        let none = sys::gcx_resource::default();
+        let (mut groups, mut rest) = (vec![none; requests.len()], none);
+        let (mut counts, mut rest_count) = (vec![0; requests.len()], 0);
+        let (to, to_rest): (_, *mut _) =
+            if dry_run { (null_mut(), null_mut()) } else { (groups.as_mut_ptr(), &mut rest) };
+        let (value, asked, to_counts) = (&self.value, requests.as_ptr(), counts.as_mut_ptr());
+        // SAFETY: the arrays have `count` elements each.
+        check(unsafe {
+            sys::gcx_sm_split(value, asked, count, flags, to, to_rest, to_counts, &mut rest_count)
+        })?;
+        Ok(((groups, rest), (counts, rest_count)))
     }
 
     /// The SMs of either. Fails if they are of two devices or families, as the other operations.
@@ -268,11 +253,20 @@ impl SmResource {
         })
     }
 
-    /// Its atoms, each as a resource.
-    pub fn atoms(&self) -> Atoms<'_> {
-        Atoms { resource: self, next: 0 }
+    /// Returns its atoms, each as a resource.
+    pub fn atoms(&self) -> Result<Vec<SmResource>> {
+        let atom = |index| {
+            SmResource::written(|to| {
+                // SAFETY: a value is read, and one is written.
+                unsafe { sys::gcx_resource_get_atom(&self.value, index, to) }
+            })
+        };
+        (0..self.atom_count()).map(atom).collect()
     }
 }
+
+/// Groups and a remainder, as resources and as counts.
+type Splits = ((Vec<sys::gcx_resource>, sys::gcx_resource), (Vec<u32>, u32));
 
 /// A function of the C API that combines two values.
 type Combine = unsafe extern "C" fn(
@@ -312,36 +306,6 @@ fn wrong_type(expected: &str) -> Error {
     let message = format!("the resource isn't one of {expected}");
     Error::of(sys::GCX_ERROR_INVALID_RESOURCE_TYPE, &message)
 }
-
-/// The iterator of [`SmResource::atoms`].
-#[derive(Clone, Debug)]
-pub struct Atoms<'a> {
-    resource: &'a SmResource,
-    next: u32,
-}
-
-impl Iterator for Atoms<'_> {
-    type Item = Result<SmResource>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.resource.atom_count() {
-            return None;
-        }
-        let atom = SmResource::written(|to| {
-            // SAFETY: a value is read, and one is written.
-            unsafe { sys::gcx_resource_get_atom(self.resource.as_raw(), self.next, to) }
-        });
-        self.next += 1;
-        Some(atom)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.resource.atom_count() - self.next) as usize;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Atoms<'_> {}
 
 /// A workqueue configuration, or a context's workqueue: a value (CUDA 13.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

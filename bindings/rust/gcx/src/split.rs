@@ -232,11 +232,6 @@ impl Split {
     pub fn remainder(&self) -> &SmResource {
         &self.remainder
     }
-
-    /// The groups, in the order of the requests.
-    pub fn into_groups(self) -> Vec<SmResource> {
-        self.groups
-    }
 }
 
 impl Deref for Split {

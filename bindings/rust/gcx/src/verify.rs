@@ -1,6 +1,7 @@
 //! Verification: which SMs streams run on.
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::call::{check, counted};
 use crate::driver::driver_info;
@@ -16,7 +17,7 @@ use crate::sys;
 /// let parts = gcx::Device::new(0)?.partition([108, 24])?;
 /// let proof = gcx::verify(&parts)?;
 /// assert!(proof.is_ok(), "{proof}");
-/// assert!(proof.overlap().is_empty());
+/// assert!(proof.overlap.is_empty());
 /// # Ok::<(), gcx::Error>(())
 /// ```
 pub fn verify<'a, I, S>(streams: I) -> Result<Verification>
@@ -33,42 +34,16 @@ where
     check(result)?;
     Ok(Verification {
         found: Found::from(&found),
-        groups: seen.iter().map(|group| VerifiedGroup(VerifiedStream::from(group))).collect(),
+        groups: seen.iter().map(VerifiedStream::from).collect(),
         simulated: driver_info()?.simulated,
     })
 }
 
-/// What the probe of one stream found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VerifiedGroup(VerifiedStream);
-
-impl VerifiedGroup {
-    /// How many SMs the stream has.
-    pub fn sm_count(&self) -> u32 {
-        self.0.sm_count
-    }
-
-    /// The numbers of the SMs that its kernels ran on, ascending.
-    pub fn seen(&self) -> &[u32] {
-        &self.0.seen
-    }
-
-    /// Whether this stream has none of the problems.
-    pub fn is_ok(&self) -> bool {
-        self.0.ok
-    }
-
-    /// Whether the stream follows a shared lease, whose SMs other shared leases may have too.
-    pub fn is_shared(&self) -> bool {
-        self.0.shared_lease
-    }
-}
-
-/// What [`verify`] found; it displays as a report.
+/// What [`verify`] found of all streams, in its fields, and of each; it displays as a report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Verification {
     found: Found,
-    groups: Vec<VerifiedGroup>,
+    groups: Vec<VerifiedStream>,
     simulated: bool,
 }
 
@@ -79,42 +54,22 @@ impl Verification {
         self.found.ok
     }
 
-    /// The ordinal of the device.
-    pub fn device(&self) -> u32 {
-        self.found.device
-    }
-
     /// Whether the driver is the simulated one, which proves nothing.
     pub fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// Whether the SM numbers are virtual, as under MPS: they then show how many SMs a group has,
-    /// not which.
-    pub fn has_virtual_sm_numbers(&self) -> bool {
-        self.found.virtual_sm_numbers
-    }
-
     /// What was found of each stream, in the order given.
-    pub fn groups(&self) -> &[VerifiedGroup] {
+    pub fn groups(&self) -> &[VerifiedStream] {
         &self.groups
     }
+}
 
-    /// The numbers of the SMs that were seen in more than one group; empty if numbers are virtual.
-    pub fn overlap(&self) -> Vec<u32> {
-        self.found.overlap.clone()
-    }
+impl Deref for Verification {
+    type Target = Found;
 
-    /// The numbers of the SMs that all partitions of this process share because a module with
-    /// dynamic parallelism is loaded, see [`Device::shared_sms`](crate::Device::shared_sms).
-    pub fn shared_by_all(&self) -> &[u32] {
-        &self.found.shared_by_all
-    }
-
-    /// What is wrong, in words, with the groups named A, B and so on. If there is no room for all,
-    /// the last says how many more there are.
-    pub fn problems(&self) -> Vec<String> {
-        self.found.problems.lines().map(ToOwned::to_owned).collect()
+    fn deref(&self) -> &Found {
+        &self.found
     }
 }
 
@@ -124,8 +79,8 @@ impl fmt::Display for Verification {
             writeln!(out, "SIMULATED: no GPU is involved")?;
         }
         for (index, group) in self.groups.iter().enumerate() {
-            let (letters, ids) = (letters(index), ranges(group.seen()));
-            writeln!(out, "{letters}  {} SMs, seen on {ids}", group.sm_count())?;
+            let (letters, ids) = (letters(index), ranges(&group.seen));
+            writeln!(out, "{letters}  {} SMs, seen on {ids}", group.sm_count)?;
         }
         if !self.found.ok {
             return write!(out, "FAILED: {}", self.found.problems.replace('\n', "\n  "));
@@ -153,21 +108,12 @@ fn ranges(numbers: &[u32]) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let words: Vec<String> = runs
-        .iter()
-        .map(
-            |(first, last)| {
-                if first == last {
-                    first.to_string()
-                } else {
-                    format!("{first}-{last}")
-                }
-            },
-        )
-        .collect();
-    if words.is_empty() {
-        "none".to_owned()
-    } else {
-        words.join(" ")
-    }
+    let word = |&(first, last): &(u32, u32)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    };
+    runs.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 
 use gcx::{
     Context, Device, ErrorKind, Event, EventOptions, Family, Partition, PartitionOptions, Result,
-    SmResource, Stream,
+    SmResource, SplitOptions, Stream,
 };
 
 /// Each test uses separate SMs, since contexts over equal ones are shared.
@@ -118,7 +118,8 @@ fn close_gives_back_a_current_context() -> Result<()> {
 #[test]
 fn partition_options_reach_c() -> Result<()> {
     let device = Device::new(0)?;
-    let options = PartitionOptions::new().family(Family::Fine).exact().priority(-2).private();
+    let fine = SplitOptions::new().family(Family::Fine).exact();
+    let options = PartitionOptions::new().split(fine).priority(-2).private();
     let parts = device.partition_with([30, 6], &options)?;
     assert_eq!((parts.len(), parts.remainder().sm_count()), (2, 96));
     assert_eq!((parts[0].sm_count(), parts[1].stream().info()?.priority), (30, -2));
@@ -128,8 +129,8 @@ fn partition_options_reach_c() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::InvalidResourceConfiguration);
     let proof = gcx::verify(&parts)?;
     assert!(proof.is_ok() && proof.is_simulated(), "{proof}");
-    assert_eq!(proof.groups()[1].seen(), parts[1].stream().sm_ids()?);
-    assert_eq!((proof.groups()[0].sm_count(), proof.device()), (30, 0));
+    assert_eq!(proof.groups()[1].seen, parts[1].stream().sm_ids()?);
+    assert_eq!((proof.groups()[0].sm_count, proof.device), (30, 0));
     assert!(proof.to_string().contains("ok:"), "{proof}");
     Ok(())
 }
@@ -140,9 +141,9 @@ fn verification_reports_an_overlap() -> Result<()> {
     let (a, b) = (Partition::new(&whole)?, Partition::new(&group(12)?)?);
     let proof = gcx::verify([a.stream(), b.stream()])?;
     assert!(!proof.is_ok());
-    assert_eq!(proof.overlap(), b.stream().sm_ids()?);
-    assert_eq!(proof.problems().len(), 1);
-    assert!(proof.groups().iter().all(|group| !group.is_ok() && !group.is_shared()));
+    assert_eq!(proof.overlap, b.stream().sm_ids()?);
+    assert_eq!(proof.problem_count, 1);
+    assert!(proof.groups().iter().all(|group| !group.ok && !group.shared_lease));
     assert!(proof.to_string().contains("partitions A and B share 8 SMs"), "{proof}");
     Ok(())
 }

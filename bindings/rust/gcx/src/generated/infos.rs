@@ -538,7 +538,7 @@ pub struct VerifiedStream {
     pub ok: bool,
     /// True: it belongs to a shared lease, whose SMs others may have too.
     pub shared_lease: bool,
-    /// Those SMs: bit n % 64 of seen[n / 64] is SM n.
+    /// The numbers of those SMs, ascending.
     pub seen: Vec<u32>,
 }
 
@@ -554,11 +554,11 @@ impl From<&sys::gcx_verified_stream> for VerifiedStream {
     }
 }
 
-/// What `gcx_verify` found.
+/// What was found of all streams together.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The ordinal of its device.
+    /// The ordinal of the device.
     pub device: u32,
     /// True: there is no problem.
     pub ok: bool,
@@ -568,11 +568,13 @@ pub struct Verification {
     pub virtual_sm_numbers: bool,
     /// SMs that were seen in more than one stream; 0 if virtual.
     pub overlap_count: u32,
-    /// Those SMs, as in `gcx_verified_stream`.seen.
+    /// The numbers of those SMs, ascending.
     pub overlap: Vec<u32>,
-    /// SMs of `gcx_device_find_shared_sms`() that were seen.
+    /// The numbers of the SMs that all partitions share because a module with dynamic parallelism
+    /// is loaded, see [`Device::shared_sms`](crate::Device::`shared_sms`).
     pub shared_by_all: Vec<u32>,
-    /// One line for each; the last says how many did not fit.
+    /// One line for each; the last says how many did not fit. The streams are called A, B and so
+    /// on.
     pub problems: String,
 }
 

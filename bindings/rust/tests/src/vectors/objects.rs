@@ -28,7 +28,7 @@ impl Objects {
 
     /// Once a driver is open: the counters as the vector found them.
     pub fn note_cache(&mut self) -> CacheStats {
-        *self.before.get_or_insert_with(|| gcx::cache_stats().expect("counters can be read"))
+        *self.before.get_or_insert_with(|| gcx::cache::stats().expect("counters can be read"))
     }
 
     pub fn add(&mut self, name: &str, object: Object) {

@@ -105,13 +105,13 @@ fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result
         }
         "limit" => {
             // SAFETY: no other code names a released stream.
-            unsafe { gcx::set_cache_limit(number(inputs[0])) }?;
+            unsafe { gcx::cache::set_limit(number(inputs[0])) }?;
             Vec::new()
         }
         // SAFETY: no other code names a released stream.
         "trim" => texts([unsafe { gcx::cache::trim(number(inputs[0])) }?.contexts]),
         "cache" => {
-            let (before, now) = (objects.note_cache(), gcx::cache_stats()?);
+            let (before, now) = (objects.note_cache(), gcx::cache::stats()?);
             let mut outputs = texts([now.in_use, now.kept]);
             let grown =
                 [now.hits - before.hits, now.misses - before.misses, now.evicted - before.evicted];
@@ -166,7 +166,7 @@ fn of_values(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<
         }
         "overlap" => texts([a.overlap(objects.sms(inputs[1]))?]),
         "atom" => {
-            let atom = a.atoms().nth(number(inputs[1])).expect("the atom is there")?;
+            let atom = a.atoms()?[number::<usize>(inputs[1])];
             objects.add(inputs[2], Object::Sms(atom));
             texts([atom.sm_count()])
         }
