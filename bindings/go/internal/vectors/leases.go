@@ -12,11 +12,7 @@ var ofLeases = map[string]operation{
 	"lease": ofDevice(7, func(world *world, device int32, in []string) ([]string, error) {
 		values := make([]uint32, 5)
 		for i, words := range []map[string]uint32{smCounts, leaseFlags, families, nil, nil} {
-			value, err := number(in[i], words)
-			if err != nil {
-				return nil, err
-			}
-			values[i] = value
+			values[i] = number(in[i], words)
 		}
 		lease, err := gcx.Acquire(device, values[0], gcx.LeaseParams{
 			Name: in[5], Flags: values[1], Family: raw.SMFamily(values[2]), MinSMCount: values[3],
@@ -29,15 +25,8 @@ var ofLeases = map[string]operation{
 		return answer(err, info.SMCount)
 	}),
 	"resize": {2, func(world *world, in []string) ([]string, error) {
-		sizes, err := leaseSizes(world, in[0])
-		if err != nil {
-			return nil, err
-		}
-		flags, err := number(in[1], resizeFlags)
-		if err != nil {
-			return nil, err
-		}
-		if err := gcx.Resize(flags, sizes...); err != nil {
+		sizes := leaseSizes(world, in[0])
+		if err := gcx.Resize(number(in[1], resizeFlags), sizes...); err != nil {
 			return nil, err
 		}
 		var now []uint32
@@ -51,18 +40,10 @@ var ofLeases = map[string]operation{
 		return answer(nil, counts(now))
 	}},
 	"prepare": {1, func(world *world, in []string) ([]string, error) {
-		sizes, err := leaseSizes(world, in[0])
-		if err != nil {
-			return nil, err
-		}
-		return nil, gcx.Prepare(sizes...)
+		return nil, gcx.Prepare(leaseSizes(world, in[0])...)
 	}},
 	"hand-over": onTwo(3, func(_ *world, from, to gcx.Lease, in []string) ([]string, error) {
-		flags, err := number(in[0], resizeFlags)
-		if err != nil {
-			return nil, err
-		}
-		if err := from.HandOver(to, flags); err != nil {
+		if err := from.HandOver(to, number(in[0], resizeFlags)); err != nil {
 			return nil, err
 		}
 		info, err := to.Info()
@@ -87,22 +68,15 @@ var ofLeases = map[string]operation{
 }
 
 // leaseSizes reads a list of NAME/COUNT.
-func leaseSizes(world *world, text string) ([]gcx.LeaseSize, error) {
+func leaseSizes(world *world, text string) []gcx.LeaseSize {
 	var sizes []gcx.LeaseSize
 	for _, item := range list(text) {
 		fields := strings.Split(item, "/")
 		if len(fields) != 2 {
-			return nil, fmt.Errorf("%s is no size of a lease", item)
+			wrong("%s is no size of a lease", item)
 		}
-		lease, err := find[gcx.Lease](world, fields[0])
-		if err != nil {
-			return nil, err
-		}
-		sms, err := number(fields[1], smCounts)
-		if err != nil {
-			return nil, err
-		}
-		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: sms})
+		lease, count := find[gcx.Lease](world, fields[0]), number(fields[1], smCounts)
+		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: count})
 	}
-	return sizes, nil
+	return sizes
 }

@@ -49,7 +49,12 @@ func read(file string) ([]vector, error) {
 }
 
 // run returns how the answer of a step differs from the expected one, or "".
-func (world *world) run(step step) string {
+func (world *world) run(step step) (difference string) {
+	defer func() {
+		if problem := recover(); problem != nil { // of wrong
+			difference = fmt.Sprint(problem)
+		}
+	}()
 	name, want, rest := step.fields[0], step.fields[1], step.fields[2:]
 	operation, known := operations[name]
 	if !known {

@@ -9,31 +9,15 @@ import (
 
 var ofObjects = map[string]operation{
 	"context": {3, func(world *world, in []string) ([]string, error) {
-		flags, err := number(in[1], contextFlags)
-		if err != nil {
-			return nil, err
-		}
-		resources, err := resourcesOf(world, in[0])
-		if err != nil {
-			return nil, err
-		}
-		context, err := gcx.NewContext(flags, resources...)
+		context, err := gcx.NewContext(number(in[1], contextFlags), resourcesOf(world, in[0])...)
 		return nil, world.keep(in[2], context, err)
 	}},
 	"get": on(3, func(world *world, from holder, in []string) ([]string, error) {
-		of, err := number(in[0], types)
-		if err != nil {
-			return nil, err
-		}
-		resource, err := from.Resource(raw.ResourceType(of))
+		resource, err := from.Resource(raw.ResourceType(number(in[0], types)))
 		return nil, world.keep(in[1], resource, err)
 	}),
 	"stream": on(3, func(world *world, of streamed, in []string) ([]string, error) {
-		priority, err := parse(in[0])
-		if err != nil {
-			return nil, err
-		}
-		stream, err := of.NewStream(int32(priority))
+		stream, err := of.NewStream(int32(parse(in[0])))
 		if err := world.keep(in[1], stream, err); err != nil {
 			return nil, err
 		}
@@ -41,11 +25,7 @@ var ofObjects = map[string]operation{
 		return answer(err, info.Device, info.Priority, info.SMCount)
 	}),
 	"event": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
-		flags, err := number(in[0], eventFlags)
-		if err != nil {
-			return nil, err
-		}
-		event, err := gcx.NewEvent(device, flags)
+		event, err := gcx.NewEvent(device, number(in[0], eventFlags))
 		return nil, world.keep(in[1], event, err)
 	}),
 	"adopt": {2, adopt},
@@ -97,16 +77,12 @@ var ofObjects = map[string]operation{
 }
 
 // resourcesOf finds the resources of a list of names.
-func resourcesOf(world *world, names string) ([]gcx.Resource, error) {
+func resourcesOf(world *world, names string) []gcx.Resource {
 	var resources []gcx.Resource
 	for _, name := range list(names) {
-		resource, err := find[gcx.Resource](world, name)
-		if err != nil {
-			return nil, err
-		}
-		resources = append(resources, resource)
+		resources = append(resources, find[gcx.Resource](world, name))
 	}
-	return resources, nil
+	return resources
 }
 
 // adopt returns a further handle for the native one of an object.

@@ -28,33 +28,21 @@ func answer(err error, values ...interface{}) ([]string, error) {
 // ofDevice is an operation whose first input is a device or another number.
 func ofDevice(inputs int, run func(*world, int32, []string) ([]string, error)) operation {
 	return operation{inputs, func(world *world, in []string) ([]string, error) {
-		device, err := parse(in[0])
-		if err != nil {
-			return nil, err
-		}
-		return run(world, int32(device), in[1:])
+		return run(world, int32(parse(in[0])), in[1:])
 	}}
 }
 
 // on is an operation whose first input is an object of a type.
 func on[T any](inputs int, run func(*world, T, []string) ([]string, error)) operation {
 	return operation{inputs, func(world *world, in []string) ([]string, error) {
-		object, err := find[T](world, in[0])
-		if err != nil {
-			return nil, err
-		}
-		return run(world, object, in[1:])
+		return run(world, find[T](world, in[0]), in[1:])
 	}}
 }
 
 // onTwo is an operation whose second input is an object too.
 func onTwo[T, U any](inputs int, run func(*world, T, U, []string) ([]string, error)) operation {
 	return on(inputs, func(world *world, first T, in []string) ([]string, error) {
-		second, err := find[U](world, in[0])
-		if err != nil {
-			return nil, err
-		}
-		return run(world, first, second, in[1:])
+		return run(world, first, find[U](world, in[0]), in[1:])
 	})
 }
 
@@ -104,19 +92,11 @@ func init() {
 			return answer(err, least, greatest)
 		}),
 		"resource": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
-			of, err := number(in[0], types)
-			if err != nil {
-				return nil, err
-			}
-			resource, err := gcx.DeviceResource(device, raw.ResourceType(of))
+			resource, err := gcx.DeviceResource(device, raw.ResourceType(number(in[0], types)))
 			return nil, world.keep(in[1], resource, err)
 		}),
 		"map": ofDevice(2, func(_ *world, device int32, in []string) ([]string, error) {
-			family, err := number(in[0], families)
-			if err != nil {
-				return nil, err
-			}
-			return nil, gcx.MapSMs(device, raw.SMFamily(family))
+			return nil, gcx.MapSMs(device, raw.SMFamily(number(in[0], families)))
 		}),
 		"limit": ofDevice(1, func(_ *world, limit int32, _ []string) ([]string, error) {
 			return nil, gcx.SetCacheLimit(uint32(limit))
@@ -126,11 +106,7 @@ func init() {
 			return answer(err, trimmed.Contexts)
 		}),
 		"ahead": {1, func(world *world, in []string) ([]string, error) {
-			resources, err := resourcesOf(world, in[0])
-			if err != nil {
-				return nil, err
-			}
-			return nil, gcx.PrepareContexts(gcx.PrepareParams{}, resources...)
+			return nil, gcx.PrepareContexts(gcx.PrepareParams{}, resourcesOf(world, in[0])...)
 		}},
 		"cache": {0, func(world *world, _ []string) ([]string, error) {
 			stats, err := gcx.Cache()
@@ -162,21 +138,13 @@ func init() {
 // same compares two resources, or two contexts.
 func same(world *world, in []string) ([]string, error) {
 	yes := map[bool]string{true: "yes", false: "no"}
-	if a, err := find[gcx.Resource](world, in[0]); err == nil {
-		b, err := find[gcx.Resource](world, in[1])
-		return answer(err, yes[a == b])
+	if a, is := world.objects[in[0]].(gcx.Resource); is {
+		return answer(nil, yes[a == find[gcx.Resource](world, in[1])])
 	}
-	var id [2]uint64
-	for i := range id {
-		context, err := find[gcx.Context](world, in[i])
-		if err != nil {
-			return nil, err
-		}
-		info, err := context.Info()
-		if err != nil {
-			return nil, err
-		}
-		id[i] = info.ID
+	a, err := find[gcx.Context](world, in[0]).Info()
+	if err != nil {
+		return nil, err
 	}
-	return answer(nil, yes[id[0] == id[1]])
+	b, err := find[gcx.Context](world, in[1]).Info()
+	return answer(err, yes[a.ID == b.ID])
 }

@@ -30,11 +30,7 @@ var ofResources = map[string]operation{
 		return answer(err, shared)
 	}),
 	"atom": on(3, func(world *world, resource gcx.Resource, in []string) ([]string, error) {
-		index, err := parse(in[0])
-		if err != nil {
-			return nil, err
-		}
-		atom, err := resource.Atom(uint32(index))
+		atom, err := resource.Atom(uint32(parse(in[0])))
 		return keepResource(world, in[1], atom, err)
 	}),
 	"sms": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
@@ -46,29 +42,15 @@ var ofResources = map[string]operation{
 		return answer(err, blocks)
 	}),
 	"configure": on(4, func(world *world, config gcx.Resource, in []string) ([]string, error) {
-		scope, err := number(in[0], scopes)
-		if err != nil {
-			return nil, err
-		}
-		limit, err := parse(in[1])
-		if err != nil {
-			return nil, err
-		}
-		configured, err := config.Configured(raw.WorkqueueScope(scope), uint32(limit))
+		scope := raw.WorkqueueScope(number(in[0], scopes))
+		configured, err := config.Configured(scope, uint32(parse(in[1])))
 		return nil, world.keep(in[2], configured, err)
 	}),
 }
 
 // split also plans: both must give the same result.
 func split(world *world, resource gcx.Resource, in []string) ([]string, error) {
-	flags, err := number(in[0], splitFlags)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := requests(in[1])
-	if err != nil {
-		return nil, err
-	}
+	flags, wanted := number(in[0], splitFlags), requests(in[1])
 	planned, left, planError := resource.Plan(wanted, flags)
 	groups, rest, splitError := resource.Split(wanted, flags)
 	if planError != nil || splitError != nil {

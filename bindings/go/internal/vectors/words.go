@@ -35,30 +35,31 @@ var (
 	eventFlags   = map[string]uint32{"-": 0, "timing": raw.EventTiming, "blocking": raw.EventBlockingSync}
 )
 
+// wrong ends a step whose line is wrong, or names what isn't there.
+func wrong(format string, values ...interface{}) {
+	panic(fmt.Errorf(format, values...))
+}
+
 // number parses words, separated by +, or a number.
-func number(text string, words map[string]uint32) (uint32, error) {
+func number(text string, words map[string]uint32) uint32 {
 	var all uint32
 	for _, word := range strings.Split(text, "+") {
 		value, known := words[word]
 		if !known {
-			parsed, err := parse(word)
-			if err != nil {
-				return 0, err
-			}
-			value = uint32(parsed)
+			value = uint32(parse(word))
 		}
 		all |= value
 	}
-	return all, nil
+	return all
 }
 
 // parse parses a signed or unsigned number of 32 bits.
-func parse(text string) (int64, error) {
+func parse(text string) int64 {
 	value, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && (value < -1<<31 || value >= 1<<32) {
-		err = fmt.Errorf("%s is out of range", text)
+	if err != nil || value < -1<<31 || value >= 1<<32 {
+		wrong("%s is no number of 32 bits", text)
 	}
-	return value, err
+	return value
 }
 
 // word returns the word for a number, or the number.
@@ -111,29 +112,25 @@ func ids(numbers []uint32) string {
 	return listed(items)
 }
 
-func requests(text string) ([]raw.SMRequest, error) {
+func requests(text string) []raw.SMRequest {
 	var all []raw.SMRequest
 	for _, item := range list(text) {
 		var values [5]uint32
 		fields := strings.Split(item, "/")
 		if len(fields) > len(values) {
-			return nil, fmt.Errorf("%s is no request", item)
+			wrong("%s is no request", item)
 		}
 		for i, field := range fields {
 			var words map[string]uint32
 			if i == 0 {
 				words = smCounts
 			}
-			value, err := number(field, words)
-			if err != nil {
-				return nil, err
-			}
-			values[i] = value
+			values[i] = number(field, words)
 		}
 		all = append(all, raw.SMRequest{
 			SMCount: values[0], CoscheduledSMCount: values[1],
 			PreferredCoscheduledSMCount: values[2], Flags: values[3], LocalityDomainID: values[4],
 		})
 	}
-	return all, nil
+	return all
 }

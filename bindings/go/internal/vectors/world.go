@@ -81,12 +81,12 @@ func (world *world) keep(name string, object interface{}, err error) error {
 }
 
 // find returns the object with a name, if it has the type.
-func find[T any](world *world, name string) (T, error) {
+func find[T any](world *world, name string) T {
 	object, ok := world.objects[name].(T)
 	if !ok {
-		return object, fmt.Errorf("%s is no object that can be used so", name)
+		wrong("%s is no object that can be used so", name)
 	}
-	return object, nil
+	return object
 }
 
 func (world *world) nameOf(context gcx.Context) string {
