@@ -8,12 +8,25 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import cpp, ctypes, go, idiomatic, java, lua, node, python, rust, swig
+from bindings.generator import (
+    cpp,
+    ctypes,
+    go,
+    idiomatic,
+    java,
+    lua,
+    names,
+    node,
+    python,
+    rust,
+    swig,
+)
 from bindings.generator.api import ROOT, Api, load
 
 # For each language a function that maps the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
     "all": idiomatic.files,
+    "names": names.files,
     "C++": cpp.files,
     "ctypes": ctypes.files,
     "Go": go.files,

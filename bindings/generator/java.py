@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from bindings.generator import swig
 from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
 from bindings.generator.errors import KINDS, Kind
+from bindings.generator.names import IN_JAVA
 from bindings.generator.text import (
     NOTICE,
     camel,
@@ -79,21 +80,14 @@ def _file(imports: set[str], lines: list[str]) -> str:
 # ---- Texts ----
 
 
-def _names() -> dict[str, str]:
-    """The names of functions and constants in Java's messages."""
-    text = (SOURCES / "Names.java").read_text(encoding="utf-8")
-    return dict(re.findall(r'entry\("(\w+)", "([\w.]+)"\)', text))
-
-
 def _text(api: Api, text: str) -> str:
     """The header's text as Javadoc."""
-    names = _names()
 
     def named(found: re.Match[str]) -> str:
         name = found[0]
         if name in {struct.name for struct in swig.records(api)}:
             return f"{{@link {pascal(name)}}}"
-        return f"{{@code {names.get(name, name)}}}"
+        return f"{{@code {IN_JAVA.get(name, name)}}}"
 
     escaped = html.escape(text, quote=False).replace("@", "{@literal @}")
     return re.sub(r"\b(?:gcx|GCX)_\w+", named, escaped)

@@ -10,6 +10,7 @@ from typing import Any
 import gcx
 import pytest
 from gcx import _error, raw
+from gcx.generated.names import NAMES
 
 
 def test_raw_layer_documents_every_function() -> None:
@@ -42,7 +43,7 @@ def test_error_has_code_name_and_message(sms: gcx.SMResource) -> None:
 
 
 def test_names_in_messages_exist() -> None:
-    for name, here in _error._PYTHON_NAMES.items():
+    for name, here in NAMES.items():
         assert hasattr(raw, name) or name == "gcx_log_set_callback", name
         for path in re.findall(r"\b[A-Z]\w+\.\w+|\bgcx\.\w+", here):
             found = gcx

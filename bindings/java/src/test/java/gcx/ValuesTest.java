@@ -182,14 +182,14 @@ class ValuesTest {
 
   @Test
   void namesInMessagesExist() throws ReflectiveOperationException {
-    for (String name : Names.HERE.keySet()) {
+    for (String name : CNames.HERE.keySet()) {
       assertTrue(
           Arrays.stream(Functions.class.getDeclaredMethods())
                   .anyMatch(f -> f.getName().equals(name))
               || Arrays.stream(Raw.class.getFields()).anyMatch(f -> f.getName().equals(name)),
           name);
     }
-    for (String here : Names.HERE.values()) {
+    for (String here : CNames.HERE.values()) {
       String[] parts = here.split("\\.");
       String owner = parts[0].equals("Pushed") ? "gcx.Context$Pushed" : "gcx." + parts[0];
       Class<?> type = Class.forName(owner);
