@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::{forget, ManuallyDrop};
 use std::ptr;
 
-use crate::call::{check, described, filled, given_back, handle, native, written};
+use crate::call::{check, described, filled, given_back, handle, native, resources, written};
 use crate::device::live_contexts_of;
 use crate::error::{Error, Result};
 use crate::event::{Event, WaitFor};
@@ -71,27 +71,7 @@ impl Context {
         filled(sys::GCX_CONTEXT_INFO_INIT, |to| unsafe { sys::gcx_context_get_info(self.0, to) })
     }
 
-    /// Its SMs, as one resource.
-    pub fn sms(&self) -> Result<SmResource> {
-        SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
-    }
-
-    /// Its workqueue configuration (CUDA 13.1).
-    pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
-        WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
-    }
-
-    /// Its workqueue, to be shared with another context (CUDA 13.1).
-    pub fn workqueue(&self) -> Result<WorkqueueResource> {
-        WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE)?)
-    }
-
-    fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-        written(sys::gcx_resource::default(), |to| {
-            // SAFETY: the handle is alive; a value is written.
-            unsafe { sys::gcx_context_get_resource(self.0, kind, to) }
-        })
-    }
+    resources!(sys::gcx_context_get_resource);
 
     /// Creates a stream that no other object has. Takes microseconds.
     pub fn stream(&self) -> Result<Stream> {

@@ -1,7 +1,6 @@
 //! Partitions: SMs with a context and a stream.
 
-use std::ops::Deref;
-
+use crate::call::slice_of;
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::WaitFor;
@@ -140,28 +139,4 @@ impl Partitions {
     }
 }
 
-impl Deref for Partitions {
-    type Target = [Partition];
-
-    fn deref(&self) -> &[Partition] {
-        &self.partitions
-    }
-}
-
-impl IntoIterator for Partitions {
-    type Item = Partition;
-    type IntoIter = std::vec::IntoIter<Partition>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.partitions.into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Partitions {
-    type Item = &'a Partition;
-    type IntoIter = std::slice::Iter<'a, Partition>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.partitions.iter()
-    }
-}
+slice_of!(Partitions, partitions: Partition);

@@ -1,8 +1,6 @@
 //! Splits: what is requested of a group, how the split is made, and what it gives.
 
-use std::ops::Deref;
-
-use crate::call::counted;
+use crate::call::{counted, slice_of};
 use crate::error::{Error, Result};
 use crate::generated::Family;
 use crate::resource::SmResource;
@@ -234,31 +232,7 @@ impl Split {
     }
 }
 
-impl Deref for Split {
-    type Target = [SmResource];
-
-    fn deref(&self) -> &[SmResource] {
-        &self.groups
-    }
-}
-
-impl IntoIterator for Split {
-    type Item = SmResource;
-    type IntoIter = std::vec::IntoIter<SmResource>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.groups.into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Split {
-    type Item = &'a SmResource;
-    type IntoIter = std::slice::Iter<'a, SmResource>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.groups.iter()
-    }
-}
+slice_of!(Split, groups: SmResource);
 
 /// The SM counts that a split would give.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

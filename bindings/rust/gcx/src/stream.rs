@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::call::{check, described, filled, finished, handle, native, sm_ids, written};
+use crate::call::{check, described, filled, finished, handle, native, resources, sm_ids, written};
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::{Event, WaitFor};
@@ -69,28 +69,7 @@ impl Stream {
         Ok(self.info()?.sm_count)
     }
 
-    /// The SMs of its context. Fails with [`NotSupported`](crate::ErrorKind) on a partial context
-    /// of other code before CUDA 13.1.
-    pub fn sms(&self) -> Result<SmResource> {
-        SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
-    }
-
-    /// The workqueue configuration of its context (CUDA 13.1).
-    pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
-        WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
-    }
-
-    /// The workqueue of its context, to be shared with another context (CUDA 13.1).
-    pub fn workqueue(&self) -> Result<WorkqueueResource> {
-        WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE)?)
-    }
-
-    fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-        written(sys::gcx_resource::default(), |to| {
-            // SAFETY: the handle is alive; a value is written.
-            unsafe { sys::gcx_stream_get_resource(self.0, kind, to) }
-        })
-    }
+    resources!(sys::gcx_stream_get_resource);
 
     /// The most blocks of a thread block cluster, see [`SmResource::max_cluster_size`].
     pub fn max_cluster_size(&self) -> Result<u32> {
