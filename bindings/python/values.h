@@ -131,32 +131,25 @@ static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
     return 1;
 }
 
-/* Returns a tuple of count resources, or NULL with an exception. */
-static PyObject* resource_tuple(const gcx_resource* resources, uint32_t count) {
-    PyObject* tuple = PyTuple_New((Py_ssize_t)count);
-    uint32_t i;
-    for (i = 0; tuple != NULL && i < count; i++) {
-        PyObject* item = resource_bytes(&resources[i]);
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) {
-            Py_DECREF(tuple);
-            return NULL;
-        }
+/* Defines NAME(array, count), which returns a tuple of what MAKE returns for the address of each
+ * item, or NULL with an exception. */
+#define TUPLE_OF(NAME, TYPE, MAKE)                                                                 \
+    static PyObject* NAME(const TYPE* array, uint32_t count) {                                     \
+        PyObject* tuple = PyTuple_New((Py_ssize_t)count);                                          \
+        uint32_t i;                                                                                \
+        for (i = 0; tuple != NULL && i < count; i++) {                                             \
+            PyObject* item = MAKE(&array[i]);                                                      \
+            if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) {                 \
+                Py_DECREF(tuple);                                                                  \
+                return NULL;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+        return tuple;                                                                              \
     }
-    return tuple;
-}
+#define NUMBER_AT(number) PyLong_FromUnsignedLong(*(number))
 
-static PyObject* number_tuple(const uint32_t* numbers, uint32_t count) {
-    PyObject* tuple = PyTuple_New((Py_ssize_t)count);
-    uint32_t i;
-    for (i = 0; tuple != NULL && i < count; i++) {
-        PyObject* item = PyLong_FromUnsignedLong(numbers[i]);
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) {
-            Py_DECREF(tuple);
-            return NULL;
-        }
-    }
-    return tuple;
-}
+TUPLE_OF(resource_tuple, gcx_resource, resource_bytes)
+TUPLE_OF(number_tuple, uint32_t, NUMBER_AT)
 
 #include "inputs.h"
 

@@ -39,10 +39,10 @@ public final class Leases {
         LeaseRequest.of(32).withName("decode").withTimeout(Duration.ofSeconds(10));
     try (Lease decode = device.acquire(first);
         Lease prefill = device.acquire(LeaseRequest.rest().withName("prefill"))) {
-      Lease.prepare(List.of(LeaseSize.of(decode, 64), LeaseSize.rest(prefill)));
+      Lease.prepare(List.of(new LeaseSize(decode, 64), LeaseSize.rest(prefill)));
       for (int requests : new int[] {10, 500, 20}) {
         Lease.resize(
-            List.of(LeaseSize.of(decode, policy(requests)), LeaseSize.rest(prefill)));
+            List.of(new LeaseSize(decode, policy(requests)), LeaseSize.rest(prefill)));
         step("decode", decode.stream());
         step("prefill", prefill.stream());
       }

@@ -121,13 +121,7 @@ class Stream(Ordered):
         return _gcx.gcx_stream_query(self._live())
 
     def wait(self, what: Waitable) -> None:
-        """Makes all later work wait, on the device, for the event or for the work submitted so far
-        to the other stream.
-
-        Args:
-            what: A gcx.Event, Stream, Context, Partition or Lease, or a stream of another library
-                as in from_native. PyTorch's default stream is accepted too.
-        """
+        """As Context.wait. PyTorch's default stream is accepted too."""
         if getattr(what, "cuda_stream", None) in _DEFAULT_STREAMS:
             # gcx can record no event without a context, but PyTorch can.
             theirs: Any = what

@@ -1,7 +1,6 @@
 package gcx;
 
 import java.util.List;
-import java.util.Objects;
 
 /**
  * The cache of green contexts that are not in use, and contexts that are prepared in advance.
@@ -32,29 +31,16 @@ public final class Cache {
   }
 
   /**
-   * Prepares contexts and reports its progress.
+   * Prepares contexts, reports the progress, and lets another thread or the progress cancel it.
    *
    * @param resources the SMs
-   * @param progress called after each; an exception of it cancels the rest and is thrown here
-   * @param options what they are prepared for
-   */
-  public static void prepare(
-      List<SmResource> resources, Progress progress, PrepareOption... options) {
-    Objects.requireNonNull(progress, "progress");
-    Wait.prepare(resources, PrepareOption.flags(options), progress, null);
-  }
-
-  /**
-   * Prepares contexts until another thread, or the progress, cancels it.
-   *
-   * @param resources the SMs
-   * @param progress called after each, or null
-   * @param cancel cancels the rest; checked before each
+   * @param progress called after each, or null; an exception of it cancels the rest and is thrown
+   *     here
+   * @param cancel cancels the rest, or null; checked before each
    * @param options what they are prepared for
    */
   public static void prepare(
       List<SmResource> resources, Progress progress, Cancel cancel, PrepareOption... options) {
-    Objects.requireNonNull(cancel, "cancel");
     Wait.prepare(resources, PrepareOption.flags(options), progress, cancel);
   }
 

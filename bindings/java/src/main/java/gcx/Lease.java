@@ -64,7 +64,7 @@ public final class Lease extends Owned {
    * @param options how later work of its streams starts
    */
   public void resize(long smCount, ResizeOption... options) {
-    resize(List.of(LeaseSize.of(this, smCount)), options);
+    resize(List.of(new LeaseSize(this, smCount)), options);
   }
 
   /**

@@ -24,16 +24,6 @@ public record LeaseSize(Lease lease, long smCount) {
   }
 
   /**
-   * {@return a size of so many SMs, rounded up to whole atoms}
-   *
-   * @param lease the lease
-   * @param smCount SMs, at least 1
-   */
-  public static LeaseSize of(Lease lease, long smCount) {
-    return new LeaseSize(lease, smCount);
-  }
-
-  /**
    * {@return a size of what the others leave; several such sizes share it as evenly as possible}
    *
    * @param lease the lease

@@ -11,8 +11,8 @@ import java.util.Objects;
  * @param minSmCount the smallest acceptable count; 0 for the requested one (or one atom with the
  *     rest)
  * @param family coscheduled, fine or max-cluster
- * @param timeout how long to wait, rounded up to milliseconds; zero never waits, {@link #FOREVER}
- *     and everything beyond 49 days waits without an end
+ * @param timeout how long to wait, rounded up to milliseconds; zero never waits, {@link
+ *     LeaseRequest#FOREVER} and everything beyond 49 days waits without an end
  * @param cancel aborts the wait from another thread, or null
  * @param name for messages and lists: up to 63 bytes of UTF-8, or empty
  * @param folder the folder that the processes share, an absolute path: one of the user, of mode
@@ -27,9 +27,6 @@ public record ReservationParams(
     Cancel cancel,
     String name,
     Path folder) {
-  /** A wait without an end. */
-  public static final Duration FOREVER = LeaseRequest.FOREVER;
-
   /**
    * Creates a request.
    *

@@ -93,29 +93,17 @@ public final class Stream extends Owned {
   }
 
   /**
-   * Returns how many blocks of a kernel without clusters fit its SMs at once when they are idle,
-   * for kernels that size their grid by the SMs. A grid-wide barrier in a larger grid hangs. A
-   * stream of a lease uses the SMs that the lease has at this call.
-   *
-   * @param function a CUfunction, or a CUkernel
-   * @param blockThreads threads of a block, 1 to 1024
-   * @param sharedBytes dynamic shared memory of a block
-   * @return blocks
-   * @throws GcxException.InvalidValue the threads are not 1 to 1024, or the function is 0
-   * @throws GcxException.InvalidHandle the driver doesn't know the function
-   */
-  public KernelFit kernelFit(long function, int blockThreads, int sharedBytes) {
-    return kernelFit(function, blockThreads, sharedBytes, 0);
-  }
-
-  /**
-   * Returns how many blocks and clusters of a kernel fit its SMs at once when they are idle.
+   * Returns how many blocks and clusters of a kernel fit its SMs at once when they are idle, for
+   * kernels that size their grid by the SMs. A grid-wide barrier in a larger grid hangs. A stream
+   * of a lease uses the SMs that the lease has at this call.
    *
    * @param function a CUfunction, or a CUkernel
    * @param blockThreads threads of a block, 1 to 1024
    * @param sharedBytes dynamic shared memory of a block
    * @param clusterBlocks blocks of a cluster, or 0 for a launch without clusters
    * @return blocks and clusters
+   * @throws GcxException.InvalidValue the threads are not 1 to 1024, or the function is 0
+   * @throws GcxException.InvalidHandle the driver doesn't know the function
    */
   public KernelFit kernelFit(long function, int blockThreads, int sharedBytes, int clusterBlocks) {
     return Functions.gcx_stream_get_kernel_fit(

@@ -45,7 +45,8 @@ class CacheTest {
         (done, count) -> {
           reported.add(done + " of " + count);
           assertEquals(before.kept() + done, Cache.stats().kept()); // it may call gcx
-        });
+        },
+        null);
     assertEquals(List.of("1 of 3", "2 of 3", "3 of 3"), reported);
     CacheStats after = Cache.stats();
     assertEquals(before.prepared() + 3, after.prepared());
@@ -55,7 +56,7 @@ class CacheTest {
     CacheTrimmed trimmed = Cache.trim(1);
     assertEquals(new CacheTrimmed(2, 0, 0, 0, trimmed.bytes()), trimmed);
     assertTrue(trimmed.bytes() >= 0);
-    Cache.prepare(parts, (done, count) -> Cache.prepare(parts, (inner, all) -> {}));
+    Cache.prepare(parts, (done, count) -> Cache.prepare(parts, (inner, all) -> {}, null), null);
   }
 
   @Test
@@ -73,13 +74,14 @@ class CacheTest {
     assertEquals(before.misses() + 2, Cache.stats().misses());
     assertFalse(cancel.isSignalled());
     assertSame(
-        thrown, assertThrows(Error.class, () -> Cache.prepare(parts.subList(0, 2), progress)));
+        thrown,
+        assertThrows(Error.class, () -> Cache.prepare(parts.subList(0, 2), progress, null)));
     assertThrows(
-        StackOverflowError.class, () -> Cache.prepare(parts, (done, count) -> deeper(done)));
+        StackOverflowError.class, () -> Cache.prepare(parts, (done, count) -> deeper(done), null));
     refused(
         GcxException.InvalidDevice.class,
         "Device.sms",
-        () -> Cache.prepare(parts, (done, count) -> new Device(7).sms()));
+        () -> Cache.prepare(parts, (done, count) -> new Device(7).sms(), null));
     Cache.prepare(parts); // no exception is pending
   }
 
@@ -115,7 +117,8 @@ class CacheTest {
                       while (!Thread.currentThread().isInterrupted()) {
                         Thread.onSpinWait();
                       }
-                    });
+                    },
+                    null);
               } catch (Throwable problem) {
                 outcome.set(Thread.interrupted() ? problem : null);
               }
@@ -136,16 +139,14 @@ class CacheTest {
           device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofMillis(1))).close();
           Thread.currentThread().interrupt();
         };
-    refused(GcxException.Cancelled.class, "after 1 of 3", () -> Cache.prepare(parts, waits));
+    refused(GcxException.Cancelled.class, "after 1 of 3", () -> Cache.prepare(parts, waits, null));
     assertTrue(Thread.interrupted());
   }
 
   @Test
   void valuesThatJavaCannotPassAreRefused() {
     refused(GcxException.InvalidValue.class, "Cache.prepare", () -> Cache.prepare(List.of()));
-    assertThrows(NullPointerException.class, () -> Cache.prepare(null, (done, count) -> {}));
-    assertThrows(NullPointerException.class, () -> Cache.prepare(parts, (Progress) null));
-    assertThrows(NullPointerException.class, () -> Cache.prepare(parts, null, (Cancel) null));
+    assertThrows(NullPointerException.class, () -> Cache.prepare(null));
     assertThrows(GcxException.InvalidValue.class, () -> Cache.setLimit(-1));
     assertThrows(GcxException.InvalidValue.class, () -> Cache.trim(-1));
     Cache.setLimit(2);

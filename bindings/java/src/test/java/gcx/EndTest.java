@@ -88,7 +88,7 @@ class EndTest {
       repeat(
           () -> {
             int count = changes.getAndIncrement() % 2 == 0 ? 24 : 64;
-            Lease.resize(List.of(LeaseSize.of(one, count), LeaseSize.rest(other)));
+            Lease.resize(List.of(new LeaseSize(one, count), LeaseSize.rest(other)));
           });
       for (Stream stream : List.of(one.stream(), other.stream())) {
         repeat(
@@ -131,7 +131,7 @@ class EndTest {
       repeat(
           () -> {
             Cache.trim(0);
-            Cache.prepare(parts, (done, count) -> busy.countDown());
+            Cache.prepare(parts, (done, count) -> busy.countDown(), null);
           });
       busy.await();
       System.out.println("launches");

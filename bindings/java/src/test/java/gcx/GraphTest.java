@@ -191,7 +191,7 @@ class GraphTest {
   @Test
   void kernelFitCountsWhatTheSmsHold() {
     long kernel = Work.kernel();
-    KernelFit fit = stream.kernelFit(kernel, Work.BLOCK, 0);
+    KernelFit fit = stream.kernelFit(kernel, Work.BLOCK, 0, 0);
     assertEquals(24, fit.smCount());
     assertEquals(24 * fit.blocksPerSm(), fit.maxBlocks());
     assertEquals(0, fit.maxClusters());
@@ -200,11 +200,11 @@ class GraphTest {
     refused(
         GcxException.InvalidValue.class,
         "Stream.kernelFit: blockThreads is ",
-        () -> stream.kernelFit(kernel, -1, 0));
+        () -> stream.kernelFit(kernel, -1, 0, 0));
     refused(
         GcxException.InvalidValue.class,
         "number of bytes: -1",
-        () -> stream.kernelFit(kernel, 32, -1));
+        () -> stream.kernelFit(kernel, 32, -1, 0));
     long captured = Work.cooperative(fit.maxBlocks() + 1);
     try (Graph graph = Graph.create(captured)) {
       assertTrue(graph.nodes().get(0).cooperative());

@@ -176,7 +176,7 @@ class LeaseTest {
           List.<Executable>of(
               () -> lease.resize(0),
               () -> new LeaseSize(lease, 0),
-              () -> LeaseSize.of(lease, -8))) {
+              () -> new LeaseSize(lease, -8))) {
         assertThrows(GcxException.InvalidValue.class, wrong);
       }
       assertEquals(0, lease.info().changes());

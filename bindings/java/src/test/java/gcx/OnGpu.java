@@ -63,7 +63,7 @@ final class OnGpu {
       int all = decode.smCount() + prefill.smCount();
       check("the leases have all SMs", all == device.sms().smCount());
       for (int count : new int[] {64, 32, 48}) {
-        Lease.resize(List.of(LeaseSize.of(decode, count), LeaseSize.rest(prefill)));
+        Lease.resize(List.of(new LeaseSize(decode, count), LeaseSize.rest(prefill)));
         BitSet ofDecode = set(decode.stream().probeSms());
         BitSet ofPrefill = set(prefill.stream().probeSms());
         check("decode has " + count, ofDecode.cardinality() == count);
@@ -80,14 +80,14 @@ final class OnGpu {
   private static void prepare(Device device) {
     List<SmResource> parts = device.sms().split(40, 56).groups();
     List<Integer> reported = new ArrayList<>();
-    Cache.prepare(parts, (done, count) -> reported.add(done));
+    Cache.prepare(parts, (done, count) -> reported.add(done), null);
     check("progress is reported", reported.equals(List.of(1, 2)));
     CacheStats prepared = Cache.stats();
     System.out.println(prepared);
     try (Context context = Context.create(parts.get(0));
         Stream stream = context.createStream()) {
       check("the context was cached", Cache.stats().misses() == prepared.misses());
-      KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0);
+      KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0, 0);
       System.out.println(fit);
       check(
           "a kernel fits its SMs",

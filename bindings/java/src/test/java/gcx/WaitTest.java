@@ -208,7 +208,7 @@ class WaitTest {
     Future<Owned> forever;
     Future<Owned> timed;
     try (Owned all = acquire("reservation", 0, Duration.ZERO, null)) {
-      forever = pool.submit(() -> acquire("reservation", 24, ReservationParams.FOREVER, null));
+      forever = pool.submit(() -> acquire("reservation", 24, LeaseRequest.FOREVER, null));
       Support.awaitReservations(folder, 2);
       timed = pool.submit(() -> acquire("reservation", 8, Duration.ofDays(1), null));
       Support.awaitReservations(folder, 3);
