@@ -55,12 +55,12 @@ ALL_FREE = "How many SMs it has, or requested if it waits; `None` of that is all
 
 TEXTS = texts("rust.txt")
 DOCS = TEXTS["docs"]
-# The results of kinds of errors that aren't those of its name in errors.py, or of the name itself.
-RESULTS = {
-    "CooperativeTooLarge": ("COOPERATIVE_LAUNCH_TOO_LARGE",),
-    "DriverNotFound": ("SHARED_OBJECT_INIT_FAILED",),
-    "NoDevice": ("NO_DEVICE",),
+# Kinds of errors that Rust names otherwise, and those with fewer results.
+KIND_NAMES = {
+    "LaunchTooLarge": "CooperativeTooLarge",
+    "ResourceConfiguration": "InvalidResourceConfiguration",
 }
+RESULTS = {"DriverNotFound": ["SHARED_OBJECT_INIT_FAILED"], "NoDevice": ["NO_DEVICE"]}
 
 
 @dataclass(frozen=True)
@@ -211,20 +211,25 @@ impl From<sys::gcx_result> for ErrorKind {
 
 
 def _error_kind(api: Api) -> list[str]:
-    known = {value.name for value in api.enum["gcx_result"].values}
-    named = {kind.name: kind.results for kind in KINDS} | RESULTS
+    rows = [
+        (KIND_NAMES.get(kind.name, kind.name), kind.doc, RESULTS.get(kind.name, kind.results))
+        for kind in KINDS
+        if kind.java is None
+    ]
+    rows += [(name, doc, [_upper(name)]) for name, doc in TEXTS["errors"].items()]
     kinds: list[str] = []
     arms: list[str] = []
-    for kind, doc in TEXTS["errors"].items():
-        kinds += [*wrapped(doc, "/// ", 96), f"{kind},"]
-        own = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).upper()
-        results = [f"GCX_ERROR_{result}" for result in named.get(kind, (own,))]
-        if missing := set(results) - known:
-            raise KeyError(f"{kind}: no results {missing}")
-        first, *others = (f"sys::{result}" for result in results)
+    for name, doc, results in rows:
+        kinds += [*wrapped(doc, "/// ", 96), f"{name},"]
+        first, *others = (f"sys::GCX_ERROR_{result}" for result in results)
         alternatives = [first, *(f"| {other}" for other in others)]
-        arms += [*alternatives[:-1], f"{alternatives[-1]} => Self::{kind},"]
+        arms += [*alternatives[:-1], f"{alternatives[-1]} => Self::{name},"]
     return render(ERROR_KIND, derives=_derives("Copy", "Eq", "Hash"), kinds=kinds, arms=arms)
+
+
+def _upper(name: str) -> str:
+    """FileNotFound: FILE_NOT_FOUND."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 
 def infos(api: Api) -> list[Struct]:

@@ -6,53 +6,51 @@ use crate::sys;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A value is invalid: a count of 0, no requests, unknown flags.
+    /// A value is invalid: a count of 0 SMs, an unknown family.
     InvalidValue,
-    /// Memory of the host or of the device is exhausted.
+    /// Memory is exhausted, of the host or of the device.
     OutOfMemory,
-    /// CUDA can't be used in this process: it is the child of a fork.
+    /// CUDA can't be used: this process is the child of a fork() whose parent had used gcx.
     NotInitialized,
-    /// The driver has no device, or not that of a reservation.
+    /// The driver has no device.
     NoDevice,
-    /// There is no device of this number.
+    /// There is no such device.
     InvalidDevice,
-    /// The context to be popped isn't the current one.
+    /// Another context is current than the call needs, or none.
     InvalidContext,
-    /// Other leases or reservations have the SMs, or requests wait for them, and there was no
-    /// timeout.
+    /// Other leases or processes have the SMs, or requests wait for them, and there was no timeout;
+    /// the message names them.
     AlreadyAcquired,
-    /// The context is current.
+    /// The context is current, so that it can't be closed.
     ContextInUse,
-    /// The simulated driver or libgcx-counts.so is missing.
-    FileNotFound,
-    /// There is no driver library, or gcx's own can't be loaded.
+    /// There is no driver library, or it can't be loaded.
     DriverNotFound,
-    /// The object isn't gcx's, or is of another device.
+    /// The object is closed, or of another type than the call takes.
     InvalidHandle,
-    /// The object doesn't exist, or the reservation has ended.
+    /// gcx doesn't know the object: a context, or the SMs of a stream, that other code created.
     NotFound,
     /// The work hasn't finished.
     NotReady,
-    /// A kernel failed, or could not be launched.
-    Launch,
-    /// The device was reset, which destroyed its objects; or the stream's lease was released.
+    /// The device was reset, which ended its contexts, streams, events and leases: create them
+    /// again. Or the stream's lease was closed.
     ContextDestroyed,
-    /// The driver doesn't allow the call here or now.
-    NotPermitted,
-    /// The driver is too old; the message names the version that has it.
-    NotSupported,
-    /// An object takes part in a graph capture.
-    Capture,
-    /// The resource is of another type than the call takes.
-    InvalidResourceType,
-    /// Groups don't fit, or resources overlap, or are of two devices or families.
-    InvalidResourceConfiguration,
-    /// A cooperative launch has more blocks than fit the SMs at once.
+    /// A kernel failed, which the driver reports at a later call: an illegal address, a trap.
+    Launch,
+    /// A cooperative grid is larger than what fits the SMs at once; the message has the largest.
     CooperativeTooLarge,
-    /// The nodes of the other graph, or their order, differ.
+    /// The driver does not permit this here and now.
+    NotPermitted,
+    /// The driver or the device lacks it; the message says which version has it.
+    NotSupported,
+    /// The call can't be made while a stream captures a graph, or broke the capture.
+    Capture,
+    /// The graph to update from has other nodes, or another order of them; the message says where.
     GraphUpdate,
-    /// A file can't be created or read; the message has the system's reason.
-    OperatingSystem,
+    /// A resource is of another type than the call takes.
+    InvalidResourceType,
+    /// The resources can't be split or combined like this: they don't fit, or overlap, or are of
+    /// two devices or families.
+    InvalidResourceConfiguration,
     /// The wait ended without success: others still had the SMs, or the folder of reservations
     /// locked.
     Timeout,
@@ -69,17 +67,21 @@ pub enum ErrorKind {
     InCallback,
     /// Another copy of gcx in this process has leases; the message has the paths of both.
     DuplicateLibrary,
-    /// Which SMs the atoms have isn't known yet: map the device's SMs first.
+    /// Which SMs the atoms have isn't known yet; map the device's SMs first.
     SmsNotMapped,
-    /// The SMs that all partitions share aren't known: load the module with dynamic parallelism and
+    /// The SMs that all partitions share aren't known; load the module with dynamic parallelism and
     /// find them first.
     SharedSmsUnknown,
     /// A reservation's file is invalid or can't be read; the message has its path.
     CorruptFile,
     /// An array or a text is too small for the output.
     InsufficientCapacity,
-    /// The cache's limit is below the number of contexts to prepare: raise it.
+    /// The cache's limit is below the number of contexts to prepare; raise it.
     CacheLimitExceeded,
+    /// The simulated driver or libgcx-counts.so is missing.
+    FileNotFound,
+    /// A file can't be created or read; the message has the system's reason.
+    OperatingSystem,
     /// Any other result.
     Other,
 }
@@ -95,11 +97,11 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_INVALID_CONTEXT => Self::InvalidContext,
             sys::GCX_ERROR_ALREADY_ACQUIRED => Self::AlreadyAcquired,
             sys::GCX_ERROR_CONTEXT_ALREADY_IN_USE => Self::ContextInUse,
-            sys::GCX_ERROR_FILE_NOT_FOUND => Self::FileNotFound,
             sys::GCX_ERROR_SHARED_OBJECT_INIT_FAILED => Self::DriverNotFound,
             sys::GCX_ERROR_INVALID_HANDLE => Self::InvalidHandle,
             sys::GCX_ERROR_NOT_FOUND => Self::NotFound,
             sys::GCX_ERROR_NOT_READY => Self::NotReady,
+            sys::GCX_ERROR_CONTEXT_IS_DESTROYED => Self::ContextDestroyed,
             sys::GCX_ERROR_LAUNCH_FAILED
             | sys::GCX_ERROR_ILLEGAL_ADDRESS
             | sys::GCX_ERROR_LAUNCH_OUT_OF_RESOURCES
@@ -110,7 +112,7 @@ impl From<sys::gcx_result> for ErrorKind {
             | sys::GCX_ERROR_MISALIGNED_ADDRESS
             | sys::GCX_ERROR_INVALID_ADDRESS_SPACE
             | sys::GCX_ERROR_INVALID_PC => Self::Launch,
-            sys::GCX_ERROR_CONTEXT_IS_DESTROYED => Self::ContextDestroyed,
+            sys::GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => Self::CooperativeTooLarge,
             sys::GCX_ERROR_NOT_PERMITTED => Self::NotPermitted,
             sys::GCX_ERROR_NOT_SUPPORTED => Self::NotSupported,
             sys::GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED
@@ -122,11 +124,9 @@ impl From<sys::gcx_result> for ErrorKind {
             | sys::GCX_ERROR_STREAM_CAPTURE_IMPLICIT
             | sys::GCX_ERROR_CAPTURED_EVENT
             | sys::GCX_ERROR_STREAM_CAPTURE_WRONG_THREAD => Self::Capture,
+            sys::GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE => Self::GraphUpdate,
             sys::GCX_ERROR_INVALID_RESOURCE_TYPE => Self::InvalidResourceType,
             sys::GCX_ERROR_INVALID_RESOURCE_CONFIGURATION => Self::InvalidResourceConfiguration,
-            sys::GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => Self::CooperativeTooLarge,
-            sys::GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE => Self::GraphUpdate,
-            sys::GCX_ERROR_OPERATING_SYSTEM => Self::OperatingSystem,
             sys::GCX_ERROR_TIMEOUT => Self::Timeout,
             sys::GCX_ERROR_CANCELLED => Self::Cancelled,
             sys::GCX_ERROR_TOO_LATE => Self::TooLate,
@@ -139,6 +139,8 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_CORRUPT_FILE => Self::CorruptFile,
             sys::GCX_ERROR_INSUFFICIENT_CAPACITY => Self::InsufficientCapacity,
             sys::GCX_ERROR_CACHE_LIMIT_EXCEEDED => Self::CacheLimitExceeded,
+            sys::GCX_ERROR_FILE_NOT_FOUND => Self::FileNotFound,
+            sys::GCX_ERROR_OPERATING_SYSTEM => Self::OperatingSystem,
             _ => Self::Other,
         }
     }
