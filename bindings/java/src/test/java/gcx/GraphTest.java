@@ -205,12 +205,6 @@ class GraphTest {
         GcxException.InvalidValue.class,
         "number of bytes: -1",
         () -> stream.kernelFit(kernel, 32, -1, 0));
-    long captured = Work.cooperative(fit.maxBlocks() + 1);
-    try (Graph graph = Graph.create(captured)) {
-      assertTrue(graph.nodes().get(0).cooperative());
-      refused(GcxException.LaunchTooLarge.class, "gcx_probe", () -> graph.launch(stream));
-    }
-    Work.destroy(captured);
   }
 
   @Test
