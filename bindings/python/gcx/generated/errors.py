@@ -23,7 +23,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class NotInitializedError(Error):
-    """CUDA can't be used: this process is the child of a fork() whose parent had used gcx."""
+    """CUDA can't be used: this process is a forked child, and its parent had used gcx."""
 
     code = 3
     name = "GCX_ERROR_NOT_INITIALIZED"

@@ -104,7 +104,7 @@ public class GcxException extends Refused {
     }
   }
 
-  /** CUDA can't be used: this process is the child of a fork() whose parent had used gcx. */
+  /** CUDA can't be used: this process is a forked child, and its parent had used gcx. */
   public static final class NotInitialized extends GcxException {
     private static final long serialVersionUID = 1L;
 

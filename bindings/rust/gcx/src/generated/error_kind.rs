@@ -10,7 +10,7 @@ pub enum ErrorKind {
     InvalidValue,
     /// Memory is exhausted, of the host or of the device.
     OutOfMemory,
-    /// CUDA can't be used: this process is the child of a fork() whose parent had used gcx.
+    /// CUDA can't be used: this process is a forked child, and its parent had used gcx.
     NotInitialized,
     /// The driver has no device.
     NoDevice,
