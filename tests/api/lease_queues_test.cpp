@@ -151,6 +151,30 @@ void request_with_signalled_cancel_blocks_no_other() {
     CHECK_OK(gcx_lease_release(first));
 }
 
+// The wait goes on as if it had no cancel.
+void request_with_destroyed_cancel_waits_on() {
+    const gcx_lease all = acquire(GCX_REST);
+    gcx_cancel cancel = make_cancel();
+    gcx_lease waited = nullptr;
+    std::thread other(
+        [&] { waited = acquire(GCX_REST, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
+    until_waiting(1);
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_OK(gcx_lease_release(all));
+    other.join();
+    CHECK_OK(gcx_lease_release(waited));
+}
+
+void request_behind_timed_out_one_is_granted() {
+    const gcx_lease busy = acquire(64);
+    std::thread large(
+        [] { CHECK_REFUSED(try_acquire(132, {.timeout_ms = 50}), GCX_ERROR_TIMEOUT); });
+    until_waiting(1);
+    CHECK_OK(try_acquire(8, {.timeout_ms = GCX_FOREVER}));
+    large.join();
+    CHECK_OK(gcx_lease_release(busy));
+}
+
 // A call that was granted before its timeout succeeds, however late its thread wakes.
 void request_past_its_timeout_is_not_granted() {
     using Clock = std::chrono::steady_clock;
@@ -367,6 +391,8 @@ int main() {
         request_behind_cancelled_one_is_granted();
         cancel_racing_with_grant_is_either_before_or_after();
         request_with_signalled_cancel_blocks_no_other();
+        request_with_destroyed_cancel_waits_on();
+        request_behind_timed_out_one_is_granted();
         request_past_its_timeout_is_not_granted();
     });
     on_machine(kH100, [] {

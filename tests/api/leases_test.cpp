@@ -416,10 +416,11 @@ void query_covers_only_streams_of_the_lease() {
     release_all({unused}, {next});
 }
 
+// More streams than a context caches.
 void synchronize_waits_for_destroyed_streams() {
     const Work work;
     const gcx_lease lease = acquire(64);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 40; i++) {
         const gcx_stream stream = stream_of(lease);
         work.spin(gcx_stream_native(stream), 5'000'000);
         CHECK_OK(gcx_stream_destroy(stream));
