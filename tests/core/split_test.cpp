@@ -1,5 +1,5 @@
 // plan_split() against the rules that gcx.h documents at gcx_sm_split, written a second time here:
-// as a search over all groups that could get the remainder atom.
+// as an exhaustive search over who gets the remainder atom and how many unit atoms each group gets.
 
 #include "core/split.hpp"
 
@@ -8,6 +8,9 @@
 #include "check.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <random>
 #include <string>
@@ -18,29 +21,123 @@ namespace {
 using namespace gcx;
 using Counts = std::vector<uint32_t>;
 
-struct NamedShape {
-    const char* name;
-    AtomShape shape;
+constexpr unsigned kSeed = 20261121;
+constexpr int kNoHolder = -1; // no counted group has the remainder atom
+
+// The families of every simulated GPU, and shapes that none has.
+const AtomShape kShapes[] = {
+    {15, 8, 12},                           // H100 and H200: coscheduled
+    {66, 2, 0},                            // fine
+    {5, 24, 12},                           // max-cluster
+    {16, 8, 20},                           // B200
+    {74, 2, 0},  {6, 24, 4},  {16, 8, 24}, // GB200: a remainder atom of whole units
+    {76, 2, 0},  {6, 24, 8},  {27, 4, 0},  // A100
+    {54, 2, 0},  {32, 4, 0},               // RTX 4090
+    {64, 2, 0},  {35, 4, 2},               // L40S
+    {71, 2, 0},  {4, 4, 0},                // Orin
+    {8, 2, 0},   {1, 8, 0},   {1, 8, 12},  {2, 2, 1}, {3, 4, 30},
+    {9, 1, 5},   {14, 8, 16}, {18, 8, 4},  {5, 1, 0},
+};
+const AtomShape kH100 = kShapes[0];
+const AtomShape kMostAtoms = {511, 2, 4};
+
+// Compares two plans; smaller is better.
+struct Cost {
+    uint64_t beyond = 0; // SMs beyond the counts
+    uint32_t rounded = 0;
+    auto operator<=>(const Cost&) const = default;
 };
 
-const NamedShape kShapes[] = {
-    {"H100 coscheduled", {15, 8, 12}},
-    {"A100 coscheduled", {27, 4, 0}},
-    {"H100 fine", {66, 2, 0}},
-    {"H200 max-cluster", {5, 24, 12}},
-    {"remainder atom of whole units", {14, 8, 16}},
-    {"remainder atom below a unit", {18, 8, 4}},
-    {"one atom", {1, 8, 0}},
-    {"one atom and a remainder", {1, 8, 12}},
-    {"tiny", {2, 2, 1}},
-    {"single SMs", {5, 1, 0}},
-    {"large remainder atom", {3, 4, 30}},
-    {"the most atoms", {511, 2, 4}},
-};
+class Search {
+  public:
+    Search(const AtomShape& shape, const AtomSet& input, const Counts& counts)
+        : shape_(shape), counts_(counts),
+          has_remainder_(shape.remainder_size != 0 && input.contains(shape.unit_count)),
+          units_(input.count() - (has_remainder_ ? 1 : 0)),
+          rests_(static_cast<std::size_t>(std::count(counts.begin(), counts.end(), kRest))) {}
 
-uint32_t below(std::mt19937& random, uint32_t bound) {
-    return static_cast<uint32_t>(random() % bound);
-}
+    // Returns which group gets the remainder atom, or nothing if the counts do not fit.
+    std::optional<int> holder() const {
+        std::optional<int> found;
+        std::optional<Cost> least;
+        for (int holder = kNoHolder; holder < static_cast<int>(counts_.size()); holder++) {
+            const std::optional<Cost> its = cost(holder);
+            if (its && (!least || *its < *least)) {
+                least = its;
+                found = holder;
+            }
+        }
+        return found;
+    }
+
+    // Returns the lowest cost if this group has the remainder atom.
+    std::optional<Cost> cost(int holder) const {
+        if (holder != kNoHolder &&
+            (!has_remainder_ || counts_[static_cast<std::size_t>(holder)] == kRest))
+            return std::nullopt;
+        // By number of unit atoms used so far.
+        std::vector<std::optional<Cost>> best(units_ + 1);
+        best[0] = Cost{};
+        for (std::size_t i = 0; i < counts_.size(); i++) {
+            if (counts_[i] == kRest)
+                continue;
+            const bool remainder = static_cast<int>(i) == holder;
+            std::vector<std::optional<Cost>> next(units_ + 1);
+            for (std::size_t units = 0; units <= units_; units++) {
+                const uint64_t given =
+                    units * shape_.unit_size + (remainder ? shape_.remainder_size : 0);
+                if (given < counts_[i])
+                    continue;
+                const bool exact = given == counts_[i];
+                for (std::size_t used = 0; used + units <= units_; used++) {
+                    if (!best[used])
+                        continue;
+                    const Cost cost{best[used]->beyond + given - counts_[i],
+                                    best[used]->rounded + (exact ? 0 : 1)};
+                    std::optional<Cost>& slot = next[used + units];
+                    if (!slot || cost < *slot)
+                        slot = cost;
+                }
+            }
+            best = std::move(next);
+        }
+        std::optional<Cost> least;
+        for (std::size_t used = 0; used <= units_; used++) {
+            const std::size_t left =
+                units_ - used + (has_remainder_ && holder == kNoHolder ? 1 : 0);
+            if (best[used] && left >= rests_ && (!least || *best[used] < *least))
+                least = best[used];
+        }
+        return least;
+    }
+
+    // Returns the smallest possible difference between the shares of the rest.
+    uint32_t smallest_spread(uint32_t units, bool remainder) const {
+        uint32_t smallest = UINT32_MAX;
+        const auto others = static_cast<uint32_t>(rests_) - (remainder ? 1 : 0);
+        for (uint32_t beside = 0; beside <= (remainder ? units : 0); beside++) {
+            const uint32_t shared = units - beside;
+            if (shared < others || (others == 0 && shared != 0))
+                continue;
+            uint32_t least =
+                remainder ? beside * shape_.unit_size + shape_.remainder_size : UINT32_MAX;
+            uint32_t most = remainder ? least : 0;
+            if (others != 0) {
+                least = std::min(least, shared / others * shape_.unit_size);
+                most = std::max(most, (shared + others - 1) / others * shape_.unit_size);
+            }
+            smallest = std::min(smallest, most - least);
+        }
+        return smallest;
+    }
+
+  private:
+    const AtomShape& shape_;
+    const Counts& counts_;
+    bool has_remainder_;
+    std::size_t units_;
+    std::size_t rests_;
+};
 
 struct Outcome {
     std::optional<SplitPlan> plan;
@@ -57,192 +154,249 @@ Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& coun
     }
 }
 
-// Returns the unit atoms that a group needs, with or without the remainder atom.
-uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_remainder) {
-    const uint64_t rest =
-        with_remainder ? count - std::min(count, uint64_t{shape.remainder_size}) : count;
-    return (rest + shape.unit_size - 1) / shape.unit_size;
-}
-
-struct Model {
-    const AtomShape& shape;
-    uint32_t units;
-    bool has_remainder;
-    const Counts& counts;
-
-    // Returns the unit atoms that all groups need if group holder has the remainder atom.
-    uint64_t units_with(std::optional<std::size_t> holder) const {
-        uint64_t total = 0;
-        for (std::size_t i = 0; i < counts.size(); i++)
-            total += counts[i] == kRest ? 0 : units_needed(shape, counts[i], holder == i);
-        return total;
-    }
-    bool exact_with(std::optional<std::size_t> holder) const {
-        for (std::size_t i = 0; i < counts.size(); i++) {
-            if (counts[i] == kRest)
-                continue;
-            const bool remainder = holder == i;
-            const uint64_t given = units_needed(shape, counts[i], remainder) * shape.unit_size +
-                                   (remainder ? shape.remainder_size : 0);
-            if (given != counts[i])
-                return false;
-        }
-        return true;
-    }
-    // Returns whether the counts fit for any holder of the remainder atom and leave an atom for
-    // each group of kRest.
-    bool possible(bool exact) const {
-        const auto rests = static_cast<uint64_t>(std::count(counts.begin(), counts.end(), kRest));
-        const auto fits = [&](std::optional<std::size_t> holder) {
-            const uint64_t used = units_with(holder);
-            if (used > units || (exact && !exact_with(holder)))
-                return false;
-            const uint64_t left = units - used + (has_remainder && !holder ? 1 : 0);
-            return left >= rests;
-        };
-        if (fits(std::nullopt))
-            return true;
-        for (std::size_t i = 0; has_remainder && i < counts.size(); i++) {
-            if (counts[i] != kRest && fits(i))
-                return true;
-        }
-        return false;
-    }
-};
-
-// Checks what holds for every plan. Returns whether there is one.
-bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
-    const bool has_remainder = shape.remainder_size != 0 && input.contains(shape.unit_count);
-    const auto units = static_cast<uint32_t>(input.count()) - (has_remainder ? 1U : 0U);
-    const Model model{shape, units, has_remainder, counts};
-    const Outcome outcome = plan_of(shape, input, counts, exact);
-    if (!outcome.plan) {
-        if (model.possible(exact))
-            CHECK_EQ(outcome.message, "a plan, since one is possible");
-        return false;
-    }
-    const SplitPlan& plan = *outcome.plan;
-    CHECK(model.possible(exact));
-    CHECK_EQ(plan.groups.size(), counts.size());
+void check_sets(const AtomSet& input, const Counts& counts, const SplitPlan& plan) {
     AtomSet used;
     std::size_t atoms = 0;
-    uint32_t sms = 0;
-    for (std::size_t i = 0; i < counts.size(); i++) {
-        const AtomSet& group = plan.groups[i];
-        const uint32_t given = shape.sm_count(group);
-        const bool remainder = has_remainder && group.contains(shape.unit_count);
+    for (const AtomSet& group : plan.groups) {
+        CHECK(!group.empty());
         used = used | group;
         atoms += group.count();
-        sms += given;
-        CHECK(!group.empty());
-        if (counts[i] == kRest)
-            continue;
-        CHECK(given >= counts[i]);
-        if (exact)
-            CHECK_EQ(given, counts[i]);
-        // No group has more unit atoms than it needs.
-        CHECK_EQ(group.count() - (remainder ? 1 : 0), units_needed(shape, counts[i], remainder));
     }
     CHECK_EQ(used.count(), atoms); // disjoint
     CHECK((used - input).empty());
     CHECK(plan.remainder == input - used);
-    CHECK_EQ(sms + shape.sm_count(plan.remainder), shape.sm_count(input));
     if (std::count(counts.begin(), counts.end(), kRest) != 0)
         CHECK(plan.remainder.empty());
-    return true;
 }
 
-// Returns what a single count gives according to gcx.h.
-std::optional<uint64_t> expected_single(const AtomShape& shape, uint32_t count) {
-    std::optional<uint64_t> least;
-    for (const bool remainder : {false, true}) {
-        const uint64_t units = units_needed(shape, count, remainder);
-        const uint64_t given = units * shape.unit_size + (remainder ? shape.remainder_size : 0);
-        if ((!remainder || shape.remainder_size != 0) && units <= shape.unit_count &&
-            (!least || given < *least))
-            least = given;
+struct Found {
+    int holder = kNoHolder;
+    Cost cost;
+    Counts rests; // SMs of those who asked for the rest
+    uint32_t rest_units = 0;
+    bool rest_has_remainder = false;
+};
+
+Found read(const AtomShape& shape, const Counts& counts, const SplitPlan& plan) {
+    Found found;
+    for (std::size_t i = 0; i < counts.size(); i++) {
+        const uint32_t given = shape.sm_count(plan.groups[i]);
+        const bool remainder =
+            shape.remainder_size != 0 && plan.groups[i].contains(shape.unit_count);
+        if (counts[i] == kRest) {
+            found.rests.push_back(given);
+            found.rest_has_remainder = found.rest_has_remainder || remainder;
+            found.rest_units += static_cast<uint32_t>(plan.groups[i].count()) - (remainder ? 1 : 0);
+            continue;
+        }
+        CHECK(given >= counts[i]);
+        found.cost.beyond += given - counts[i];
+        found.cost.rounded += given == counts[i] ? 0 : 1;
+        if (remainder)
+            found.holder = static_cast<int>(i);
     }
-    return least;
+    return found;
+}
+
+void describe(const AtomShape& shape, const AtomSet& input, const Counts& counts) {
+    std::fprintf(stderr, "    atoms %u x %u + %u, %zu of them, asked:", shape.unit_count,
+                 shape.unit_size, shape.remainder_size, input.count());
+    for (const uint32_t count : counts)
+        std::fprintf(stderr, " %u", count);
+    std::fprintf(stderr, "\n");
+}
+
+// Checks that the counts which a message recommends fit: "...; 8 + 16 can".
+void check_advice(const AtomShape& shape, const AtomSet& input, const Counts& counts,
+                  const std::string& message) {
+    const std::size_t end = message.rfind(" can");
+    if (end == std::string::npos || message.find("exactly") == std::string::npos)
+        return;
+    const char* text = message.c_str() + message.rfind("; ") + 2;
+    Counts advised = counts;
+    for (uint32_t& count : advised) {
+        if (count == kRest)
+            continue;
+        char* after = nullptr;
+        count = static_cast<uint32_t>(std::strtoul(text, &after, 10));
+        text = after + std::string(" + ").size();
+    }
+    CHECK(plan_of(shape, input, advised, true).plan.has_value());
+}
+
+void check_request(const AtomShape& shape, const AtomSet& input, const Counts& counts) {
+    const int failed_before = check::failed;
+    const Search search(shape, input, counts);
+    const std::optional<int> expected = search.holder();
+    const Outcome outcome = plan_of(shape, input, counts, false);
+    CHECK_EQ(outcome.plan.has_value(), expected.has_value());
+    if (outcome.plan && expected) {
+        check_sets(input, counts, *outcome.plan);
+        const Found found = read(shape, counts, *outcome.plan);
+        CHECK_EQ(found.holder, *expected);
+        CHECK(found.cost == search.cost(*expected));
+        if (!found.rests.empty()) {
+            const auto [least, most] = std::minmax_element(found.rests.begin(), found.rests.end());
+            CHECK_EQ(*most - *least,
+                     search.smallest_spread(found.rest_units, found.rest_has_remainder));
+            // Of equals the first have more. The last may have the remainder atom.
+            for (std::size_t i = 2; i < found.rests.size(); i++)
+                CHECK(found.rests[i - 2] >= found.rests[i - 1]);
+        }
+    }
+    const Outcome exact = plan_of(shape, input, counts, true);
+    const bool can_be_exact = expected && search.cost(*expected)->rounded == 0;
+    CHECK_EQ(exact.plan.has_value(), can_be_exact);
+    if (exact.plan && outcome.plan)
+        CHECK(exact.plan->groups == outcome.plan->groups);
+    if (!exact.plan)
+        check_advice(shape, input, counts, exact.message);
+    if (check::failed != failed_before)
+        describe(shape, input, counts);
+}
+
+class Requests {
+  public:
+    explicit Requests(unsigned seed) : random_(seed) {}
+
+    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+    AtomSet input(const AtomShape& shape) {
+        if (below(3) == 0)
+            return shape.all();
+        AtomSet set;
+        const uint32_t share = 1 + below(4);
+        for (uint32_t atom = 0; atom < shape.atom_count(); atom++) {
+            if (below(5) <= share)
+                set.add(atom);
+        }
+        return set;
+    }
+
+    // Sums near the input's size are the difficult ones.
+    Counts counts(const AtomShape& shape, const AtomSet& input) {
+        Counts counts(1 + below(5));
+        uint32_t left = shape.sm_count(input) + below(shape.unit_size + 1);
+        for (std::size_t i = 0; i < counts.size(); i++) {
+            uint32_t count = 1 + below(std::max(left, 1U));
+            if (i + 1 == counts.size() && below(2) == 0)
+                count = std::max(left, 1U);
+            if (below(3) == 0)
+                count = std::max(count / shape.unit_size, 1U) * shape.unit_size;
+            const bool rest = below(6) == 0;
+            counts[i] = rest ? kRest : count;
+            left -= rest ? 0 : std::min(left, count);
+        }
+        std::shuffle(counts.begin(), counts.end(), random_);
+        return counts;
+    }
+
+  private:
+    std::mt19937 random_;
+};
+
+void random_requests_match_the_search() {
+    std::printf("seed %u\n", kSeed);
+    Requests requests(kSeed);
+    uint64_t asked = 0;
+    for (const AtomShape& shape : kShapes) {
+        // The search takes time quadratic in the number of atoms. Fewer are enough for sanitizers.
+        const uint32_t all = shape.unit_count > 40 ? 1500 : shape.unit_count > 20 ? 8000 : 20000;
+        const uint32_t rounds = check::slow ? all / 20 : all;
+        for (uint32_t round = 0; round < rounds; round++) {
+            const AtomSet input = requests.input(shape);
+            const uint32_t total = shape.sm_count(input);
+            check_request(shape, input, requests.counts(shape, input));
+            if (round % 100 == 0) {
+                for (const uint32_t count : {total, total + 1, kRest})
+                    check_request(shape, input, {count == 0 ? 1 : count});
+            }
+            asked++;
+        }
+    }
+    std::printf("%llu random requests\n", static_cast<unsigned long long>(asked));
+}
+
+// The order of the requests decides who gets the remainder atom, but neither fit nor cost.
+void order_of_requests_does_not_change_cost() {
+    Requests requests(kSeed + 1);
+    std::mt19937 random(kSeed + 2);
+    for (const AtomShape& shape : kShapes) {
+        for (int round = 0; round < (check::slow ? 100 : 2000); round++) {
+            const AtomSet input = requests.input(shape);
+            Counts counts = requests.counts(shape, input);
+            const Outcome one = plan_of(shape, input, counts, false);
+            std::optional<Cost> cost;
+            if (one.plan)
+                cost = read(shape, counts, *one.plan).cost;
+            std::shuffle(counts.begin(), counts.end(), random);
+            const Outcome other = plan_of(shape, input, counts, false);
+            CHECK_EQ(other.plan.has_value(), one.plan.has_value());
+            if (other.plan)
+                CHECK(read(shape, counts, *other.plan).cost == cost);
+        }
+    }
+}
+
+void rest_is_shared_with_the_smallest_spread() {
+    for (const AtomShape& shape : kShapes) {
+        const uint32_t step = (check::slow ? 5 : 1) * shape.unit_size;
+        for (uint32_t count = 0; count <= shape.sm_count(shape.all()); count += step) {
+            for (std::size_t rests = 1; rests <= shape.atom_count() + 1; rests++) {
+                Counts counts(rests, kRest);
+                if (count != 0)
+                    counts.insert(counts.begin(), count);
+                check_request(shape, shape.all(), counts);
+            }
+        }
+    }
 }
 
 void single_count_is_rounded_to_atoms() {
-    for (const auto& [name, shape] : kShapes) {
-        const AtomSet all = shape.all();
-        const uint32_t total = shape.sm_count(all);
+    for (const AtomShape& shape : kShapes) {
+        const uint32_t total = shape.sm_count(shape.all());
         for (uint32_t count = 1; count <= total + 1; count++) {
-            check_plan(shape, all, {count}, false);
-            const Outcome outcome = plan_of(shape, all, {count}, false);
-            const std::optional<uint64_t> expected = expected_single(shape, count);
-            CHECK_EQ(outcome.plan.has_value(), expected.has_value());
-            if (outcome.plan && expected)
-                CHECK_EQ(shape.sm_count(outcome.plan->groups[0]), *expected);
+            for (const Counts& counts : {Counts{count}, {count, kRest}, {kRest, count}})
+                check_request(shape, shape.all(), counts);
+            const Outcome outcome = plan_of(shape, shape.all(), {count}, false);
+            CHECK_EQ(outcome.plan.has_value(), count <= total);
             if (!outcome.plan) {
                 CHECK(outcome.message.find(std::to_string(count)) != std::string::npos);
                 CHECK(outcome.message.find(std::to_string(total)) != std::string::npos);
             }
-            check_plan(shape, all, {count, kRest}, false);
-            check_plan(shape, all, {kRest, count}, false);
         }
-        CHECK(!check_plan(shape, all, {total + 1}, false));
-        CHECK(check_plan(shape, all, {total}, false));
-    }
-}
-
-void exact_split_is_exact_or_refused() {
-    for (const auto& [name, shape] : kShapes) {
-        const AtomSet all = shape.all();
-        const uint32_t total = shape.sm_count(all);
-        for (uint32_t count = 1; count <= total + 1; count++) {
-            const bool of_units =
-                count % shape.unit_size == 0 && count / shape.unit_size <= shape.unit_count;
-            const bool with_remainder =
-                shape.remainder_size != 0 && count >= shape.remainder_size &&
-                (count - shape.remainder_size) % shape.unit_size == 0 &&
-                (count - shape.remainder_size) / shape.unit_size <= shape.unit_count;
-            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_remainder);
+        for (const uint32_t huge : {kRest - 1, kRest - 8, 1U << 31}) {
+            for (const Counts& counts : {Counts{huge}, {huge, huge}, {8, huge, kRest}})
+                check_request(shape, shape.all(), counts);
         }
-        // The whole input is always an exact count.
-        CHECK(check_plan(shape, all, {total}, true));
-    }
-}
-
-void pairs_and_triples_follow_the_rules() {
-    std::mt19937 random(7);
-    for (const auto& [name, shape] : kShapes) {
-        const AtomSet all = shape.all();
-        const uint32_t total = shape.sm_count(all);
-        int made = 0;
-        for (int round = 0; round < 1500; round++) {
-            Counts counts(1 + random() % 4);
-            uint32_t left = total + total / 8 + 1;
-            for (uint32_t& count : counts) {
-                const bool rest = below(random, 6) == 0;
-                count = rest ? kRest : 1 + below(random, left);
-                left = std::max(left - (rest ? 0 : std::min(left, count)), 1U);
-            }
-            made += check_plan(shape, all, counts, random() % 4 == 0) ? 1 : 0;
-        }
-        CHECK(made > 20);
     }
 }
 
 void every_pair_of_an_h100() {
-    const AtomShape shape = kShapes[0].shape;
     for (uint32_t a = 1; a <= 133; a++) {
         for (uint32_t b = 1; b <= 133; b += 1 + b % 3)
-            check_plan(shape, shape.all(), {a, b}, false);
+            check_request(kH100, kH100.all(), {a, b});
     }
 }
 
+// As many atoms as an input can have. The search takes time quadratic in their number.
+void most_atoms_match_the_search() {
+    const AtomSet all = kMostAtoms.all();
+    const uint32_t total = kMostAtoms.sm_count(all);
+    for (uint32_t count = 1; count <= total + 1; count += check::slow ? 255 : 51)
+        check_request(kMostAtoms, all, {count, count / 2 + 1});
+    for (const std::size_t rests : {1U, 2U, 3U, 40U, 512U, 513U})
+        check_request(kMostAtoms, all, Counts(rests, kRest));
+}
+
 void examples_of_the_header_hold() {
-    const AtomShape h100 = kShapes[0].shape;
     const auto sizes = [&](const Counts& counts, bool exact = false) {
-        const Outcome outcome = plan_of(h100, h100.all(), counts, exact);
+        const Outcome outcome = plan_of(kH100, kH100.all(), counts, exact);
         Counts given;
         if (outcome.plan) {
             for (const AtomSet& group : outcome.plan->groups)
-                given.push_back(h100.sm_count(group));
-            given.push_back(h100.sm_count(outcome.plan->remainder));
+                given.push_back(kH100.sm_count(group));
+            given.push_back(kH100.sm_count(outcome.plan->remainder));
         }
         return given;
     };
@@ -273,7 +427,7 @@ void examples_of_the_header_hold() {
 
 // A larger first group contains the smaller one, unless it has the remainder atom.
 void larger_first_group_contains_the_smaller() {
-    for (const auto& [name, shape] : kShapes) {
+    for (const AtomShape& shape : kShapes) {
         const AtomSet all = shape.all();
         AtomSet before;
         for (uint32_t count = 1; count <= shape.unit_count * shape.unit_size; count++) {
@@ -289,7 +443,7 @@ void larger_first_group_contains_the_smaller() {
 
 // A group with the remainder atom runs up to the last atom, like the remainder of a direct split.
 void group_with_the_remainder_atom_is_last() {
-    for (const auto& [name, shape] : kShapes) {
+    for (const AtomShape& shape : kShapes) {
         if (shape.remainder_size == 0)
             continue;
         const AtomSet all = shape.all();
@@ -304,78 +458,37 @@ void group_with_the_remainder_atom_is_last() {
     }
 }
 
-void rest_is_shared_evenly() {
-    for (const auto& [name, shape] : kShapes) {
-        const AtomSet all = shape.all();
-        const uint32_t atoms = shape.atom_count();
-        for (uint32_t rests = 1; rests <= std::min(atoms + 1, 40U); rests++) {
-            const Outcome outcome = plan_of(shape, all, Counts(rests, kRest), false);
-            CHECK_EQ(outcome.plan.has_value(), rests <= atoms);
-            if (!outcome.plan)
-                continue;
-            uint32_t least = UINT32_MAX;
-            uint32_t most = 0;
-            for (const AtomSet& group : outcome.plan->groups) {
-                least = std::min(least, shape.sm_count(group));
-                most = std::max(most, shape.sm_count(group));
-            }
-            CHECK(least > 0);
-            // Of equals the first have more. The last may have the remainder atom.
-            for (std::size_t i = 2; i < outcome.plan->groups.size(); i++)
-                CHECK(shape.sm_count(outcome.plan->groups[i - 2]) >=
-                      shape.sm_count(outcome.plan->groups[i - 1]));
-            CHECK(most - least <= std::max(shape.unit_size, shape.remainder_size));
-            CHECK(outcome.plan->remainder.empty());
-        }
+void too_many_requests_are_refused_quickly() {
+    for (const uint32_t count : {kRest, 1U, 8U, kRest - 1}) {
+        const Counts counts(100'000, count);
+        const std::clock_t start = std::clock();
+        const Outcome outcome = plan_of(kH100, kH100.all(), counts, false);
+        const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+        CHECK(!outcome.plan);
+        CHECK(outcome.message.size() < 300);
+        // CPU time is a millisecond or two. If it were quadratic in the requests, it would be a
+        // minute.
+        CHECK(seconds < 1);
     }
-}
-
-// Groups, remainders and sets with gaps are split like whole devices.
-void subsets_are_split_like_devices() {
-    std::mt19937 random(8);
-    for (const auto& [name, shape] : kShapes) {
-        for (int round = 0; round < 200; round++) {
-            AtomSet input;
-            for (uint32_t atom = 0; atom < shape.atom_count(); atom++) {
-                if (random() % 3 != 0)
-                    input.add(atom);
-            }
-            const uint32_t total = shape.sm_count(input);
-            Counts counts(1 + random() % 3);
-            for (uint32_t& count : counts)
-                count = total == 0 ? 1 : below(random, 6) == 0 ? kRest : 1 + below(random, total);
-            check_plan(shape, input, counts, random() % 3 == 0);
-            CHECK(!check_plan(shape, input, {total + 1}, false));
-            CHECK_EQ(check_plan(shape, input, {kRest}, false), total != 0);
-            if (total != 0)
-                CHECK(check_plan(shape, input, {total}, true));
-        }
-    }
-}
-
-void huge_count_is_refused() {
-    for (const auto& [name, shape] : kShapes) {
-        for (const uint32_t huge : {kRest - 1, kRest - 8, 1U << 31}) {
-            CHECK(!check_plan(shape, shape.all(), {huge}, false));
-            CHECK(!check_plan(shape, shape.all(), {huge}, true));
-            CHECK(!check_plan(shape, shape.all(), {huge, huge}, false));
-            CHECK(!check_plan(shape, shape.all(), {8, huge, kRest}, false));
-        }
-    }
+    // As many requests as an input can have atoms.
+    const AtomShape most = {512, 2, 0};
+    CHECK(plan_of(most, most.all(), Counts(512, 1), false).plan.has_value());
+    CHECK(plan_of(most, most.all(), Counts(512, 3), false).message.size() < 300);
+    CHECK(plan_of(most, most.all(), Counts(512, 3), true).message.size() < 300);
 }
 
 } // namespace
 
 int main() {
     single_count_is_rounded_to_atoms();
-    exact_split_is_exact_or_refused();
-    pairs_and_triples_follow_the_rules();
     every_pair_of_an_h100();
+    most_atoms_match_the_search();
     examples_of_the_header_hold();
     larger_first_group_contains_the_smaller();
     group_with_the_remainder_atom_is_last();
-    rest_is_shared_evenly();
-    subsets_are_split_like_devices();
-    huge_count_is_refused();
+    random_requests_match_the_search();
+    order_of_requests_does_not_change_cost();
+    rest_is_shared_with_the_smallest_spread();
+    too_many_requests_are_refused_quickly();
     return check::summary("planner");
 }
