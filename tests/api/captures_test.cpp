@@ -70,6 +70,16 @@ void calls_do_not_break_a_capture() {
             CHECK_OK(gcx_event_query(outside));
             CHECK_EQ(other.probe().size(), 24U);
             CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+            for (int round = 0; round < 3; round++) {
+                const gcx_stream fresh = make_stream(other.context);
+                CHECK(gcx_stream_native(fresh) != native);
+                CHECK_OK(gcx_stream_destroy(fresh));
+            }
+            const gcx_event event = make_event();
+            CHECK_OK(gcx_event_destroy(event));
+            const Partition elsewhere(split(whole_device(), {24, 32}).groups[1]);
+            CHECK_OK(gcx_context_synchronize(elsewhere.context));
+            CHECK_EQ(elsewhere.probe().size(), 32U);
             const Partition third(resource);
             CHECK_OK(gcx_context_push(third.context));
             CHECK_OK(gcx_context_pop(nullptr));
@@ -78,6 +88,11 @@ void calls_do_not_break_a_capture() {
         });
         end_capture(native);
         CHECK_OK(gcx_context_synchronize(other.context));
+        // The thread's own mode is unchanged.
+        CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_RELAXED;
+        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
+        CHECK_EQ(own, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
     }
     CHECK_OK(gcx_event_destroy(outside));
 }

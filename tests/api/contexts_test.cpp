@@ -126,13 +126,6 @@ void dead_contexts_are_not_listed() {
     CHECK_EQ(cache_stats().lost, 1U);
 }
 
-void list_of_one_device_has_no_others() {
-    const Partition first(split(whole_device(0), {24}).groups[0]);
-    const Partition second(split(whole_device(1), {16}).groups[0]);
-    CHECK_EQ(list().size(), 2U);
-    CHECK(list(1).size() == 1 && list(1)[0].sm_count == 16 && list(1)[0].device == 1);
-}
-
 gcx_resource queue_of(gcx_context context) {
     gcx_resource queue{};
     CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
@@ -247,7 +240,6 @@ int main() {
         const std::string h100 = std::string("h100@") + driver;
         for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed})
             on_machine(h100, test);
-        on_machine("2x" + h100, list_of_one_device_has_no_others);
     }
     on_machine("h100@12.4", dead_contexts_are_not_listed);
     on_machine("h100@13.5", equal_workqueues_are_equal);

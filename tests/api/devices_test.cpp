@@ -198,13 +198,6 @@ CUgraph captured_on(const Side& side) {
     return capture(side.native(), [&] { side.spin(1'000); });
 }
 
-gcx_graph graph_of(CUgraph captured) {
-    gcx_graph graph = nullptr;
-    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
-    CHECK_NATIVE(cuGraphDestroy, captured);
-    return graph;
-}
-
 void graph_belongs_to_one_device() {
     const Side side[kDevices] = {Side(0), Side(1)};
     gcx_graph graph[kDevices] = {};
@@ -339,15 +332,6 @@ void devices_of_two_kinds_differ() {
 } // namespace
 
 int main() {
-    const auto nothing_stays = [](const std::string& machine, void (*body)()) {
-        on_machine(machine, [&] {
-            const gcx_sim_counts before = sim::counts();
-            body();
-            CHECK_OK(gcx_cache_set_limit(0));
-            CHECK_EQ(cache_stats().in_use, 0U);
-            CHECK_EQ(left_behind(before, sim::counts()), std::string());
-        });
-    };
     for (const char* driver : drivers()) {
         const std::string machine = std::string("2xh100@") + driver;
         for (const auto body :
@@ -355,8 +339,8 @@ int main() {
               peer_memory_is_usable, lease_belongs_to_one_device, graph_belongs_to_one_device,
               graph_over_two_devices_is_refused, capture_on_one_device_leaves_the_other,
               threads_use_two_devices})
-            nothing_stays(machine, body);
-        nothing_stays(std::string("h100,a100@") + driver, devices_of_two_kinds_differ);
+            leaves_nothing(machine, body);
+        leaves_nothing(std::string("h100,a100@") + driver, devices_of_two_kinds_differ);
     }
     on_machine("2xh100@12.4", reset_affects_one_device);
     return support::summary("devices");

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 using namespace support;
 
@@ -22,10 +23,7 @@ struct State {
     gcx_event end = nullptr;
     gcx_event event = nullptr;
     int pushed = 0;
-    CUcontext primary = nullptr; // of the application
-    CUstream plain = nullptr;    // of the application
-    CUevent plain_event = nullptr;
-    CUgreenCtx plain_green = nullptr;
+    std::unique_ptr<External> external;
 };
 
 template <class Handle, class Destroy>
@@ -44,15 +42,7 @@ void destroy_all(State& state) {
         destroy(*stream, gcx_stream_destroy);
     for (gcx_context* context : {&state.context, &state.second})
         destroy(*context, gcx_context_destroy);
-    if (state.plain_event != nullptr)
-        CHECK_NATIVE(cuEventDestroy, state.plain_event);
-    if (state.plain != nullptr) {
-        CHECK_NATIVE(cuStreamDestroy, state.plain);
-        if (state.plain_green != nullptr)
-            CHECK_NATIVE(cuGreenCtxDestroy, state.plain_green);
-        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
-    }
-    state.plain = nullptr;
+    state.external.reset();
 }
 
 // The following functions prepare a state and don't fail.
@@ -95,37 +85,18 @@ void pushed(State& state) {
     CHECK_OK(gcx_context_push(state.context));
     state.pushed = 1;
 }
-void plain_stream_in(State& state, CUcontext context) {
-    CHECK_NATIVE(cuCtxPushCurrent, context);
-    CHECK_NATIVE(cuStreamCreate, &state.plain, CU_STREAM_NON_BLOCKING);
-    CHECK_NATIVE(cuEventCreate, &state.plain_event, 0);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-}
-void plain_stream(State& state) {
+void external(State& state) {
     resources(state);
-    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
-    plain_stream_in(state, state.primary);
+    state.external = std::make_unique<External>();
+}
+void external_handle(State& state) {
+    external(state);
+    CHECK_OK(gcx_stream_from_native(state.external->stream, &state.stream));
 }
 // Makes a handle of a stream of a green context that gcx did not create.
-void plain_green_handle(State& state) {
-    CUdevResource whole{};
-    CUdevResource group{};
-    CUdevResourceDesc descriptor = nullptr;
-    unsigned groups = 1;
-    CUcontext context = nullptr;
-    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &state.primary, 0);
-    CHECK_NATIVE(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
-    CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, 16);
-    CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
-    CHECK_NATIVE(cuGreenCtxCreate, &state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
-    CHECK_NATIVE(cuCtxFromGreenCtx, &context, state.plain_green);
-    plain_stream_in(state, context);
-    CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
-}
-void plain_handle(State& state) {
-    plain_stream(state);
-    CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
+void external_green_handle(State& state) {
+    state.external = std::make_unique<External>(16);
+    CHECK_OK(gcx_stream_from_native(state.external->stream, &state.stream));
 }
 
 gcx_result split_in(uint32_t flags) {
@@ -331,26 +302,26 @@ const Operation kOperations[] = {
      [](State& state) { return gcx_stream_record(state.stream, state.start); }},
     {"stream wait", recorded,
      [](State& state) { return gcx_stream_wait(state.stream, state.start); }},
-    {"stream from native", plain_stream,
-     [](State& state) { return gcx_stream_from_native(state.plain, &state.stream); }},
+    {"stream from native", external,
+     [](State& state) { return gcx_stream_from_native(state.external->stream, &state.stream); }},
     {"stream from native, of gcx", stream,
      [](State& state) {
          const CUstream native = gcx_stream_native(state.stream);
          return native == nullptr ? GCX_ERROR_UNKNOWN
                                   : gcx_stream_from_native(native, &state.own_stream);
      }},
-    {"external stream info", plain_handle,
+    {"external stream info", external_handle,
      [](State& state) {
          gcx_stream_info info = GCX_STREAM_INFO_INIT;
          return gcx_stream_get_info(state.stream, &info);
      }},
-    {"external stream resource", plain_green_handle,
+    {"external stream resource", external_green_handle,
      [](State& state) {
          gcx_resource resource{};
          return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
      },
      13010},
-    {"external stream resource, of the whole device", plain_handle,
+    {"external stream resource, of the whole device", external_handle,
      [](State& state) {
          gcx_resource resource{};
          return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
@@ -365,8 +336,8 @@ const Operation kOperations[] = {
          uint32_t blocks = 0;
          return gcx_resource_find_max_cluster_size(&state.sm, &blocks);
      }},
-    {"event from native", plain_stream,
-     [](State& state) { return gcx_event_from_native(state.plain_event, &state.event); }},
+    {"event from native", external,
+     [](State& state) { return gcx_event_from_native(state.external->event, &state.event); }},
     {"event create", resources,
      [](State& state) { return gcx_event_create(0, GCX_EVENT_TIMING, &state.event); }},
     {"event destroy", events,
@@ -393,7 +364,7 @@ const Operation kOperations[] = {
          CHECK_OK(probe(state.stream, 24));
      },
      [](State& state) { return probe(state.stream, 24); }},
-    {"external probe", plain_handle, [](State& state) { return probe(state.stream, 132); }},
+    {"external probe", external_handle, [](State& state) { return probe(state.stream, 132); }},
     {"map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED); }},
     {"fine map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_FINE); }},
     {"cache limit 0", cached_context, [](State&) { return gcx_cache_set_limit(0); }},

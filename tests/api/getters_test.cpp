@@ -34,13 +34,6 @@ void leave_dead_files() {
     CHECK_EQ(waitpid(child, nullptr, 0), child);
 }
 
-template <class T>
-T sized() {
-    T value{};
-    value.struct_size = sizeof(T);
-    return value;
-}
-
 void getters_change_nothing(const publish::Folder& folder) {
     uint32_t count = 0;
     int32_t least = 0;

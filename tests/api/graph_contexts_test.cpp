@@ -17,14 +17,6 @@ CUgraph capture_one(const GraphKernels& kernels, CUstream stream, uint32_t place
     });
 }
 
-// Makes a graph of the capture, and destroys the capture.
-gcx_graph make(CUgraph captured) {
-    gcx_graph graph = nullptr;
-    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
-    CHECK_NATIVE(cuGraphDestroy, captured);
-    return graph;
-}
-
 gcx_result write_elsewhere(const GraphKernels& kernels, gcx_graph graph, uint32_t place) {
     struct {
         CUdeviceptr counts;
@@ -46,7 +38,7 @@ void captured_context_stays_while_its_graph_lives() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     auto partition = std::make_unique<Partition>(resource);
     const SmIds sms = partition->probe();
-    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
+    gcx_graph graph = graph_of(capture_one(kernels, gcx_stream_native(partition->stream)));
     partition.reset();
     CHECK_EQ(trim(0).contexts, 0U);
     CHECK_EQ(cache_stats().in_use, 1U);
@@ -69,7 +61,7 @@ void captured_context_is_not_evicted_for_others() {
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
     CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(stream)));
+    gcx_graph graph = graph_of(capture_one(kernels, gcx_stream_native(stream)));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     const SmIds sms = kernels.take_sms(0);
     CHECK_EQ(sms.size(), 24U);
@@ -119,7 +111,7 @@ void update_keeps_the_contexts_of_the_new_capture() {
         CHECK(kernels.take_sms(0) == sms[a]);
         CHECK(kernels.take_sms(1) == sms[b]);
     };
-    gcx_graph graph = make(capture_in(0, 1));
+    gcx_graph graph = graph_of(capture_in(0, 1));
     check(graph, 0, 1);
     CUgraph other = capture_in(1, 2);
     partitions.clear();
@@ -154,42 +146,11 @@ void create_after_the_context_is_gone_is_refused() {
     CHECK_NATIVE(cuGraphDestroy, captured);
 }
 
-// Has a green context that other code created.
-class External {
-  public:
-    explicit External(uint32_t sm_count) {
-        CUdevResource whole{};
-        CUdevResource group{};
-        CUdevResourceDesc descriptor = nullptr;
-        unsigned groups = 1;
-        CHECK_NATIVE(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM);
-        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sm_count);
-        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
-        CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM);
-        CUcontext context = nullptr;
-        CHECK_NATIVE(cuCtxFromGreenCtx, &context, green_);
-        CHECK_NATIVE(cuCtxPushCurrent, context);
-        CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-        CHECK_NATIVE(cuCtxPopCurrent, &context);
-    }
-    ~External() {
-        CHECK_NATIVE(cuStreamDestroy, stream);
-        CHECK_NATIVE(cuGreenCtxDestroy, green_);
-    }
-    External(const External&) = delete;
-    External& operator=(const External&) = delete;
-
-    CUstream stream = nullptr;
-
-  private:
-    CUgreenCtx green_ = nullptr;
-};
-
 void destroyed_external_context_is_an_error() {
     const GraphKernels kernels;
     gcx_stream plain = handle_for(kernels.plain);
     auto external = std::make_unique<External>(24);
-    gcx_graph graph = make(capture_one(kernels, external->stream));
+    gcx_graph graph = graph_of(capture_one(kernels, external->stream));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_EQ(kernels.count_sms(0), 24U);
     external.reset();
@@ -213,7 +174,7 @@ void reset_under_a_captured_context_is_an_error() {
     static const GraphKernels& kernels = *new GraphKernels;
     gcx_stream plain = handle_for(kernels.plain);
     auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
-    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
+    gcx_graph graph = graph_of(capture_one(kernels, gcx_stream_native(partition->stream)));
     partition.reset();
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
@@ -234,13 +195,7 @@ int main() {
           update_keeps_the_contexts_of_the_new_capture, create_after_the_context_is_gone_is_refused,
           destroyed_external_context_is_an_error}) {
         for (const char* driver : drivers())
-            on_machine(std::string("h100@") + driver, [&] {
-                const gcx_sim_counts before = sim::counts();
-                body();
-                CHECK_OK(gcx_cache_set_limit(0));
-                CHECK_EQ(cache_stats().in_use, 0U);
-                CHECK_EQ(left_behind(before, sim::counts()), std::string());
-            });
+            leaves_nothing(std::string("h100@") + driver, body);
     }
     // Later drivers refuse the reset.
     on_machine("h100@12.4", reset_under_a_captured_context_is_an_error);

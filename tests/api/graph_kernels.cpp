@@ -82,6 +82,13 @@ SmIds GraphKernels::take_sms(uint32_t place) const {
     return found;
 }
 
+gcx_graph graph_of(CUgraph captured, const gcx_graph_params* params) {
+    gcx_graph graph = nullptr;
+    CHECK_OK(gcx_graph_create(captured, params, &graph));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    return graph;
+}
+
 std::vector<gcx_graph_node> nodes_of(gcx_graph graph) {
     uint32_t count = 0;
     gcx_graph_get_nodes(graph, nullptr, 0, &count);

@@ -52,6 +52,8 @@ CUgraph capture(CUstream stream, Submit&& submit) {
     return graph;
 }
 
+// Makes a graph of a capture, which it destroys.
+gcx_graph graph_of(CUgraph captured, const gcx_graph_params* params = nullptr);
 std::vector<gcx_graph_node> nodes_of(gcx_graph graph);
 gcx_graph_info info_of(gcx_graph graph);
 

@@ -277,17 +277,6 @@ void random_layouts_keep_few_contexts() {
     CHECK_OK(gcx_cache_set_limit(64));
 }
 
-void nothing_is_left(void (*body)()) {
-    on_machine("h100@13.0", [&] {
-        const gcx_sim_counts before = sim::counts();
-        body();
-        sim::advance(20'000 * kForever);
-        CHECK_OK(gcx_cache_set_limit(0));
-        CHECK_EQ(cache_stats().in_use, 0U);
-        CHECK_EQ(left_behind(before, sim::counts()), std::string());
-    });
-}
-
 } // namespace
 
 int main() {
@@ -296,8 +285,8 @@ int main() {
           persistent_kernel_outside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
           last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_owners,
           random_layouts_keep_few_contexts})
-        nothing_is_left(body);
-    nothing_is_left([] { leases_come_and_go(false); });
-    nothing_is_left([] { leases_come_and_go(true); });
+        leaves_nothing("h100@13.0", body);
+    for (const bool resized : {false, true})
+        leaves_nothing("h100@13.0", [resized] { leases_come_and_go(resized); });
     return check::summary("lease cost");
 }

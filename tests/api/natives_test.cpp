@@ -10,49 +10,6 @@ using namespace support;
 
 namespace {
 
-// Has a stream of the application, in the primary context or in a green context of this many SMs.
-class External {
-  public:
-    explicit External(uint32_t sms = 0, int device = 0) : device_(device) {
-        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &context_, device);
-        if (sms != 0)
-            make_green(sms);
-        const Current current(context_);
-        CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-        CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
-    }
-    ~External() {
-        if (event != nullptr)
-            CHECK_NATIVE(cuEventDestroy, event);
-        CHECK_NATIVE(cuStreamDestroy, stream);
-        if (green_ != nullptr)
-            CHECK_NATIVE(cuGreenCtxDestroy, green_);
-        CHECK_NATIVE(cuDevicePrimaryCtxRelease, device_);
-    }
-    External(const External&) = delete;
-    External& operator=(const External&) = delete;
-
-    CUstream stream = nullptr;
-    CUevent event = nullptr;
-
-  private:
-    void make_green(uint32_t sms) {
-        CUdevResource whole{};
-        CUdevResource group{};
-        CUdevResourceDesc descriptor = nullptr;
-        unsigned groups = 1;
-        CHECK_NATIVE(cuDeviceGetDevResource, device_, &whole, CU_DEV_RESOURCE_TYPE_SM);
-        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sms);
-        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
-        CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, device_, CU_GREEN_CTX_DEFAULT_STREAM);
-        CHECK_NATIVE(cuCtxFromGreenCtx, &context_, green_);
-    }
-
-    int device_;
-    CUcontext context_ = nullptr;
-    CUgreenCtx green_ = nullptr;
-};
-
 void default_streams_are_refused() {
     for (const auto& [number, name] : {std::pair{0, "NULL"}, {1, "Legacy"}, {2, "PerThread"}}) {
         gcx_stream stream = nullptr;
@@ -63,6 +20,20 @@ void default_streams_are_refused() {
         CHECK(message_has("pass a stream that was made"));
         CHECK(stream == nullptr);
     }
+    gcx_stream stream = nullptr;
+    CHECK(gcx_stream_from_native(forged<CUstream>(0x123450), &stream) != GCX_SUCCESS);
+    CHECK(stream == nullptr);
+}
+
+void stream_of_gcx_is_recognised() {
+    const gcx_resource resource = split(whole_device(), {8}).groups[0];
+    const Partition partition(resource);
+    const gcx_stream stream = handle_for(gcx_stream_native(partition.stream));
+    gcx_resource found{};
+    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &found));
+    CHECK_EQ(std::memcmp(&found, &resource, sizeof found), 0);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_stream_synchronize(partition.stream));
 }
 
 void stream_of_the_whole_device_has_its_resource() {
@@ -75,11 +46,15 @@ void stream_of_the_whole_device_has_its_resource() {
     gcx_stream_info info = info_of(stream);
     CHECK_EQ(info.sm_count, 132U);
     CHECK_EQ(info.device, 0);
+    CHECK_EQ(info.context_id, 0U);
+    CHECK_OK(gcx_stream_synchronize(stream));
+    CHECK_EQ(probe(stream).size(), 132U);
     for (const gcx_resource_type type : {GCX_RESOURCE_WORKQUEUE, GCX_RESOURCE_WORKQUEUE_CONFIG})
         CHECK_REFUSED(gcx_stream_get_resource(stream, type, &resource), GCX_ERROR_NOT_FOUND);
     CHECK_REFUSED(gcx_stream_get_resource(stream, no_such<gcx_resource_type>(2), &resource),
                   GCX_ERROR_INVALID_RESOURCE_TYPE);
     CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_NATIVE(cuStreamQuery, external.stream); // it is unchanged
 }
 
 // Functions that need the atoms refuse the resource.
@@ -354,6 +329,7 @@ int main() {
         const std::string at = std::string("@") + driver;
         const bool reported = version_of(driver) >= 13010;
         on_machine("h100" + at, default_streams_are_refused);
+        on_machine("h100" + at, stream_of_gcx_is_recognised);
         on_machine("h100" + at, stream_of_the_whole_device_has_its_resource);
         on_machine("h100" + at, [reported] { stream_of_part_of_the_device_has_counts(reported); });
         on_machine("h100" + at, events_of_others);

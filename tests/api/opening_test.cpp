@@ -5,11 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
-#include <vector>
 
 using namespace support;
 
@@ -93,24 +90,15 @@ void missing_device_message_names_the_cause() {
 
 // The first thread opens the driver, and the others find it open.
 void threads_open_one_driver() {
-    in_child("eight threads open", [] {
+    in_child("threads open", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
-        std::vector<std::thread> threads;
-        std::atomic<int> ready{0};
-        for (int i = 0; i < 8; i++) {
-            threads.emplace_back([&, i] {
-                ready++;
-                while (ready != 8)
-                    std::this_thread::yield();
-                int32_t count = 0;
-                if (i % 2 == 0)
-                    CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-                CHECK_OK(gcx_device_get_count(&count));
-                CHECK_EQ(count, 1);
-            });
-        }
-        for (std::thread& thread : threads)
-            thread.join();
+        in_threads(16, [](unsigned i) {
+            int32_t count = 0;
+            if (i % 2 == 0)
+                CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+            CHECK_OK(gcx_device_get_count(&count));
+            CHECK_EQ(count, 1);
+        });
         // It was opened once, by name or by the environment.
         CHECK_EQ(sim::calls("cuInit"), 1U);
     });

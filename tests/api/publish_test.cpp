@@ -63,8 +63,7 @@ void publish_some(Other& other) {
     CHECK_OK(gcx_lease_stream_create(shared, nullptr, &streams[2]));
     const gcx_lease_size sizes[] = {{before, 48, 0}};
     CHECK_OK(gcx_lease_resize(sizes, 1, GCX_RESIZE_DEFAULT));
-    gcx_cancel cancel = nullptr;
-    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_cancel cancel = make_cancel();
     std::thread waiting([&] { acquire(120, "late", 0, 0, cancel); });
     gcx_live_lease live[8];
     uint32_t count = 0;
@@ -328,8 +327,7 @@ void wait_for_rest_is_published_as_rest() {
         open_machine();
         CHECK_OK(gcx_publish_start("rest"));
         const gcx_lease all = acquire(GCX_REST, "all");
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         std::thread waiting([&] { acquire(GCX_REST, "late", 0, 0, cancel); });
         while (leases().size() != 2)
             std::this_thread::yield();

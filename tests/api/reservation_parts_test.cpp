@@ -218,7 +218,7 @@ void waiting_part_is_served_when_a_sibling_ends() {
         open_inside(shared, 0);
         gcx_reservation reservation = nullptr;
         CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-        CHECK(message_has("1 waits, the first"));
+        CHECK(message_has("1 waits, the first, process "));
     });
     sibling.kill(SIGKILL);
     waiter.arrived();
@@ -242,8 +242,7 @@ void waits_in_a_part_end_by_timeout_and_cancel() {
         CHECK_EQ(info_of(all).sm_count, 24U);
         gcx_reservation reservation = nullptr;
         CHECK_EQ(try_reserve(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_TIMEOUT);
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         std::thread waiter([&] {
             CHECK_EQ(try_reserve(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
                      GCX_ERROR_CANCELLED);

@@ -209,6 +209,9 @@ void cancel_signalled_next_waiter_is_served() {
     on_machine(kH100, [&] {
         const gcx_reservation most = reserve(72);
         Waiter first(132);
+        gcx_reservation reservation = nullptr;
+        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("1 waits, the first, \"w\" of process "));
         Waiter second(8);
         CHECK_OK(gcx_cancel_signal(first.cancel));
         second.thread.join(); // though nothing came free
@@ -233,6 +236,17 @@ void cancel_signalled_while_folder_locked_returns() {
             within(kPatience, [&] { CHECK_OK(gcx_cancel_signal(waiter.cancel)); });
             CHECK_EQ(listed().size(), 1U);
             release(all);
+            // A request that is cancelled while it waits for the lock gets nothing.
+            gcx_cancel cancel = make_cancel();
+            std::thread later([&] {
+                std::this_thread::sleep_for(50ms);
+                CHECK_OK(gcx_cancel_signal(cancel));
+            });
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(try_reserve(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
+                     GCX_ERROR_CANCELLED);
+            later.join();
+            CHECK_OK(gcx_cancel_destroy(cancel));
         }
         release(reserve(GCX_REST));
         waiter.end();
@@ -246,8 +260,7 @@ void cancel_signalled_ends_all_its_waits() {
     const Folder folder;
     on_machine(kH100, [&] {
         const gcx_reservation all = reserve(GCX_REST);
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_cancel cancel = make_cancel();
         std::vector<std::thread> threads;
         for (int i = 0; i < 4; i++)
             threads.emplace_back([&] {

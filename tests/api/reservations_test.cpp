@@ -193,7 +193,7 @@ void owner_killed_or_released_waiter_is_served() {
 void waiters_are_served_in_order() {
     const Folder folder;
     on_machine(kH100, [] {
-        gcx_reservation all = reserve(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         std::vector<int> served;
         std::mutex mutex;
         std::vector<std::thread> threads;
@@ -221,32 +221,6 @@ void waiters_are_served_in_order() {
         CHECK_EQ(served.size(), 5U);
         CHECK(served[0] == 0 && served[1] == 1);
         CHECK(listed().empty());
-        // When a request is cancelled, the next one is served.
-        all = reserve(72);
-        gcx_cancel cancel = nullptr;
-        CHECK_OK(gcx_cancel_create(&cancel));
-        std::thread first([&] {
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
-                     GCX_ERROR_CANCELLED);
-        });
-        while (listed().size() != 2)
-            std::this_thread::yield();
-        gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-        CHECK(message_has("1 waits, the first, process "));
-        std::thread second([&] {
-            CHECK_OK(try_reserve(8, {.timeout_ms = GCX_FOREVER}, &reservation));
-            release(reservation);
-        });
-        while (listed().size() != 3)
-            std::this_thread::yield();
-        CHECK_OK(gcx_cancel_signal(cancel));
-        first.join();
-        second.join();
-        CHECK_REFUSED(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_CANCELLED);
-        CHECK_OK(gcx_cancel_destroy(cancel));
-        release(all);
     });
     CHECK(folder.files().empty());
 }

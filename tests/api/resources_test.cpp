@@ -65,20 +65,6 @@ void min_and_alignment_are_those_of_splits() {
     });
 }
 
-// What older drivers don't report follows from the compute capability.
-void device_properties_without_the_driver() {
-    const auto check = [](const char* machine, const Limits& expected) {
-        on_machine(machine, [&] {
-            gcx_device_info info = GCX_DEVICE_INFO_INIT;
-            CHECK_OK(gcx_device_get_info(0, &info));
-            CHECK(Limits(info.min_partition_size, info.coscheduled_alignment) == expected);
-            CHECK_EQ(info.locality_domain_count, 1U);
-        });
-    };
-    check("a100@12.4", {4, 2});
-    check("h100@12.4", {8, 8});
-}
-
 // Groups that are united without the rest run on the SMs of both.
 void structured_groups_are_united() {
     on_machine("h100@13.5", [] {
@@ -366,7 +352,6 @@ void small_slices_have_no_max_cluster_family() {
 
 int main() {
     min_and_alignment_are_those_of_splits();
-    device_properties_without_the_driver();
     structured_groups_are_united();
     advice_can_be_followed();
     structured_refusals_name_the_request();

@@ -3,7 +3,6 @@
 #include "support.hpp"
 
 #include <array>
-#include <thread>
 
 using namespace support;
 
@@ -152,50 +151,6 @@ void priority_beyond_the_range_is_clamped() {
     CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);
 }
 
-// A capture forbids some calls to its thread, and in global mode to all threads. Calls of gcx on
-// unrelated streams must not break it.
-void capture_survives_unrelated_calls() {
-    const Bench bench;
-    bench.next();
-    const gcx_resource elsewhere = split(whole_device(), {24, 32}).groups[1];
-    for (const CUstreamCaptureMode mode :
-         {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-          CU_STREAM_CAPTURE_MODE_RELAXED}) {
-        const gcx_stream capturing = make_stream(bench.context);
-        CUstream native = gcx_stream_native(capturing);
-        CHECK_NATIVE(cuStreamBeginCapture, native, mode);
-        const auto come_and_go = [&] {
-            for (int round = 0; round < 3; round++)
-                CHECK(bench.next() != native);
-            const Partition other(elsewhere);
-            gcx_event event = make_event();
-            CHECK_OK(gcx_stream_record(other.stream, event));
-            CHECK_OK(gcx_event_synchronize(event));
-            CHECK_OK(gcx_event_query(event));
-            CHECK_OK(gcx_event_destroy(event));
-            CHECK_OK(gcx_stream_synchronize(other.stream));
-            CHECK_OK(gcx_stream_query(other.stream));
-            CHECK_OK(gcx_context_synchronize(other.context));
-            CHECK_EQ(other.probe().size(), 32U);
-            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
-        };
-        come_and_go();
-        std::thread(come_and_go).join();
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        CHECK_NATIVE(cuStreamIsCapturing, native, &status);
-        CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-        CUgraph graph = nullptr;
-        CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-        CHECK_NATIVE(cuGraphDestroy, graph);
-        CHECK_OK(gcx_stream_destroy(capturing));
-        // The thread's own mode is unchanged.
-        CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_RELAXED;
-        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
-        CHECK_EQ(own, CU_STREAM_CAPTURE_MODE_GLOBAL);
-        CHECK_NATIVE(cuThreadExchangeStreamCaptureMode, &own);
-    }
-}
-
 // Of 32 streams that can't be reused, one is destroyed for each that comes.
 void changed_streams_are_evicted_first() {
     const Bench bench;
@@ -268,8 +223,7 @@ void streams_of_threads_are_distinct() {
 int main() {
     on_h100({destroyed_stream_is_reused, busy_stream_is_not_reused, changed_stream_is_not_cached,
              cached_stream_that_changes_is_not_reused, priority_beyond_the_range_is_clamped,
-             capture_survives_unrelated_calls, changed_streams_are_evicted_first,
-             cached_streams_are_limited_to_32, evicted_context_destroys_its_streams,
-             streams_of_threads_are_distinct});
+             changed_streams_are_evicted_first, cached_streams_are_limited_to_32,
+             evicted_context_destroys_its_streams, streams_of_threads_are_distinct});
     return support::summary("streams");
 }

@@ -81,6 +81,17 @@ void on_machine(const std::string& spec, const std::function<void()>& body) {
     });
 }
 
+void leaves_nothing(const std::string& spec, const std::function<void()>& body) {
+    on_machine(spec, [&] {
+        const gcx_sim_counts before = sim::counts();
+        body();
+        sim::advance(2'000'000'000'000'000'000);
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_EQ(cache_stats().in_use, 0U);
+        CHECK_EQ(left_behind(before, sim::counts()), std::string());
+    });
+}
+
 std::vector<const char*> drivers(std::initializer_list<const char*> all) {
     return check::emulated ? std::vector<const char*>{"13.0"} : std::vector<const char*>(all);
 }
@@ -365,6 +376,33 @@ Current::Current(CUcontext context) {
 Current::~Current() {
     CUcontext popped = nullptr;
     CHECK_NATIVE(cuCtxPopCurrent, &popped);
+}
+
+External::External(uint32_t sm_count, int device) : device_(device) {
+    CUcontext context = nullptr;
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &context, device);
+    if (sm_count != 0) {
+        CUdevResource whole{};
+        CUdevResource group{};
+        CUdevResourceDesc descriptor = nullptr;
+        unsigned groups = 1;
+        CHECK_NATIVE(cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);
+        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sm_count);
+        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+        CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, device, CU_GREEN_CTX_DEFAULT_STREAM);
+        CHECK_NATIVE(cuCtxFromGreenCtx, &context, green_);
+    }
+    const Current current(context);
+    CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
+}
+
+External::~External() {
+    CHECK_NATIVE(cuEventDestroy, event);
+    CHECK_NATIVE(cuStreamDestroy, stream);
+    if (green_ != nullptr)
+        CHECK_NATIVE(cuGreenCtxDestroy, green_);
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, device_);
 }
 
 Profile::Profile(const std::string& text)

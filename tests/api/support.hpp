@@ -31,6 +31,9 @@ void on_machine(const std::string& spec, const std::function<void()>& body);
 // Returns the driver versions to test. An emulated processor tests one of them, since a version
 // changes the same things on each processor.
 std::vector<const char*> drivers(std::initializer_list<const char*> all = {"12.4", "13.0", "13.5"});
+// Runs the body on a machine. Checks that no context is in use and no driver object left when its
+// work has finished and nothing is cached.
+void leaves_nothing(const std::string& spec, const std::function<void()>& body);
 // Runs each test in a child, on an H100 with each of the driver versions.
 void on_h100(std::initializer_list<void (*)()> tests,
              const std::vector<const char*>& versions = drivers());
@@ -163,6 +166,23 @@ class Current {
     Current& operator=(const Current&) = delete;
 };
 
+// Has a stream and an event of the application, in the primary context or in a green context of this
+// many SMs that gcx did not create.
+class External {
+  public:
+    explicit External(uint32_t sm_count = 0, int device = 0);
+    ~External();
+    External(const External&) = delete;
+    External& operator=(const External&) = delete;
+
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+
+  private:
+    int device_;
+    CUgreenCtx green_ = nullptr;
+};
+
 // Writes a profile of an invented device, as `gcx info --record` does, until the end of the scope.
 class Profile {
   public:
@@ -187,6 +207,14 @@ class Random {
 
 // Runs body(0), body(1), ... in threads that start together, and waits for them.
 void in_threads(unsigned count, const std::function<void(unsigned)>& body);
+
+// Returns an empty struct of gcx's.
+template <class T>
+T sized() {
+    T value{};
+    value.struct_size = sizeof(T);
+    return value;
+}
 
 // Returns a value outside of an enum, as C lets a caller pass it.
 template <class Enum>

@@ -1,12 +1,8 @@
-// Tests trimming the cache, and preparing while other threads acquire, resize and trim.
+// Tests trimming the cache. lifetime_test.cpp and lease_storm_test.cpp trim while other threads use it.
 
 #include "leases.hpp"
 #include "support.hpp"
 #include "work.hpp"
-
-#include <atomic>
-#include <functional>
-#include <thread>
 
 using namespace support;
 
@@ -119,66 +115,11 @@ void refused_trim_can_be_repeated() {
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
 
-// With everything at once, no thread waits forever, no SMs are granted twice, and nothing leaks.
-void trim_during_other_calls_leaves_nothing() {
-    const auto layouts = sets({8, 16, 24, 32, 40, 48});
-    std::atomic<bool> over{false};
-    const auto until_over = [&](const std::function<void(unsigned)>& body) {
-        return std::thread([&over, body] {
-            for (unsigned round = 0; !over.load(); round++)
-                body(round);
-        });
-    };
-    std::vector<std::thread> others;
-    others.push_back(until_over([&](unsigned) {
-        gcx_lease leases[2] = {};
-        for (gcx_lease& lease : leases)
-            CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
-        gcx_stream stream = stream_of(leases[0]);
-        for (const uint32_t sms : {40U, 8U, 32U}) {
-            CHECK_OK(resize({{leases[0], sms, 0}, {leases[1], 48 - sms, 0}}));
-            CHECK(gcx_stream_native(stream) != nullptr);
-        }
-        CHECK_OK(gcx_stream_destroy(stream));
-        for (gcx_lease lease : leases)
-            CHECK_OK(gcx_lease_release(lease));
-    }));
-    others.push_back(until_over([&](unsigned round) {
-        if (round % 8 == 0)
-            CHECK_OK(gcx_cache_trim(round % 3, nullptr));
-        CHECK_OK(gcx_cache_set_limit(round % 16 < 8 ? 64 : 16));
-        CHECK(cache_stats().limit >= 16);
-    }));
-    others.push_back(until_over([&](unsigned round) {
-        const gcx_resource& resource = layouts[round % layouts.size()];
-        const gcx_context context = make_context(resource);
-        create_and_destroy_streams(context, 2);
-        CHECK_OK(gcx_context_destroy(context));
-    }));
-    std::vector<std::thread> preparing;
-    for (int thread = 0; thread < 2; thread++)
-        preparing.emplace_back([&] {
-            for (int round = 0; round < 60; round++)
-                CHECK_OK(gcx_cache_prepare(layouts.data(), 6, nullptr));
-        });
-    for (std::thread& thread : preparing)
-        thread.join();
-    over = true;
-    for (std::thread& thread : others)
-        thread.join();
-    CHECK_OK(gcx_cache_trim(0, nullptr));
-    CHECK_EQ(sim::counts().green_contexts, 0U);
-    CHECK_EQ(sim::counts().streams, 0U);
-    const gcx_cache_stats stats = cache_stats();
-    CHECK_EQ(stats.misses, stats.evicted);
-    CHECK_EQ(stats.kept + stats.in_use, 0U);
-}
-
 } // namespace
 
 int main() {
     on_h100({trim_releases_contexts_and_streams, busy_contexts_are_not_trimmed,
-             refused_trim_can_be_repeated, trim_during_other_calls_leaves_nothing});
+             refused_trim_can_be_repeated});
     on_machine(
         "h100@12.4",
         trim_after_reset_retains_no_context); // later drivers refuse to reset under green contexts
