@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <random>
 #include <thread>
 
 using namespace support;
@@ -284,33 +283,6 @@ void reset_affects_one_device() {
     CHECK_EQ(fresh.probe().size(), 24U);
 }
 
-void threads_use_two_devices() {
-    constexpr unsigned kThreads = 8;
-    const unsigned rounds = check::slow ? 10 : 40;
-    in_threads(kThreads, [&](unsigned number) {
-        std::minstd_rand random(number + 1);
-        for (unsigned round = 0; round < rounds; round++) {
-            const auto device = static_cast<int32_t>(random() % kDevices);
-            const uint32_t count = 8 * (1 + static_cast<uint32_t>(random() % 3));
-            const Partition here(split(whole_device(device), {count}).groups[0]);
-            const Partition there(split(whole_device(1 - device), {count}).groups[0]);
-            gcx_event event = make_event(device);
-            CHECK_OK(gcx_stream_record(here.stream, event));
-            CHECK_OK(gcx_stream_wait(there.stream, event));
-            CHECK_EQ(gcx_stream_record(there.stream, event), GCX_ERROR_INVALID_HANDLE);
-            CHECK_OK(gcx_context_push(there.context));
-            CHECK_EQ(here.probe().size(), count);
-            CHECK_OK(gcx_context_pop(nullptr));
-            gcx_lease lease = acquire(8, nullptr, 0, device); // 8 for each thread always fit
-            const gcx_lease_size size{.lease = lease, .sm_count = 16};
-            CHECK_OK(gcx_lease_resize(&size, 1, 0));
-            CHECK_EQ(info_of(lease).device, device);
-            CHECK_OK(gcx_lease_release(lease));
-            CHECK_OK(gcx_event_destroy(event));
-        }
-    });
-}
-
 // With GPUs of two kinds, each device has its own limits.
 void devices_of_two_kinds_differ() {
     CHECK_EQ(sms(whole_device(0)), 132U);
@@ -337,8 +309,7 @@ int main() {
         for (const auto body :
              {devices_have_their_own_contexts, prepare_covers_two_devices, events_order_work_across,
               peer_memory_is_usable, lease_belongs_to_one_device, graph_belongs_to_one_device,
-              graph_over_two_devices_is_refused, capture_on_one_device_leaves_the_other,
-              threads_use_two_devices})
+              graph_over_two_devices_is_refused, capture_on_one_device_leaves_the_other})
             leaves_nothing(machine, body);
         leaves_nothing(std::string("h100,a100@") + driver, devices_of_two_kinds_differ);
     }

@@ -158,49 +158,6 @@ void work_waits_for_the_former_owner() {
     release_all({fast, heavy}, {decode, prefill});
 }
 
-void deferred_growth_moves_once_free() {
-    const Work work;
-    const gcx_lease decode = acquire(32, "decode");
-    const gcx_lease prefill = acquire(GCX_REST, "prefill");
-    const gcx_stream fast = stream_of(decode);
-    const gcx_stream heavy = stream_of(prefill);
-    work.spin(gcx_stream_native(heavy), 9'000'000);
-    CUstream before = gcx_stream_native(fast);
-    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
-    // The stream stays, without a wait, until the other SMs are free.
-    CHECK_EQ(gcx_stream_native(fast), before);
-    CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
-    CHECK_EQ(probe(fast).size(), 32U);
-    CHECK_OK(gcx_stream_synchronize(heavy));
-    CHECK(gcx_stream_native(fast) != before);
-    CHECK_EQ(probe(fast).size(), 64U);
-    release_all({fast, heavy}, {decode, prefill});
-}
-
-// The next owner of the SMs waits for that work too.
-void deferred_work_is_waited_for() {
-    const Work work;
-    const gcx_lease decode = acquire(32, "decode");
-    const gcx_lease prefill = acquire(GCX_REST, "prefill");
-    const gcx_stream fast = stream_of(decode);
-    const gcx_stream heavy = stream_of(prefill);
-    CHECK_OK(gcx_lease_prepare(
-        std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, GCX_REST, 0}}.data(), 2));
-    CUstream before = gcx_stream_native(fast);
-    work.spin(gcx_stream_native(heavy), 9'000'000);
-    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
-    CHECK_EQ(gcx_lease_query(decode), GCX_SUCCESS);
-    CHECK_EQ(gcx_stream_native(fast), before);
-    work.spin(gcx_stream_native(fast), 20'000'000);
-    CHECK_EQ(gcx_lease_query(decode), GCX_ERROR_NOT_READY);
-    CHECK_OK(gcx_stream_destroy(fast));
-    CHECK_OK(gcx_lease_release(decode));
-    const gcx_lease next = acquire(32, "next");
-    const gcx_stream stream = stream_of(next);
-    CHECK(work.free_at(gcx_stream_native(stream)) >= 20.0F);
-    release_all({heavy, stream}, {prefill, next});
-}
-
 uint32_t sms_at(gcx_stream stream) {
     gcx_stream_info info = info_of(stream);
     return info.sm_count;
@@ -241,6 +198,7 @@ void deferred_growth_gives_new_streams_the_old_sms() {
     CHECK_OK(gcx_stream_synchronize(it.heavy));
     for (gcx_stream stream : {it.fast, later})
         CHECK_EQ(sms_at(stream), 64U);
+    CHECK_EQ(probe(it.fast).size(), 64U);
     CHECK_OK(gcx_stream_destroy(later));
     it.finish();
 }
@@ -309,6 +267,7 @@ void released_while_deferred_is_waited_for() {
         Growing it;
         CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
         it.work.spin(gcx_stream_native(it.fast), spin);
+        CHECK_EQ(gcx_lease_query(it.decode), GCX_ERROR_NOT_READY);
         CHECK_OK(gcx_lease_release(it.decode));
         const gcx_lease next = acquire(64, "next");
         const gcx_stream stream = stream_of(next);
@@ -723,8 +682,6 @@ int main() {
             shared_leases_overlap();
             streams_follow_a_resize();
             work_waits_for_the_former_owner();
-            deferred_growth_moves_once_free();
-            deferred_work_is_waited_for();
             released_sms_are_waited_for();
             hand_over_moves_all_sms();
             captures_survive_resizes();

@@ -24,16 +24,13 @@ bool is_open(int file) {
 }
 
 // The program's output must not be written to a reservation's file.
-void program_without_standard_streams_keeps_files_apart() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        close(STDIN_FILENO);
-        for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
-            const gcx_reservation reservation = reserve(24, {.flags = flags});
-            CHECK(!is_open(STDIN_FILENO));
-            release(reservation);
-        }
-    });
+void program_without_standard_streams_keeps_files_apart(const Folder& /*folder*/) {
+    close(STDIN_FILENO);
+    for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
+        const gcx_reservation reservation = reserve(24, {.flags = flags});
+        CHECK(!is_open(STDIN_FILENO));
+        release(reservation);
+    }
 }
 
 // Closes all files that are open below the folder, and opens another file under their numbers.
@@ -111,29 +108,25 @@ void descriptors_closed_while_waiting_foreign_file_is_untouched() {
 }
 
 // Other processes don't see a reservation whose folder was replaced.
-void folder_replaced_reservation_is_lost() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        const gcx_reservation reservation = reserve(24);
-        CHECK_EQ(info_of(reservation).lost, 0);
-        fs::rename(folder.inner(), folder.path() / "elsewhere");
-        CHECK_EQ(info_of(reservation).lost, 1);
-        CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
-        release(reserve(132));
-        fs::remove_all(folder.inner());
-        fs::rename(folder.path() / "elsewhere", folder.inner());
-        CHECK_EQ(info_of(reservation).lost, 0);
-        release(reservation);
-    });
-    CHECK(folder.files().empty());
+void folder_replaced_reservation_is_lost(const Folder& folder) {
+    const gcx_reservation reservation = reserve(24);
+    CHECK_EQ(info_of(reservation).lost, 0);
+    fs::rename(folder.inner(), folder.path() / "elsewhere");
+    CHECK_EQ(info_of(reservation).lost, 1);
+    CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
+    release(reserve(132));
+    fs::remove_all(folder.inner());
+    fs::rename(folder.path() / "elsewhere", folder.inner());
+    CHECK_EQ(info_of(reservation).lost, 0);
+    release(reservation);
 }
 
 } // namespace
 
 int main() {
-    program_without_standard_streams_keeps_files_apart();
+    leaves_no_file(program_without_standard_streams_keeps_files_apart);
     descriptors_closed_reservation_stays();
     descriptors_closed_while_waiting_foreign_file_is_untouched();
-    folder_replaced_reservation_is_lost();
+    leaves_no_file(folder_replaced_reservation_is_lost);
     return check::summary("reservation descriptors");
 }

@@ -176,62 +176,58 @@ void mps_percentage_reserves_whole_device() {
     CHECK(listed().empty());
 }
 
-void leases_in_reservation_stay_within() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        const gcx_reservation reservation = reserve(32);
-        gcx_resource held{};
-        CHECK_OK(gcx_reservation_get_resource(reservation, &held));
-        const auto sms_in_reservation = [&](gcx_lease lease) {
-            gcx_resource its{};
-            CHECK_OK(gcx_lease_get_resource(lease, &its));
-            CHECK_EQ(overlap(its, held), sms(its));
-            return sms(its);
-        };
-        gcx_lease a = nullptr;
-        gcx_lease b = nullptr;
-        CHECK_OK(gcx_reservation_acquire_lease(reservation, 8, nullptr, &a));
-        CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 0, nullptr, &b),
-                      GCX_ERROR_INVALID_VALUE);
-        CHECK(message_has("sm_count is 0; GCX_REST"));
-        CHECK_OK(gcx_reservation_acquire_lease(reservation, GCX_REST, nullptr, &b));
-        CHECK_EQ(sms_in_reservation(a) + sms_in_reservation(b), 32U);
-        gcx_lease more = nullptr;
-        CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, nullptr, &more),
-                      GCX_ERROR_ALREADY_ACQUIRED);
-        CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 40, nullptr, &more),
-                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK(message_has("the reservation of device 0 has 32"));
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.family = GCX_SM_FAMILY_FINE;
-        CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, &params, &more),
-                      GCX_ERROR_INVALID_VALUE);
-        // Leases grow within the reservation and compete only with each other.
-        const gcx_lease_size sizes[] = {{a, 24, 0}, {b, 8, 0}};
-        CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
-        CHECK_EQ(sms_in_reservation(a), 24U);
-        CHECK_EQ(sms_in_reservation(b), 8U);
-        const gcx_lease_size beyond = {a, 32, 0};
-        CHECK_REFUSED(gcx_lease_resize(&beyond, 1, GCX_RESIZE_DEFAULT), GCX_ERROR_ALREADY_ACQUIRED);
-        const gcx_lease_size far_beyond = {a, 64, 0};
-        CHECK_REFUSED(gcx_lease_resize(&far_beyond, 1, GCX_RESIZE_DEFAULT),
-                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK_OK(gcx_lease_acquire(0, 16, nullptr, &more)); // of the others
-        CHECK_REFUSED(gcx_lease_hand_over(more, a, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK_OK(gcx_lease_release(more));
-        CHECK_OK(gcx_lease_hand_over(b, a, 0));
-        CHECK_EQ(sms_in_reservation(a), 32U);
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_lease_stream_create(a, nullptr, &stream));
-        CHECK_OK(gcx_stream_destroy(stream));
-        // The lease keeps the reservation owned.
-        release(reservation);
-        CHECK_EQ(held_sms(listed()), 32U);
-        CHECK_EQ(sms_in_reservation(a), 32U);
-        CHECK_OK(gcx_lease_release(a));
-        CHECK(listed().empty());
-    });
-    CHECK(folder.files().empty());
+void leases_in_reservation_stay_within(const Folder& /*folder*/) {
+    const gcx_reservation reservation = reserve(32);
+    gcx_resource held{};
+    CHECK_OK(gcx_reservation_get_resource(reservation, &held));
+    const auto sms_in_reservation = [&](gcx_lease lease) {
+        gcx_resource its{};
+        CHECK_OK(gcx_lease_get_resource(lease, &its));
+        CHECK_EQ(overlap(its, held), sms(its));
+        return sms(its);
+    };
+    gcx_lease a = nullptr;
+    gcx_lease b = nullptr;
+    CHECK_OK(gcx_reservation_acquire_lease(reservation, 8, nullptr, &a));
+    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 0, nullptr, &b),
+                  GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("sm_count is 0; GCX_REST"));
+    CHECK_OK(gcx_reservation_acquire_lease(reservation, GCX_REST, nullptr, &b));
+    CHECK_EQ(sms_in_reservation(a) + sms_in_reservation(b), 32U);
+    gcx_lease more = nullptr;
+    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, nullptr, &more),
+                  GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 40, nullptr, &more),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(message_has("the reservation of device 0 has 32"));
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.family = GCX_SM_FAMILY_FINE;
+    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, &params, &more),
+                  GCX_ERROR_INVALID_VALUE);
+    // Leases grow within the reservation and compete only with each other.
+    const gcx_lease_size sizes[] = {{a, 24, 0}, {b, 8, 0}};
+    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+    CHECK_EQ(sms_in_reservation(a), 24U);
+    CHECK_EQ(sms_in_reservation(b), 8U);
+    const gcx_lease_size beyond = {a, 32, 0};
+    CHECK_REFUSED(gcx_lease_resize(&beyond, 1, GCX_RESIZE_DEFAULT), GCX_ERROR_ALREADY_ACQUIRED);
+    const gcx_lease_size far_beyond = {a, 64, 0};
+    CHECK_REFUSED(gcx_lease_resize(&far_beyond, 1, GCX_RESIZE_DEFAULT),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_OK(gcx_lease_acquire(0, 16, nullptr, &more)); // of the others
+    CHECK_REFUSED(gcx_lease_hand_over(more, a, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_OK(gcx_lease_release(more));
+    CHECK_OK(gcx_lease_hand_over(b, a, 0));
+    CHECK_EQ(sms_in_reservation(a), 32U);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_stream_create(a, nullptr, &stream));
+    CHECK_OK(gcx_stream_destroy(stream));
+    // The lease keeps the reservation owned.
+    release(reservation);
+    CHECK_EQ(held_sms(listed()), 32U);
+    CHECK_EQ(sms_in_reservation(a), 32U);
+    CHECK_OK(gcx_lease_release(a));
+    CHECK(listed().empty());
 }
 
 // Each driver call fails in turn: the caller gets an error and nothing stays reserved.
@@ -267,7 +263,7 @@ int main() {
     families_overlap_only_where_known();
     mps_state_is_recorded();
     mps_percentage_reserves_whole_device();
-    leases_in_reservation_stay_within();
+    leaves_no_file(leases_in_reservation_stay_within);
     driver_call_failed_leaves_nothing_reserved();
     return check::summary("reservation devices");
 }

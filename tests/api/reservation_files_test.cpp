@@ -78,78 +78,68 @@ void check_refused_as_invalid(const fs::path& path, const std::string& bytes,
     CHECK_EQ(gcx_reservation_join(path.c_str(), &reservation), GCX_ERROR_CORRUPT_FILE);
 }
 
-void invalid_files_are_skipped_or_refused() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, publish::note_warning, nullptr));
-        const gcx_reservation own = reserve(24);
-        const std::string token = token_of(own);
-        const std::string right = bytes_of(token);
-        const fs::path path = folder.inner() / free_name(token);
-        check_refused_as_invalid(path, right, "it was renamed or copied");
-        check_refused_as_invalid(path, "", "it has less");
-        check_refused_as_invalid(path, right + "x", "it has more");
-        check_refused_as_invalid(path, std::string(right.size(), '\0'),
-                                 "it is no reservation of gcx");
-        std::string damaged = right;
-        damaged[200] ^= 1;
-        check_refused_as_invalid(path, damaged, "checksum mismatch");
-        damaged = right;
-        damaged[16] = 9;
-        check_refused_as_invalid(path, damaged, "its layout is 9");
-        // Entries that can't be reservations are ignored.
-        CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
-        release(reserve(8));
-        unlink(path.c_str());
-        CHECK_EQ(symlink("/etc/passwd", path.c_str()), 0);
-        release(reserve(8));
-        unlink(path.c_str());
-        CHECK_EQ(mkdir(path.c_str(), 0700), 0);
-        release(reserve(8));
-        rmdir(path.c_str());
-        // Files without an owner are removed, whatever their content.
-        std::ofstream(path) << right;
-        std::ofstream(folder.inner() / "reservation-0")
-            << "no name of a reservation, and left alone";
-        release(reserve(8));
-        CHECK(!fs::exists(path));
-        CHECK(fs::exists(folder.inner() / "reservation-0"));
-        fs::remove(folder.inner() / "reservation-0");
-        // The owner sees that its file was removed.
-        CHECK_EQ(info_of(own).lost, 0);
-        fs::remove(token);
-        CHECK_EQ(info_of(own).lost, 1);
-        release(own);
-    });
-    CHECK(folder.files().empty());
+void invalid_files_are_skipped_or_refused(const Folder& folder) {
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, publish::note_warning, nullptr));
+    const gcx_reservation own = reserve(24);
+    const std::string token = token_of(own);
+    const std::string right = bytes_of(token);
+    const fs::path path = folder.inner() / free_name(token);
+    check_refused_as_invalid(path, right, "it was renamed or copied");
+    check_refused_as_invalid(path, "", "it has less");
+    check_refused_as_invalid(path, right + "x", "it has more");
+    check_refused_as_invalid(path, std::string(right.size(), '\0'), "it is no reservation of gcx");
+    std::string damaged = right;
+    damaged[200] ^= 1;
+    check_refused_as_invalid(path, damaged, "checksum mismatch");
+    damaged = right;
+    damaged[16] = 9;
+    check_refused_as_invalid(path, damaged, "its layout is 9");
+    // Entries that can't be reservations are ignored.
+    CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
+    release(reserve(8));
+    unlink(path.c_str());
+    CHECK_EQ(symlink("/etc/passwd", path.c_str()), 0);
+    release(reserve(8));
+    unlink(path.c_str());
+    CHECK_EQ(mkdir(path.c_str(), 0700), 0);
+    release(reserve(8));
+    rmdir(path.c_str());
+    // Files without an owner are removed, whatever their content.
+    std::ofstream(path) << right;
+    std::ofstream(folder.inner() / "reservation-0") << "no name of a reservation, and left alone";
+    release(reserve(8));
+    CHECK(!fs::exists(path));
+    CHECK(fs::exists(folder.inner() / "reservation-0"));
+    fs::remove(folder.inner() / "reservation-0");
+    // The owner sees that its file was removed.
+    CHECK_EQ(info_of(own).lost, 0);
+    fs::remove(token);
+    CHECK_EQ(info_of(own).lost, 1);
+    release(own);
 }
 
 // Waiting requests report invalid files too.
-void waiter_reports_invalid_files() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        const gcx_reservation all = reserve(GCX_REST);
-        std::string token = token_of(all);
-        for (const bool removed : {false, true}) {
-            std::thread waiter([removed] {
-                gcx_reservation reservation = nullptr;
-                const gcx_result result = try_reserve(8, {.timeout_ms = 20'000}, &reservation);
-                // Before the removal the file is a corrupt one, which the waiter can see first.
-                if (result != GCX_ERROR_CORRUPT_FILE || !removed)
-                    CHECK_EQ(result, removed ? GCX_ERROR_OPERATING_SYSTEM : GCX_ERROR_CORRUPT_FILE);
-            });
-            while (listed().size() != 2)
-                std::this_thread::yield();
-            const Kept kept(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
-            if (removed) {
-                for (const fs::path& file : folder.files())
-                    fs::remove(file);
-            }
-            waiter.join();
+void waiter_reports_invalid_files(const Folder& folder) {
+    const gcx_reservation all = reserve(GCX_REST);
+    std::string token = token_of(all);
+    for (const bool removed : {false, true}) {
+        std::thread waiter([removed] {
+            gcx_reservation reservation = nullptr;
+            const gcx_result result = try_reserve(8, {.timeout_ms = 20'000}, &reservation);
+            // Before the removal the file is a corrupt one, which the waiter can see first.
+            if (result != GCX_ERROR_CORRUPT_FILE || !removed)
+                CHECK_EQ(result, removed ? GCX_ERROR_OPERATING_SYSTEM : GCX_ERROR_CORRUPT_FILE);
+        });
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        const Kept kept(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
+        if (removed) {
+            for (const fs::path& file : folder.files())
+                fs::remove(file);
         }
-        release(all);
-    });
-    CHECK(folder.files().empty());
+        waiter.join();
+    }
+    release(all);
 }
 
 void refused(const char* path, gcx_result expected, const char* why) {
@@ -160,57 +150,54 @@ void refused(const char* path, gcx_result expected, const char* why) {
     CHECK_EQ(gcx_reservation_list(path, nullptr, 0, &count), expected);
 }
 
-void unusable_folder_is_refused() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        const std::string path = folder.path() / "group";
-        refused(path.c_str(), GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
-        fs::create_directory(path);
-        struct Mode {
-            mode_t mode;
-            const char* why; // null: good
-        };
-        const Mode modes[] = {{0700, nullptr},      {02770, nullptr},
-                              {03770, nullptr},     {0755, "all users can enter"},
-                              {02777, "all users"}, {0770, "2770 or 3770"},
-                              {0750, "2770"},       {02750, "2770"}};
-        for (const auto& [mode, why] : modes) {
-            CHECK_EQ(chmod(path.c_str(), mode), 0);
-            if (why != nullptr) {
-                refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, why);
-                continue;
-            }
-            const gcx_reservation reservation = reserve(24, {.folder = path.c_str()});
-            struct stat info{};
-            CHECK_EQ(stat(token_of(reservation).c_str(), &info), 0);
-            CHECK_EQ(info.st_mode & 07777, mode == 0700 ? 01600U : 01640U);
-            CHECK_EQ(listed(path.c_str()).size(), 1U);
-            CHECK(listed().empty()); // another folder, another agreement
-            setenv("GCX_RESERVATION_DIR", (path + "//").c_str(), 1);
-            CHECK_EQ(listed().size(), 1U);
-            release(reserve(108));
-            setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
-            release(reservation);
-            CHECK(fs::is_empty(path));
+void unusable_folder_is_refused(const Folder& folder) {
+    const std::string path = folder.path() / "group";
+    refused(path.c_str(), GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
+    fs::create_directory(path);
+    struct Mode {
+        mode_t mode;
+        const char* why; // null: good
+    };
+    const Mode modes[] = {{0700, nullptr},      {02770, nullptr},
+                          {03770, nullptr},     {0755, "all users can enter"},
+                          {02777, "all users"}, {0770, "2770 or 3770"},
+                          {0750, "2770"},       {02750, "2770"}};
+    for (const auto& [mode, why] : modes) {
+        CHECK_EQ(chmod(path.c_str(), mode), 0);
+        if (why != nullptr) {
+            refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, why);
+            continue;
         }
-        refused("/etc/passwd", GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
-        if (geteuid() == 0) { // another user's
-            CHECK_EQ(chmod(path.c_str(), 0700), 0);
-            CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
-            refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, "is private to user 4711");
-            CHECK_EQ(chmod(path.c_str(), 02770), 0);
-            CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
-            Other stranger([&](Other&) {
-                CHECK_EQ(setgid(4712), 0);
-                CHECK_EQ(setuid(4712), 0);
-                uint32_t count = 0;
-                CHECK_EQ(gcx_reservation_list(path.c_str(), nullptr, 0, &count),
-                         GCX_ERROR_OPERATING_SYSTEM);
-                CHECK(message_has("Permission denied"));
-            });
-            stranger.ended();
-        }
-    });
+        const gcx_reservation reservation = reserve(24, {.folder = path.c_str()});
+        struct stat info{};
+        CHECK_EQ(stat(token_of(reservation).c_str(), &info), 0);
+        CHECK_EQ(info.st_mode & 07777, mode == 0700 ? 01600U : 01640U);
+        CHECK_EQ(listed(path.c_str()).size(), 1U);
+        CHECK(listed().empty()); // another folder, another agreement
+        setenv("GCX_RESERVATION_DIR", (path + "//").c_str(), 1);
+        CHECK_EQ(listed().size(), 1U);
+        release(reserve(108));
+        setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
+        release(reservation);
+        CHECK(fs::is_empty(path));
+    }
+    refused("/etc/passwd", GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
+    if (geteuid() == 0) { // another user's
+        CHECK_EQ(chmod(path.c_str(), 0700), 0);
+        CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
+        refused(path.c_str(), GCX_ERROR_UNSAFE_FOLDER, "is private to user 4711");
+        CHECK_EQ(chmod(path.c_str(), 02770), 0);
+        CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
+        Other stranger([&](Other&) {
+            CHECK_EQ(setgid(4712), 0);
+            CHECK_EQ(setuid(4712), 0);
+            uint32_t count = 0;
+            CHECK_EQ(gcx_reservation_list(path.c_str(), nullptr, 0, &count),
+                     GCX_ERROR_OPERATING_SYSTEM);
+            CHECK(message_has("Permission denied"));
+        });
+        stranger.ended();
+    }
 }
 
 // In a group's folder, all members see each other's reservations.
@@ -328,9 +315,9 @@ void resource_exhausted_is_reported() {
 } // namespace
 
 int main() {
-    invalid_files_are_skipped_or_refused();
-    waiter_reports_invalid_files();
-    unusable_folder_is_refused();
+    leaves_no_file(invalid_files_are_skipped_or_refused);
+    leaves_no_file(waiter_reports_invalid_files);
+    leaves_no_file(unusable_folder_is_refused);
     group_members_respect_each_other();
     resource_exhausted_is_reported();
     return check::summary("reservation files");

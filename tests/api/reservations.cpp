@@ -104,6 +104,12 @@ void remove_dead_files(const char* folder, const char* spec) {
         acquire();
 }
 
+void leaves_no_file(void (*body)(const publish::Folder& folder), const char* spec) {
+    const publish::Folder folder;
+    support::on_machine(spec, [&] { body(folder); });
+    CHECK(folder.files().empty());
+}
+
 gcx_reservation_info info_of(gcx_reservation reservation) {
     gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
     CHECK_OK(gcx_reservation_get_info(reservation, &info));

@@ -26,6 +26,9 @@ void release(gcx_reservation reservation);
 // driver: that removes the files of processes that have ended. Lists remove none.
 void remove_dead_files(const char* folder = nullptr, const char* spec = "h100@13.0");
 
+// Runs the body on a machine with a private folder, in which no file stays.
+void leaves_no_file(void (*body)(const publish::Folder& folder), const char* spec = "h100@13.0");
+
 gcx_reservation_info info_of(gcx_reservation reservation);
 std::string token_of(gcx_reservation reservation);
 

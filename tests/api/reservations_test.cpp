@@ -70,88 +70,80 @@ void device_reservations_are_disjoint(const std::string& spec) {
 }
 
 // The order is that of acquisition, even within one millisecond and after a wait.
-void list_order_is_order_of_acquisition() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
-        std::vector<gcx_reservation> all;
-        for (const std::string& name : names)
-            all.push_back(reserve(16, {.name = name.c_str()}));
-        std::thread late([] {
-            gcx_reservation reservation = nullptr;
-            CHECK_OK(try_reserve(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
-            release(reservation);
-        });
-        while (listed().size() != names.size() + 1)
-            std::this_thread::yield();
-        std::string order;
-        for (const gcx_live_reservation& reservation : listed())
-            order += reservation.name;
-        CHECK_EQ(order, "ihgfedcba");
-        for (const gcx_reservation reservation : all)
-            release(reservation);
-        late.join();
+void list_order_is_order_of_acquisition(const Folder& /*folder*/) {
+    const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
+    std::vector<gcx_reservation> all;
+    for (const std::string& name : names)
+        all.push_back(reserve(16, {.name = name.c_str()}));
+    std::thread late([] {
+        gcx_reservation reservation = nullptr;
+        CHECK_OK(try_reserve(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
+        release(reservation);
     });
+    while (listed().size() != names.size() + 1)
+        std::this_thread::yield();
+    std::string order;
+    for (const gcx_live_reservation& reservation : listed())
+        order += reservation.name;
+    CHECK_EQ(order, "ihgfedcba");
+    for (const gcx_reservation reservation : all)
+        release(reservation);
+    late.join();
 }
 
-void invalid_arguments_are_refused() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        gcx_reservation reservation = nullptr;
-        const std::string long_text(64, 'x');
-        CHECK_REFUSED(gcx_reservation_acquire(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_acquire(1, 8, nullptr, &reservation),
-                      GCX_ERROR_INVALID_DEVICE);
-        CHECK_REFUSED(gcx_reservation_acquire(0, 1025, nullptr, &reservation),
-                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK_REFUSED(gcx_reservation_acquire(0, 0, nullptr, &reservation),
-                      GCX_ERROR_INVALID_VALUE);
-        CHECK(message_has("sm_count is 0; GCX_REST"));
-        CHECK_REFUSED(try_reserve(0, {.min_sm_count = 1}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.min_sm_count = 16}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.flags = 2}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.name = long_text.c_str()}, &reservation),
-                      GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &reservation),
-                      GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.cancel = forged<gcx_cancel>(1)}, &reservation),
-                      GCX_ERROR_INVALID_HANDLE);
-        CHECK_REFUSED(try_reserve(8, {.folder = ""}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.folder = "tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(try_reserve(8, {.folder = "/nonexistent"}, &reservation),
-                      GCX_ERROR_OPERATING_SYSTEM);
-        CHECK_REFUSED(
-            try_reserve(8, {.folder = std::string(5000, '/').append("x").c_str()}, &reservation),
-            GCX_ERROR_INVALID_VALUE);
-        for (const char* token : {"", "x", "/", "/tmp/x", "reservation-0",
-                                  "/reservation-00000000000000000000000"
-                                  "000000000-000000000000000g"})
-            CHECK_REFUSED(gcx_reservation_join(token, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_join(nullptr, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK(reservation == nullptr);
-        reservation = reserve(8);
-        char token[8] = "";
-        CHECK_REFUSED(gcx_reservation_get_token(reservation, token, sizeof token),
-                      GCX_ERROR_INSUFFICIENT_CAPACITY);
-        CHECK_REFUSED(gcx_reservation_get_token(reservation, nullptr, 8), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_join(std::string(9000, 'x').c_str(), &reservation),
-                      GCX_ERROR_INVALID_VALUE);
-        gcx_reservation_info info{};
-        CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_get_resource(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_release(nullptr), GCX_ERROR_INVALID_HANDLE);
-        CHECK_REFUSED(gcx_reservation_release(handle_cast<gcx_reservation>(whole_device)),
-                      GCX_ERROR_INVALID_HANDLE);
-        uint32_t count = 7;
-        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
-                      GCX_ERROR_INSUFFICIENT_CAPACITY);
-        CHECK_EQ(count, 1U);
-        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
-        release(reservation);
-        CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
-        CHECK_EQ(count, 0U);
-    });
+void invalid_arguments_are_refused(const Folder& /*folder*/) {
+    gcx_reservation reservation = nullptr;
+    const std::string long_text(64, 'x');
+    CHECK_REFUSED(gcx_reservation_acquire(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_acquire(1, 8, nullptr, &reservation), GCX_ERROR_INVALID_DEVICE);
+    CHECK_REFUSED(gcx_reservation_acquire(0, 1025, nullptr, &reservation),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(gcx_reservation_acquire(0, 0, nullptr, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("sm_count is 0; GCX_REST"));
+    CHECK_REFUSED(try_reserve(0, {.min_sm_count = 1}, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.min_sm_count = 16}, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.flags = 2}, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.name = long_text.c_str()}, &reservation),
+                  GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &reservation),
+                  GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.cancel = forged<gcx_cancel>(1)}, &reservation),
+                  GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(try_reserve(8, {.folder = ""}, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.folder = "tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(try_reserve(8, {.folder = "/nonexistent"}, &reservation),
+                  GCX_ERROR_OPERATING_SYSTEM);
+    CHECK_REFUSED(
+        try_reserve(8, {.folder = std::string(5000, '/').append("x").c_str()}, &reservation),
+        GCX_ERROR_INVALID_VALUE);
+    for (const char* token : {"", "x", "/", "/tmp/x", "reservation-0",
+                              "/reservation-00000000000000000000000"
+                              "000000000-000000000000000g"})
+        CHECK_REFUSED(gcx_reservation_join(token, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_join(nullptr, &reservation), GCX_ERROR_INVALID_VALUE);
+    CHECK(reservation == nullptr);
+    reservation = reserve(8);
+    char token[8] = "";
+    CHECK_REFUSED(gcx_reservation_get_token(reservation, token, sizeof token),
+                  GCX_ERROR_INSUFFICIENT_CAPACITY);
+    CHECK_REFUSED(gcx_reservation_get_token(reservation, nullptr, 8), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_join(std::string(9000, 'x').c_str(), &reservation),
+                  GCX_ERROR_INVALID_VALUE);
+    gcx_reservation_info info{};
+    CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_get_resource(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_release(nullptr), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_reservation_release(handle_cast<gcx_reservation>(whole_device)),
+                  GCX_ERROR_INVALID_HANDLE);
+    uint32_t count = 7;
+    CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
+                  GCX_ERROR_INSUFFICIENT_CAPACITY);
+    CHECK_EQ(count, 1U);
+    CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+    release(reservation);
+    CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
+    CHECK_EQ(count, 0U);
 }
 
 // One process is killed or releases its reservation while another one waits.
@@ -190,39 +182,35 @@ void owner_killed_or_released_waiter_is_served() {
 }
 
 // The order of waiting requests. Threads behave like processes here, since each polls by itself.
-void waiters_are_served_in_order() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        const gcx_reservation all = reserve(GCX_REST);
-        std::vector<int> served;
-        std::mutex mutex;
-        std::vector<std::thread> threads;
-        for (int i = 0; i < 5; i++) {
-            threads.emplace_back([&, i] {
-                gcx_reservation reservation = nullptr;
-                // The second request is the last to fit, and is still served second.
-                CHECK_OK(try_reserve(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &reservation));
-                {
-                    const std::lock_guard lock(mutex);
-                    served.push_back(i);
-                }
-                std::this_thread::sleep_for(std::chrono::milliseconds(5));
-                release(reservation);
-            });
-            while (listed().size() != static_cast<std::size_t>(i) + 2)
-                std::this_thread::yield();
-        }
-        const auto found = listed();
-        CHECK_EQ(found[2].waits, 1U);
-        CHECK_EQ(found[2].sm_count, 132U);
-        release(all);
-        for (std::thread& thread : threads)
-            thread.join();
-        CHECK_EQ(served.size(), 5U);
-        CHECK(served[0] == 0 && served[1] == 1);
-        CHECK(listed().empty());
-    });
-    CHECK(folder.files().empty());
+void waiters_are_served_in_order(const Folder& /*folder*/) {
+    const gcx_reservation all = reserve(GCX_REST);
+    std::vector<int> served;
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 5; i++) {
+        threads.emplace_back([&, i] {
+            gcx_reservation reservation = nullptr;
+            // The second request is the last to fit, and is still served second.
+            CHECK_OK(try_reserve(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &reservation));
+            {
+                const std::lock_guard lock(mutex);
+                served.push_back(i);
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            release(reservation);
+        });
+        while (listed().size() != static_cast<std::size_t>(i) + 2)
+            std::this_thread::yield();
+    }
+    const auto found = listed();
+    CHECK_EQ(found[2].waits, 1U);
+    CHECK_EQ(found[2].sm_count, 132U);
+    release(all);
+    for (std::thread& thread : threads)
+        thread.join();
+    CHECK_EQ(served.size(), 5U);
+    CHECK(served[0] == 0 && served[1] == 1);
+    CHECK(listed().empty());
 }
 
 // Stops the process between two changes: in the middle of one it would block all others.
@@ -269,77 +257,66 @@ void waiter_killed_is_skipped() {
     CHECK(folder.files().empty());
 }
 
-void wait_for_rest_is_listed_as_rest() {
-    const Folder folder;
-    on_machine(kH100, [] {
-        const gcx_reservation all = reserve(GCX_REST);
-        CHECK_EQ(listed()[0].sm_count, 132U);
-        gcx_reservation reservation = nullptr;
-        std::thread waiter(
-            [&] { CHECK_OK(try_reserve(GCX_REST, {.timeout_ms = GCX_FOREVER}, &reservation)); });
-        while (listed().size() != 2)
-            std::this_thread::yield();
-        CHECK_EQ(listed()[1].sm_count, GCX_REST);
-        release(all);
-        waiter.join();
-        CHECK_EQ(info_of(reservation).sm_count, 132U);
-        release(reservation);
-    });
+void wait_for_rest_is_listed_as_rest(const Folder& /*folder*/) {
+    const gcx_reservation all = reserve(GCX_REST);
+    CHECK_EQ(listed()[0].sm_count, 132U);
+    gcx_reservation reservation = nullptr;
+    std::thread waiter(
+        [&] { CHECK_OK(try_reserve(GCX_REST, {.timeout_ms = GCX_FOREVER}, &reservation)); });
+    while (listed().size() != 2)
+        std::this_thread::yield();
+    CHECK_EQ(listed()[1].sm_count, GCX_REST);
+    release(all);
+    waiter.join();
+    CHECK_EQ(info_of(reservation).sm_count, 132U);
+    release(reservation);
 }
 
-void joined_reservation_stays_until_last_owner() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        gcx_reservation reservation = reserve(24, {.name = "shared"});
-        const std::string token = token_of(reservation);
-        Other joined([&](Other& self) { // of a process that has used gcx: it may join, and no more
-            gcx_reservation inner = nullptr;
-            CHECK_REFUSED(gcx_reservation_get_info(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
-            gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
-            CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_HANDLE);
-            CHECK_OK(gcx_reservation_join(token.c_str(), &inner));
-            CHECK_EQ(info_of(inner).joined, 1);
-            CHECK_EQ(info_of(inner).sm_count, 24U);
-            gcx_resource resource{};
-            CHECK_REFUSED(gcx_reservation_get_resource(inner, &resource),
-                          GCX_ERROR_NOT_INITIALIZED);
-            self.point();
-            self.point();
-        });
-        joined.arrived();
-        CHECK_EQ(listed().size(), 1U);
-        release(reservation);
-        // The other owner still has it.
-        CHECK_EQ(held_sms(listed()), 24U);
-        CHECK_OK(gcx_reservation_join(token.c_str(), &reservation));
+void joined_reservation_stays_until_last_owner(const Folder& /*folder*/) {
+    gcx_reservation reservation = reserve(24, {.name = "shared"});
+    const std::string token = token_of(reservation);
+    Other joined([&](Other& self) { // of a process that has used gcx: it may join, and no more
+        gcx_reservation inner = nullptr;
+        CHECK_REFUSED(gcx_reservation_get_info(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
+        gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
+        CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_HANDLE);
+        CHECK_OK(gcx_reservation_join(token.c_str(), &inner));
+        CHECK_EQ(info_of(inner).joined, 1);
+        CHECK_EQ(info_of(inner).sm_count, 24U);
         gcx_resource resource{};
-        CHECK_OK(gcx_reservation_get_resource(reservation, &resource));
-        CHECK_EQ(sms(resource), 24U);
-        CHECK_EQ(token_of(reservation), token);
-        joined.kill(SIGKILL);
-        CHECK_EQ(held_sms(listed()), 24U);
-        release(reservation);
-        CHECK(listed().empty());
-        CHECK_REFUSED(gcx_reservation_join(token.c_str(), &reservation), GCX_ERROR_NOT_FOUND);
+        CHECK_REFUSED(gcx_reservation_get_resource(inner, &resource), GCX_ERROR_NOT_INITIALIZED);
+        self.point();
+        self.point();
     });
-    CHECK(folder.files().empty());
+    joined.arrived();
+    CHECK_EQ(listed().size(), 1U);
+    release(reservation);
+    // The other owner still has it.
+    CHECK_EQ(held_sms(listed()), 24U);
+    CHECK_OK(gcx_reservation_join(token.c_str(), &reservation));
+    gcx_resource resource{};
+    CHECK_OK(gcx_reservation_get_resource(reservation, &resource));
+    CHECK_EQ(sms(resource), 24U);
+    CHECK_EQ(token_of(reservation), token);
+    joined.kill(SIGKILL);
+    CHECK_EQ(held_sms(listed()), 24U);
+    release(reservation);
+    CHECK(listed().empty());
+    CHECK_REFUSED(gcx_reservation_join(token.c_str(), &reservation), GCX_ERROR_NOT_FOUND);
 }
 
 // A child that was just forked and has not run yet keeps nothing owned.
-void release_during_fork_frees_sms() {
-    const Folder folder;
-    on_machine(kH100, [&] {
-        for (int round = 0; round < 50; round++) {
-            const gcx_reservation reservation = reserve(24);
-            const pid_t child = fork();
-            if (child == 0)
-                _exit(0);
-            release(reservation);
-            CHECK(listed().empty());
-            CHECK(folder.files().empty());
-            CHECK_EQ(waitpid(child, nullptr, 0), child);
-        }
-    });
+void release_during_fork_frees_sms(const Folder& folder) {
+    for (int round = 0; round < 50; round++) {
+        const gcx_reservation reservation = reserve(24);
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        release(reservation);
+        CHECK(listed().empty());
+        CHECK(folder.files().empty());
+        CHECK_EQ(waitpid(child, nullptr, 0), child);
+    }
 }
 
 // A child of a fork, and a program that it starts, own the reservation only with
@@ -468,14 +445,14 @@ int main() {
     for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
                              "orin@13.0", "gb200@13.5"})
         device_reservations_are_disjoint(spec);
-    list_order_is_order_of_acquisition();
-    invalid_arguments_are_refused();
+    leaves_no_file(list_order_is_order_of_acquisition);
+    leaves_no_file(invalid_arguments_are_refused);
     owner_killed_or_released_waiter_is_served();
-    waiters_are_served_in_order();
+    leaves_no_file(waiters_are_served_in_order);
     waiter_killed_is_skipped();
-    wait_for_rest_is_listed_as_rest();
-    joined_reservation_stays_until_last_owner();
-    release_during_fork_frees_sms();
+    leaves_no_file(wait_for_rest_is_listed_as_rest);
+    leaves_no_file(joined_reservation_stays_until_last_owner);
+    leaves_no_file(release_during_fork_frees_sms);
     fork_inherits_only_if_requested();
     if (!check::emulated) { // an emulator is the program then
         listed_process_first_owner_ended_is_another_owner();
