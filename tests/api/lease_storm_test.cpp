@@ -982,6 +982,48 @@ void own_release_all(Worker& worker) {
     check_own(worker);
 }
 
+// One thread waits for an event, while this one changes the lease and uses the stream. What is
+// launched after both runs behind the event, wherever the stream is.
+void own_wait_race(Worker& worker) {
+    SeededRandom& random = worker.random;
+    own_release_all(worker);
+    const BundlePointer a = own_acquire_of(worker, 32, 0, 0, 0);
+    const BundlePointer b = own_acquire_of(worker, 64, 0, 0, 0);
+    if (a == nullptr || b == nullptr)
+        return;
+    for (int i = 0; i < 4 && check::failed == 0; i++) {
+        gcx_stream stream = b->streams[0];
+        gcx_event event = nullptr;
+        if (stream == nullptr || gcx_event_create(worker.device, 0, &event) != GCX_SUCCESS)
+            return;
+        const uint32_t first = launch(worker, *a, 0, 2000);
+        const bool recorded = first != 0 && gcx_stream_record(a->streams[0], event) == GCX_SUCCESS;
+        const uint32_t jitter = driver_thread().jitter;
+        const uint64_t seed = random.next();
+        const bool records = random.one_in(4);
+        gcx_result waited = GCX_ERROR_UNKNOWN;
+        std::thread waiting([&] {
+            driver_thread().jitter = jitter;
+            driver_thread().random = seed | 1;
+            waited = gcx_stream_wait(stream, event);
+            if (waited == GCX_SUCCESS && records)
+                waited = gcx_stream_record(stream, event);
+        });
+        for (int change = 0; change < 3; change++) {
+            const gcx_lease_size size = {b->lease, change % 2 == 0 ? 96U : 64U, 0};
+            CALL(gcx_lease_resize, (&size, 1, 0));
+            CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY);
+        }
+        waiting.join();
+        const uint32_t second = launch(worker, *b, 0, 0);
+        if (recorded && waited == GCX_SUCCESS && second != 0)
+            worker.order.emplace_back(first, second);
+        DESTROY(gcx_event_destroy, event);
+        read_set(worker, *b);
+    }
+    check_own(worker);
+}
+
 // A wait for SMs that do not become free ends at its timeout.
 void own_timeout(Worker& worker) {
     const uint32_t free = count_of(free_of(worker));
@@ -1465,6 +1507,7 @@ constexpr Operation kOperations[] = {
     {"own_events", 4, own_events},
     {"own_timeout", 1, own_timeout},
     {"own_reservation", 1, own_reservation},
+    {"own_wait_race", 1, own_wait_race},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
     {"common_release", 5, common_release},
