@@ -1,5 +1,5 @@
-// Decode beside prefill, as docs/guides/decode-and-prefill.md has it: two leases that change at every token, graphs
-// that are captured once, and a policy that keeps a promised time per token.
+// Decode next to prefill, as docs/guides/decode-and-prefill.md describes it: two leases that change
+// at every token, graphs that are captured once, and a policy that keeps a promised time per token.
 //
 //     c++ -std=c++17 serving.cpp $(pkg-config --cflags --libs gcx) -I$CUDA_HOME/include -ldl
 //     ./a.out [MILLISECONDS PROMISED]
@@ -96,7 +96,7 @@ class Graph {
     gcx_graph graph_ = nullptr;
 };
 
-// Each block notes its SM and lasts so long. The simulated driver knows this kernel by its name.
+// Each block notes its SM and lasts spin_ns. The simulated driver knows this kernel by its name.
 constexpr char kKernel[] = R"(
 .version 7.0
 .target sm_80
@@ -146,9 +146,9 @@ class Model {
         check(cuda_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "a plain stream");
     }
 
-    // A decode step: kernels that don't fill the GPU, one after another.
+    // A decode step: consecutive kernels that don't fill the GPU.
     Graph step() { return capture(20, 96, 100'000); }
-    // A piece of a prompt: one that fills it some times over.
+    // A piece of a prompt: one kernel that fills the GPU several times.
     Graph piece() { return capture(1, 1056, 100'000); }
 
   private:
@@ -174,8 +174,8 @@ class Model {
     CUstream stream_ = nullptr;
 };
 
-// The leases of decode and prefill: between them they have all SMs. Who has none has no lease; the
-// other's next work waits, on the device, for its last.
+// The leases of decode and prefill, which together have all SMs. A side without SMs has no lease;
+// the other side's next work waits, on the device, for its last work.
 class Sides {
   public:
     struct Side {
@@ -187,7 +187,7 @@ class Sides {
 
     explicit Sides(uint32_t sm_count) : sm_count_(sm_count) { acquire(decode, "decode"); }
 
-    // Gives decode so many SMs and prefill the others. The host waits for nobody.
+    // Gives decode this many SMs and prefill the others. No host thread waits.
     void arrange(uint32_t decode_sms) {
         if (decode_sms == now_)
             return;
@@ -226,7 +226,7 @@ class Sides {
     uint32_t now_ = sm_count_; // decode's
 };
 
-// What was measured of a split, in milliseconds: a step, and a piece beside it.
+// The measured costs of a split in milliseconds: a decode step, and a piece of a prompt.
 struct Cost {
     double step, piece;
 };
@@ -248,11 +248,11 @@ class Policy {
             throw std::runtime_error("a step alone takes longer than was promised");
     }
 
-    // What is done in the time of one token: pieces on all SMs, then a step and pieces beside it.
+    // The work of one token's time: pieces on all SMs, then a step and concurrent pieces.
     struct Plan {
         unsigned first = 0;
         uint32_t split = 0; // decode's SMs
-        unsigned beside = 0;
+        unsigned concurrent = 0;
     };
     Plan plan(unsigned pieces) const {
         const double piece = costs_.at(0).piece;
@@ -266,11 +266,11 @@ class Policy {
             plan.split = split;
             plan.first = std::min(pieces, static_cast<unsigned>(left / piece));
             if (split != sm_count_)
-                plan.beside =
+                plan.concurrent =
                     std::min(pieces - plan.first, static_cast<unsigned>(cost.step / cost.piece));
-            const double done = plan.first + plan.beside;
+            const double done = plan.first + plan.concurrent;
             const double time = plan.first * piece + cost.step;
-            // With nothing beside it a step may as well have all SMs, which come last.
+            // Without concurrent pieces a step gets all SMs, the last split of the table.
             if (done / time >= rate) {
                 rate = done / time;
                 best = plan;
@@ -285,7 +285,7 @@ class Policy {
     static double measure(const Sides::Side& side, const Graph& graph) {
         if (!side.lease)
             return 0;
-        graph.prepare(side.lease); // so that no launch makes it
+        graph.prepare(side.lease); // so that no launch creates the executable
         const gcx::event start(0, gcx::event_flags::timing), end(0, gcx::event_flags::timing);
         graph.launch(side.stream);
         side.stream.record(start);
@@ -314,10 +314,10 @@ void serve(double promise) {
     Sides sides(device.sm_count);
     const Policy policy(promise, device.sm_count, sides, step, piece);
 
-    // Prompts that come at these tokens.
+    // Prompts arrive at these tokens.
     std::deque<unsigned> coming = {3, 4, 30, 31, 32};
-    std::deque<double> waiting; // when they came, of those that have no first token
-    unsigned pieces = 0;        // of them that are not launched
+    std::deque<double> waiting; // arrival times of the prompts without a first token
+    unsigned pieces = 0;        // their pieces that are not launched
     std::deque<std::pair<gcx::event, double>> last_pieces;
     std::vector<double> tokens, firsts;
     const gcx::event began(0, gcx::event_flags::timing);
@@ -361,16 +361,17 @@ void serve(double promise) {
         step.launch(sides.decode.stream); // behind those pieces, on the device
         const gcx::event end(0, gcx::event_flags::timing);
         sides.decode.stream.record(end);
-        for (unsigned i = 0; i < plan.beside; i++)
+        for (unsigned i = 0; i < plan.concurrent; i++)
             launch_piece();
         end.synchronize();
         tokens.push_back(end.elapsed_since(began).count() - now);
         now += tokens.back();
         answer(false);
-        if (plan.split != shown.split || plan.first != shown.first || plan.beside != shown.beside)
+        if (plan.split != shown.split || plan.first != shown.first ||
+            plan.concurrent != shown.concurrent)
             std::printf(
-                "  token %3u: decode %3u SMs behind %2u pieces on all, %2u beside; %4u left\n",
-                token, plan.split, plan.first, plan.beside, pieces);
+                "  token %3u: decode %3u SMs behind %2u pieces on all, %2u concurrent; %4u left\n",
+                token, plan.split, plan.first, plan.concurrent, pieces);
         shown = plan;
     }
     answer(true);
