@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
+import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -78,6 +80,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (head, *rows):
         cells = [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
         print("  " + "  ".join(cells).rstrip())
+
+
+def percentile(times: Sequence[float], share: float) -> float:
+    ordered = sorted(times)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def poisson(rate: float, seconds: float) -> list[float]:
+    """Returns arrivals in milliseconds: a Poisson process conditioned on its count, the same each
+    time. At least one."""
+    chance = random.Random(f"{rate} 1")
+    count = max(1, round(rate * seconds))
+    return sorted(chance.uniform(0, seconds * 1e3) for _ in range(count))
 
 
 def run(main: Callable[[], None]) -> None:

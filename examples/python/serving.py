@@ -1,218 +1,330 @@
-"""Decode and prefill on leases that are resized at every step, by a policy that keeps a promised
-time per token. Compared with chunked prefill, plain streams, priorities and fixed splits.
+"""Decode and prefill on two leases that change at every step, so that each token is in time.
 
-A transformer of Llama-3-8B's shape decodes a batch of 32 while prompts of 4,096 tokens come at
-random moments, the same for each arm. Every graph is captured once and runs on any SMs. --simulate
-serves without a GPU, by tables of an H200.
+Prompts arrive at random moments while a batch decodes. The policy (serving_policy.py) decides at
+each token how many SMs decode has, and keeps a promised time from one token to the next. Two series
+of matrix products stand in for the model. Every graph is captured once and runs on any SMs.
+
+    python examples/python/serving.py [--promise MS] [--rate PROMPTS_PER_SECOND]
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
+import math
+import statistics
 import time
-from dataclasses import asdict
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import common
 import gcx
-from serve import report
-from serve.arms import Chunked, Dynamic, Fixed
-from serve.costs import H200, PLAIN, PRIORITY, Costs
-from serve.engine import Arm, poisson, serve
-from serve.machine import Machine
-from serve.policy import Promise
-from serve.simulated import Simulated
-
-ARMS = (
-    *("plain", "priority", "chunked-512", "chunked-512-whole", "chunked-1024"),
-    *("static-24", "dynamic-24", "dynamic-32", "policy"),
-)
-SPLITS = (24, 32, 40, 48, 56)
+from serving_policy import AHEAD, Costs, Launch, Policy, Schedule
 
 
-def arm_of(name: str, costs: Costs, promise: float) -> Arm:
-    """Returns a new arm for each cell, since some learn."""
-    kind, _, which = name.partition("-")
-    if kind == "policy":
-        return Promise(costs, promise)
-    if kind == "chunked":
-        return Chunked(which)
-    if kind in ("static", "dynamic"):
-        split = int(which)
-        return Fixed(split) if kind == "static" else Dynamic(split, costs.sm_count)
-    return Fixed({"plain": PLAIN, "priority": PRIORITY}[kind])
+class Sides:
+    """The leases of decode and prefill, which together have all SMs.
+
+    A side without SMs has no lease: it was handed over to the other one, whose next work waits for
+    its last work on the device. Launch work in `lease.stream`, which follows the lease.
+    """
+
+    def __init__(self, sm_count: int) -> None:
+        self.sm_count = self.split = sm_count  # Decode's SMs.
+        self.decode: gcx.Lease | None = gcx.acquire(None, name="decode")
+        self.prefill: gcx.Lease | None = None
+        self.changes = 0
+
+    def arrange(self, decode_sms: int) -> None:
+        """Gives decode that many SMs, and prefill the others. No host thread waits."""
+        if decode_sms == self.split:
+            return
+        decode, prefill = self.decode, self.prefill
+        if decode_sms == 0:
+            assert decode is not None
+            if prefill is None:
+                decode.close()
+                self.prefill = gcx.acquire(None, name="prefill")
+            else:
+                decode.hand_over(prefill)
+            self.decode = None
+        elif decode_sms == self.sm_count:
+            assert prefill is not None
+            if decode is None:
+                prefill.close()
+                self.decode = gcx.acquire(None, name="decode")
+            else:
+                prefill.hand_over(decode)
+            self.prefill = None
+        elif decode is None:
+            assert prefill is not None
+            prefill.resize(self.sm_count - decode_sms)
+            self.decode = gcx.acquire(None, name="decode")
+        elif prefill is None:
+            decode.resize(decode_sms)
+            self.prefill = gcx.acquire(None, name="prefill")
+        else:
+            gcx.resize({decode: decode_sms, prefill: None})
+        self.split = decode_sms
+        self.changes += 1
+
+    def close(self) -> None:
+        for lease in (self.decode, self.prefill):
+            if lease is not None:
+                lease.close()
 
 
-def known_arm(text: str) -> str:
-    """For argparse."""
-    kind, _, which = text.partition("-")
-    numbered = kind in ("static", "dynamic") and which.isdecimal() and int(which) > 0
-    if text not in ARMS and not numbered:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is none of {', '.join(ARMS)}, or another static-SMS or dynamic-SMS"
+class Gpu:
+    """Runs decode steps and pieces of prompts as graphs on the leases, each kind in order. A
+    subclass captures another model's. Times are in milliseconds."""
+
+    HIDDEN, LAYERS, BATCH, PROMPT = 4096, 160, 32, 4096
+    steps: dict[int, gcx.Graph]  # By split.
+    prompt: list[gcx.Graph]
+
+    def __init__(self, torch: Any, sm_count: int, splits: list[int]) -> None:
+        self.torch = torch
+        self.capture(splits, sm_count)
+        torch.cuda.synchronize()
+        self.ends: tuple[deque[Any], deque[Any]] = (deque(), deque())
+        self.sides = Sides(sm_count)
+        for split in (*splits, 0, sm_count):  # Creates all contexts and executables now.
+            self.sides.arrange(split)
+            if self.sides.decode is not None:
+                self.steps[split].prepare(self.sides.decode)
+            if self.sides.prefill is not None:
+                for piece in self.prompt:
+                    piece.prepare(self.sides.prefill)
+
+    def capture(self, splits: list[int], sm_count: int) -> None:
+        torch, n = self.torch, self.HIDDEN
+        kind: dict[str, Any] = {"device": "cuda", "dtype": torch.bfloat16}
+        weights = [torch.randn(n, n, **kind) for _ in range(self.LAYERS)]
+        batch, prompt = (
+            [torch.randn(rows, n, **kind) for _ in range(2)] for rows in (self.BATCH, self.PROMPT)
         )
-    return text
+
+        def layer(rows: list[Any], number: int) -> None:
+            torch.mm(rows[0], weights[number], out=rows[1])
+
+        def step() -> None:
+            for number in range(self.LAYERS):
+                layer(batch, number)
+
+        self.steps = captured_steps(torch, step, splits, sm_count)
+        # SMs can change only between graphs, so a prompt is a graph for each layer.
+        self.prompt = captured(torch, (partial(layer, prompt, n) for n in range(self.LAYERS)))
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces a prompt has."""
+        return len(self.prompt)
+
+    def now(self) -> float:
+        return time.perf_counter() * 1e3
+
+    def launch(self, launch: Launch) -> None:
+        self.sides.arrange(launch.split)
+        is_piece = launch.piece >= 0
+        lease = self.sides.prefill if is_piece else self.sides.decode
+        assert lease is not None
+        stream = lease.stream  # Behind all that used these SMs before.
+        (self.prompt[launch.piece] if is_piece else self.steps[launch.split]).launch(stream)
+        self.ends[is_piece].append(stream.record())
+
+    def ended(self) -> tuple[list[float], list[float]]:
+        """Returns when steps and pieces have ended since the last call."""
+        found: tuple[list[float], list[float]] = ([], [])
+        for events, times in zip(self.ends, found):
+            while events and events[0].query():
+                events.popleft()
+                times.append(self.now())
+        return found
+
+    def wait(self, until: float) -> None:
+        """Waits until something has ended, or until that time."""
+        # Spins, since waking up would add to each token's time.
+        while not any(events and events[0].query() for events in self.ends):
+            if self.now() >= until:
+                return
+
+    def close(self) -> None:
+        self.torch.cuda.synchronize()
+        self.sides.close()
 
 
-def above_0(text: str) -> float:
-    """For argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
-    return value
+def captured(torch: Any, works: Iterable[Callable[[], None]]) -> list[gcx.Graph]:
+    """Captures graphs in a stream and memory pool for them alone: cuBLAS has a workspace for each
+    stream, and graphs that share one must not run concurrently."""
+    stream, pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+    stream.wait_stream(torch.cuda.current_stream())
+    works, graphs = list(works), []
+    with torch.cuda.stream(stream):
+        for work in works:
+            work()  # Loads kernels and creates workspaces.
+        stream.synchronize()
+        for work in works:
+            graph = torch.cuda.CUDAGraph(keep_graph=True)
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            work()
+            graph.capture_end()
+            graphs.append(gcx.Graph(graph))
+    return graphs
 
 
-def on_gpu(arguments: argparse.Namespace) -> tuple[Any, Costs, str]:
-    """Returns the GPU with a model, its measured costs, and its name."""
+def captured_steps(
+    torch: Any, step: Callable[[], None], splits: list[int], sm_count: int
+) -> dict[int, gcx.Graph]:
+    """Captures the step for all SMs, and for each split: there one that cuBLAS plans for these few
+    SMs is faster."""
+    found = {sm_count: captured(torch, [step])[0]}
+    for split in splits:
+        with gcx.split([split]) as (part,), gcx.current(part, cublas=True):
+            (found[split],) = captured(torch, [step])
+    return found
+
+
+@dataclass
+class Record:
+    """The results in milliseconds."""
+
+    tokens: list[float] = field(default_factory=list)  # From each token to the next.
+    first: list[float] = field(default_factory=list)  # From each prompt to its first token.
+    splits: set[int] = field(default_factory=set)
+    elapsed: float = 0.0
+
+
+def serve(machine: Gpu, schedule: Schedule, arrivals: list[float], at_least: float = 0.0) -> Record:
+    """Serves prompts that arrive at those milliseconds until each has its first token, and then one
+    prompt after the other until `at_least` milliseconds have passed."""
+    record, unanswered = Record(), deque[float]()
+    began = last = machine.now()
+    coming = deque(began + at for at in arrivals)
+    schedule.begin(began)
+    while True:
+        steps, pieces = machine.ended()
+        answers = [(at, schedule.piece_ended(at)) for at in pieces]
+        for at in steps:
+            answers.append((at, schedule.step_ended(at)))
+            record.tokens.append(at - last)
+            last = at
+        for at, count in answers:
+            record.first.extend(at - unanswered.popleft() for _ in range(count))
+        now = machine.now()
+        if not coming and not unanswered:
+            if now - began >= at_least and schedule.step is None:
+                break
+            if now - began < at_least:
+                coming.append(now)
+        while coming and coming[0] <= now:
+            unanswered.append(coming.popleft())
+            schedule.prompt_arrived()
+        done = not coming and not unanswered  # The last step is still in flight.
+        while not done and (launch := schedule.next(machine.now())) is not None:
+            machine.launch(launch)
+            record.splits.add(launch.split)
+        machine.wait(coming[0] if coming else math.inf)
+    record.elapsed = machine.now() - began
+    return record
+
+
+class Fixed(Schedule):
+    """A constant split."""
+
+    def __init__(self, pieces: int, split: int) -> None:
+        super().__init__(pieces)
+        self.split = split
+
+    def decide(self) -> tuple[bool, int] | None:
+        if self.step is None:
+            return True, self.split
+        return (False, self.split) if self.prompts and len(self.prefilling) < AHEAD else None
+
+
+def measure(machine: Gpu, sm_count: int, splits: list[int], kinds: int = 1) -> Costs:
+    """Measures the costs in a few seconds. Pieces whose numbers differ by a multiple of `kinds`
+    take the same time."""
+
+    def decode(split: int) -> float:
+        times = []
+        for _ in range(33):
+            start = machine.now()
+            machine.launch(Launch(start, split, -1))
+            while not machine.ended()[0]:
+                machine.wait(math.inf)
+            times.append(machine.now() - start)
+        return statistics.median(times[3:])
+
+    def prefill(split: int, first: int = 0, step: int = 1) -> float:
+        start, left = machine.now(), 0
+        for piece in range(first, machine.pieces, step):
+            machine.launch(Launch(start, split, piece))
+            left += 1
+        while left:
+            machine.wait(math.inf)
+            left -= len(machine.ended()[1])
+        return machine.now() - start
+
+    prefill(0)  # Raises the clocks.
+    prefill_alone = {split: min(prefill(split) for _ in range(2)) for split in (0, *splits)}
+    of_kind = [prefill(0, kind, kinds) for kind in range(kinds)]
+    each = sum(of_kind) * machine.pieces / kinds
+    costs = Costs(
+        sm_count,
+        tuple(of_kind[piece % kinds] / each for piece in range(machine.pieces)),
+        {split: decode(split) for split in (*splits, sm_count)},
+        {},
+        prefill_alone,
+        {},
+    )
+    for split in splits:
+        serve(machine, Fixed(machine.pieces, split), [0.0])
+        record = serve(machine, Fixed(machine.pieces, split), [0.0] * 4)
+        costs.decode[split] = statistics.median(record.tokens)
+        costs.prefill[split] = record.elapsed / 4
+    for split in splits:
+        print(f"decode on {split} SMs: {costs.decode_alone[split]:.2f} ms alone, "
+              f"{costs.decode[split]:.2f} with prefill; a prompt on {sm_count - split}: "
+              f"{prefill_alone[split]:.1f} and {costs.prefill[split]:.1f}")  # fmt: skip
+    print(f"all SMs: {costs.decode_alone[sm_count]:.2f} and {prefill_alone[0]:.1f} ms", flush=True)
+    return costs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--promise", type=float, metavar="MS",
+        help="from token to token, for 99 of 100 (three times a step alone)")  # fmt: skip
+    add("--rate", type=common.positive, default=8, help="prompts a second (8)")
+    add("--sms", nargs="+", type=common.positive, default=[24, 32, 48, 64], metavar="SMS",
+        help="decode's SMs that the policy chooses from (24 32 48 64)")  # fmt: skip
+    arguments = parser.parse_args()
     # Before CUDA starts: waiting streams must not block all launches of the process.
     gcx.request_connections()
     device = common.start()
     torch = common.library("torch")
-    from serve.calibrate import calibrate
-    from serve.gpu import Gpu
-    from serve.model import Model, Prefill, Shape, disagreement
-
-    off = disagreement("cuda", torch.bfloat16)
-    common.check(off < 0.2, f"prefill and decode differ from plain attention by {off:.2f} sigma")
-    shape = Shape(layers=arguments.layers)
-    need = 2**30 * (4 + shape.layers)
-    free = torch.cuda.mem_get_info()[0]
-    if free < need:
-        common.end(f"needs {need >> 30} GiB of device memory, {free / 2**30:.0f} are free; "
-                   "--layers takes fewer layers")  # fmt: skip
-    splits = sorted({*arguments.sms, *numbers_in(arguments.arms)})
+    splits = sorted({*arguments.sms})
     if splits[-1] >= device.sm_count:
         common.end(f"a split of {splits[-1]} SMs leaves prefill none of {device.sm_count}")
-    chunks = [name.partition("-")[2] for name in arguments.arms if name.startswith("chunked")]
-    start = time.perf_counter()
-    with torch.inference_mode():
-        model = Model(shape, "cuda", torch.bfloat16)
-        machine = Gpu(model, splits, chunks, arguments.merge, device.sm_count)
-        took = time.perf_counter() - start
-        print(
-            f"{shape.layers} layers, {machine.captures} graphs, each captured once, on "
-            f"{len(splits) + 2} layouts: {took:.1f} s",
-            flush=True,
-        )
-        kinds = max(1, Prefill.KINDS // arguments.merge)
-        costs = calibrate(machine, splits, kinds, lambda line: print(line, flush=True))
-    return machine, costs, device.name
-
-
-def numbers_in(names: list[str]) -> list[int]:
-    """Returns the SMs of the fixed splits among the arms."""
-    return [int(name.partition("-")[2]) for name in names if name[:3] in ("sta", "dyn")]
-
-
-def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[report.Cell]:
-    """Measures every arm at every rate."""
-    cells: list[report.Cell] = []
-    promises = list(dict.fromkeys([*arguments.promise, *arguments.frontier]))
-    for rate in arguments.rates:
-        arrivals = poisson(rate, arguments.seconds, arguments.seed)
-        for name in arguments.arms:
-            for promise in promises if name == "policy" else [0.0]:
-                label = f"policy {promise:g} ms" if promise else name
-                try:
-                    arm = arm_of(name, costs, promise)
-                except ValueError as error:
-                    print(f"{label}: {error}", flush=True)
-                    continue
-                used: Machine = Simulated(costs) if arguments.simulate else machine
-                gc.collect()
-                gc.disable()  # A collection would add to the latency.
-                record = serve(used, arm, arrivals, arguments.warm_up * 1e3)
-                gc.enable()
-                cells.append(
-                    {
-                        "arm": label,
-                        "promise": promise,
-                        "rate": rate,
-                        "tokens": in_us(record.tokens),
-                        "steps": in_us(record.steps),
-                        "first": in_us(record.first),
-                        "arrivals": in_us(arrivals),
-                        "layouts": [(round(at, 3), layout) for at, layout in record.layouts],
-                        "elapsed": record.elapsed,
-                    }
-                )
-                print(f"{rate:g}/s {label}: {report.in_short(record)}", flush=True)
-    return cells
-
-
-def in_us(times: list[float]) -> list[float]:
-    """Rounds milliseconds to microseconds."""
-    return [round(time, 3) for time in times]
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add = parser.add_argument
-    add("--arms", nargs="+", type=known_arm, default=list(ARMS), metavar="ARM",
-        help=f"of {', '.join(ARMS)}, and other static-SMS, dynamic-SMS (all of these)")  # fmt: skip
-    add("--rates", nargs="+", type=above_0, default=[2.0, 4.0, 5.5], metavar="RATE",
-        help="prompts a second (2 4 5.5)")  # fmt: skip
-    add("--promise", nargs="+", type=above_0, default=[17.5, 14.0], metavar="MS",
-        help="the policy's milliseconds from token to token, for 99 of 100 (17.5 14)")  # fmt: skip
-    add("--frontier", nargs="*", type=above_0, default=[], metavar="MS",
-        help="further promises, for the frontier's plot")  # fmt: skip
-    add("--sms", nargs="+", type=common.positive, default=list(SPLITS), metavar="SMS",
-        help="decode's SMs that the policy chooses from (24 32 40 48 56)")  # fmt: skip
-    add("--seconds", type=above_0, default=8.0, help="that prompts come in each cell (8)")
-    add("--warm-up", type=above_0, default=0.5, help="seconds before each cell (0.5)")
-    add("--seed", type=int, default=1, help="of the prompts' moments (1)")
-    add("--layers", type=common.positive, default=32, help="of the model (32)")
-    add("--merge", type=int, choices=(1, 5), default=1,
-        help="pieces of a layer that are launched as one: 1 of its 5, or all 5 (1)")  # fmt: skip
-    add("--simulate", action="store_true", help="by tables, without a GPU")
-    add("--json", type=Path, metavar="FILE", help="write all that was measured")
-    add(
-        "--from", type=Path, metavar="FILE", dest="source", help="read results instead of measuring"
-    )
-    add("--plot", type=Path, metavar="FOLDER", help="write latency.svg, split.svg, frontier.svg")
-    return parser.parse_args()
-
-
-def main() -> None:
-    arguments = parse()
-    if arguments.source is not None:
-        try:
-            results: report.Results = json.loads(arguments.source.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            common.end(f"--from: {error}")
-    else:
-        if arguments.simulate:
-            machine, costs, name = None, H200, "NVIDIA H200"
-            print(f"SIMULATED: no GPU is involved; by the costs of an {name}", flush=True)
-            arguments.arms = [one for one in arguments.arms if not one.endswith("-whole")]
-            unknown = {*numbers_in(arguments.arms)} - {*costs.splits}
-            if unknown:
-                common.end(f"the tables have splits of {costs.splits} SMs, none of {min(unknown)}")
-        else:
-            machine, costs, name = on_gpu(arguments)
-        cells = measure(machine, costs, arguments)
-        results = {
-            "device": name,
-            "simulated": arguments.simulate,
-            "sm_count": costs.sm_count,
-            "costs": asdict(costs),
-            "cells": cells,
-        }
-        if machine is not None:
-            print(f"{machine.sides.changes} changes of the leases")
-            machine.close()
-        if arguments.json is not None:
-            arguments.json.write_text(json.dumps(results), encoding="utf-8")
-            print(f"wrote {arguments.json}")
-    report.table(results["cells"])
-    if arguments.plot is not None:
-        report.plot(results, arguments.plot)
+    machine = Gpu(torch, device.sm_count, splits)
+    costs = measure(machine, device.sm_count, splits)
+    promise = arguments.promise or 3 * costs.decode_alone[device.sm_count]
+    try:
+        policy = Policy(costs, promise)
+    except ValueError as error:
+        common.end(str(error))
+    gc.disable()  # A collection would add to the latency.
+    record = serve(machine, policy, common.poisson(arguments.rate, 8))
+    median, slow = (common.percentile(record.tokens, share) for share in (0.5, 0.99))
+    print(f"{len(record.tokens)} tokens: p50 {median:.2f}, p99 {slow:.2f} ms; {promise:.2f} ms "
+          f"promised: {'kept' if slow <= promise else 'BROKEN'}")  # fmt: skip
+    median = common.percentile(record.first, 0.5)
+    print(f"{len(record.first)} prompts: first token after {median:.0f} ms in the median; "
+          f"{machine.sides.changes} changes of the leases")  # fmt: skip
+    machine.close()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the SM counts that libraries see in a partition, and their effect: counts.py [FOLDER]
+"""Measures the SM counts that libraries see in a partition, and their effect.
 
-Runs the model of h200-serving's figures, decode steps and prompts of 2048 tokens, in one process
+Runs the model of serving_figures.py, decode steps and prompts of 2048 tokens, in one process
 for each variant: under `gcx exec` with the partition's count, with that for all but cuBLAS, and
 with the device's; and in programs that use gcx, with gcx.report_partition_counts() and without,
-where cuBLAS sees the device's count. FOLDER has examples/python/serve.
+where cuBLAS sees the device's count.
 Needs PyTorch, gcx installed with its command, and exclusive use of the GPU.
 Ends with "N passed, N failed".
 """
@@ -15,10 +15,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-SERVE = Path(__file__).resolve().parents[2] / "examples" / "python" / "serve"
 TOKENS = 2048
 ROUNDS = 20
 # Required speedups with the count for all libraries: SMs, work, factor.
@@ -44,9 +42,7 @@ def milliseconds(work: Any, rounds: int) -> float:
 def measure() -> dict[str, Any]:
     """Runs the model in this process; returns times, reported counts and results."""
     import torch
-
-    sys.path.insert(0, str(SERVE.parent))
-    from serve.model import Decode, Model, Prefill, Shape
+    from llama import Decode, Model, Prefill, Shape
 
     torch.set_grad_enabled(False)
     shape = Shape(prompt=TOKENS)
@@ -179,6 +175,4 @@ if __name__ == "__main__":
         rest = sys.argv[2:]
         print(json.dumps(inside_gcx(int(rest[0]), rest[1] == "y") if rest else measure()))
     else:
-        if len(sys.argv) == 2:
-            SERVE = Path(sys.argv[1]).resolve()
         sys.exit(main())

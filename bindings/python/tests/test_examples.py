@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import re
@@ -16,7 +17,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 COMPUTE = (
     *("l2_window", "latency", "overlap_copy", "persistent", "serving", "triton_autotune"),
-    *("two_batch_overlap", "two_matmuls"),
+    "two_matmuls",
 )
 
 
@@ -51,7 +52,7 @@ def one_line(text: str) -> str:
 
 
 def test_examples_are_listed_here_and_in_the_readme() -> None:
-    names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
+    names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common", "serving_policy"}
     assert names == {"split", "scenario", "leases", "ray_actors", *COMPUTE}
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.py\)", readme)) == names
@@ -155,11 +156,8 @@ def test_missing_library_is_one_line(module: str) -> None:
         ("split", ["--sms", "few"]),
         ("triton_autotune", ["--size", "128", "128", "100"]),
         ("two_matmuls", ["--small", "512", "0"]),
-        ("two_batch_overlap", ["--arms", "split-8-copies"]),
-        ("two_batch_overlap", ["--tokens", "1000"]),
-        ("two_batch_overlap", ["--json", "/nowhere/at/all"]),
-        ("serving", ["--arms", "static-0"]),
-        ("serving", ["--rates", "-1"]),
+        ("serving", ["--sms", "0"]),
+        ("serving", ["--rate", "-1"]),
     ],
 )
 def test_wrong_arguments_print_the_usage(name: str, arguments: list[str]) -> None:
@@ -174,20 +172,26 @@ def test_l2_window_is_of_one_stream() -> None:
     sys.path.insert(0, str(EXAMPLES))
     l2: Any = importlib.import_module("l2_window")
     cache, table = l2.Cache(), (0x7F0000000000, 16 << 20)
-    none = (0, 0, 0.0, 0, 0)
+    none = (None, 0, 0.0, 0, 0)
+
+    def window_of(stream: int) -> tuple[Any, ...]:
+        found = l2.Window()
+        arguments = (ctypes.c_void_p(stream), l2.WINDOW_ATTRIBUTE, ctypes.byref(found))
+        cache.call("cuStreamGetAttribute", *arguments)
+        return found.base, found.bytes, found.hit_ratio, found.hit, found.miss
+
     with gcx.split([24, None]) as (part, rest), part.context.make_current():
         stream = part.stream.native
-        cache.window(stream, *table, l2.PERSISTING, ratio=0.5, miss=l2.STREAMING)
-        assert cache.window_of(stream) == (*table, 0.5, l2.PERSISTING, l2.STREAMING)
-        assert cache.window_of(rest.stream.native) == none
-        cache.window(stream, 0, 0, l2.NORMAL)
-        assert cache.window_of(stream)[1] == 0
+        cache.window(stream, *table, l2.PERSISTING, 0.5)
+        assert window_of(stream) == (*table, 0.5, l2.PERSISTING, l2.NORMAL)
+        assert window_of(rest.stream.native) == none
         with pytest.raises(RuntimeError, match=r"cuStreamSetAttribute: .*_INVALID_VALUE"):
             cache.window(stream, 0, cache.most_window + 1, l2.PERSISTING)
         assert cache.set_aside(1 << 40) == cache.most_set_aside < cache.bytes
-        cache.reset()
-        assert cache.set_aside(0) == cache.is_set_aside() == 0
+        cache.reset(stream)
+        assert window_of(stream)[1] == 0
+        assert cache.set_aside(0) == 0
     with gcx.acquire(16) as lease:
         cache.window(lease.stream.native, *table, l2.PERSISTING)
         lease.resize(24)  # The lease's new CUstream has no window.
-        assert cache.window_of(lease.stream.native) == none
+        assert window_of(lease.stream.native) == none

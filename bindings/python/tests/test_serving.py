@@ -1,15 +1,15 @@
-"""examples/python/serving.py without a GPU: policy and arms on a simulated machine, and leases on
-the simulated driver."""
+"""examples/python/serving.py without a GPU: its policy on a simulated machine, its leases on the
+simulated driver."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
+import math
 import random
 import statistics
-import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -18,125 +18,210 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 sys.path.insert(0, str(EXAMPLES))
-costs, engine, arms, policy, report, sides, simulated = (
-    importlib.import_module(f"serve.{name}")
-    for name in ("costs", "engine", "arms", "policy", "report", "sides", "simulated")
-)
-H200: Any = costs.H200
+policy: Any = importlib.import_module("serving_policy")
+serving: Any = importlib.import_module("serving")
 pytestmark = pytest.mark.skipif(
     gcx.driver_info().version != (13, 0), reason="it does not depend on the driver's version"
 )
 
+# One NVIDIA H200, driver 580.159.04, PyTorch 2.11: docs/measurements/log.md. A prompt has 32 layers
+# of five pieces, whose shares are estimates by their products.
+LAYER = (0.31, 0.1725, 0.1725, 0.1725, 0.1725)
+H200 = policy.Costs(
+    sm_count=132,
+    shares=tuple(piece / 32 for piece in LAYER) * 32,
+    decode_alone={24: 12.2, 32: 9.2, 48: 7.8, 64: 7.3, 132: 6.77},
+    decode={24: 16.4, 32: 13.1, 48: 10.3, 64: 9.5},
+    prefill_alone={0: 106.0, 24: 125.0, 32: 129.0, 48: 142.0, 64: 161.0},
+    prefill={24: 147.0, 32: 158.6, 48: 184.2, 64: 229.9},
+)
 
-def served(arm: Any, rate: float, seconds: float = 2, noise: float = 0.015) -> Any:
-    machine = simulated.Simulated(H200, noise)
-    return engine.serve(machine, arm, engine.poisson(rate, seconds), 300)
+
+@dataclasses.dataclass
+class Work:
+    order: int
+    split: int
+    size: float  # Relative to a decode step or a prompt.
+    is_decode: bool
+    ready: float  # When its launch is complete.
+    running: bool = False
+
+
+class Simulated:
+    """Like serving.Gpu, with the times of a table and a relative deviation."""
+
+    SEEN = 0.015  # Milliseconds until the host sees an end.
+    LAUNCH = 0.010  # Host time of a launch.
+    START = 0.006  # From a launch to its start on an idle lane.
+    NEXT = 0.0015  # Between consecutive queued work.
+
+    def __init__(self, costs: Any, noise: float = 0.015) -> None:
+        self.costs, self.noise, self.chance = costs, noise, random.Random(1)
+        self.pieces = len(costs.shares)
+        self.clock, self.order = 0.0, 0
+        self.lanes: tuple[deque[Work], deque[Work]] = (deque(), deque())
+        self.seen: list[tuple[float, bool]] = []
+
+    def now(self) -> float:
+        return self.clock
+
+    def launch(self, launch: Any) -> None:
+        self._run(self.clock + self.LAUNCH)
+        self.order += 1
+        is_decode = launch.piece < 0
+        size = 1.0 if is_decode else self.costs.shares[launch.piece]
+        size *= max(0.5, self.chance.gauss(1.0, self.noise))
+        lane = self.lanes[is_decode]
+        ready = self.clock + (self.NEXT if lane else self.START)
+        lane.append(Work(self.order, launch.split, size, is_decode, ready))
+
+    def ended(self) -> tuple[list[float], list[float]]:
+        done = [one for one in self.seen if one[0] <= self.clock]
+        self.seen = [one for one in self.seen if one[0] > self.clock]
+        return [at for at, decode in done if decode], [at for at, decode in done if not decode]
+
+    def wait(self, until: float) -> None:
+        while True:
+            first = min((at for at, _ in self.seen), default=math.inf)
+            target = min(until, first)
+            if target <= self.clock:
+                return
+            if not self._run(target, stop_at_end=True) and target == math.inf:
+                raise RuntimeError("nothing runs, and nothing will come")
+
+    def _run(self, until: float, stop_at_end: bool = False) -> bool:
+        """Advances the clock; returns whether it stopped because something ended."""
+        while self.clock < until:
+            running = self._start()
+            both = len(running) > 1
+            nexts = [lane[0].ready for lane in self.lanes if lane and lane[0].ready > self.clock]
+            ends = {id(one): self.clock + one.size * self._whole(one, both) for one in running}
+            at = min([until, *nexts, *ends.values()])
+            if at == math.inf:
+                return False
+            ended = False
+            for one in running:
+                if ends[id(one)] > at:
+                    one.size -= (at - self.clock) / self._whole(one, both)
+                    continue
+                self.lanes[one.is_decode].popleft()
+                for lane in self.lanes:
+                    if lane and not lane[0].running:
+                        lane[0].ready = max(lane[0].ready, at + self.NEXT)
+                self.seen.append((at + self.SEEN, one.is_decode))
+                ended = True
+            self.clock = at
+            if ended and stop_at_end:
+                return True
+        return False
+
+    def _start(self) -> list[Work]:
+        """Returns what runs now: the first of each lane that does not wait for SMs."""
+        for lane, other in (self.lanes, self.lanes[::-1]):
+            if lane and not lane[0].running and lane[0].ready <= self.clock:
+                before = [one for one in other if one.order < lane[0].order]
+                if not any(self._share_sms(lane[0], one) for one in before):
+                    lane[0].running = True
+        return [lane[0] for lane in self.lanes if lane and lane[0].running]
+
+    def _share_sms(self, one: Work, other: Work) -> bool:
+        decode, piece = (one, other) if one.is_decode else (other, one)
+        return decode.split > piece.split
+
+    def _whole(self, one: Work, both: bool) -> float:
+        costs = self.costs
+        if one.is_decode:
+            alone = costs.decode_alone[one.split]
+            return float(costs.decode.get(one.split, alone) if both else alone)
+        alone = costs.prefill_alone[one.split]
+        return float(costs.prefill.get(one.split, alone) if both else alone)
+
+
+class WhilePrompts(policy.Schedule):  # type: ignore[misc]
+    """A fixed split while there are prompts; otherwise decode has all SMs."""
+
+    def decide(self) -> Any:
+        if self.step is None:
+            return True, 24 if self.unanswered else 132
+        return (False, 24) if self.prompts and len(self.prefilling) < policy.AHEAD else None
+
+
+def served(schedule: Any, rate: float, seconds: float = 2, noise: float = 0.015) -> Any:
+    machine = Simulated(H200, noise)
+    serving.serve(machine, schedule, [0.0], at_least=300)
+    return serving.serve(machine, schedule, serving.common.poisson(rate, seconds))
 
 
 def p99(times: list[float]) -> float:
-    return float(report.percentile(times, 0.99))
+    return float(serving.common.percentile(times, 0.99))
 
 
-def test_simulation_without_noise_is_the_table() -> None:
-    machine = simulated.Simulated(H200, noise=0)
-    record = engine.serve(machine, arms.Fixed(24), [0.0] * 8)
-    assert statistics.median(record.tokens) == pytest.approx(16.4, abs=0.1)
-    assert record.elapsed / 8 == pytest.approx(147.0, rel=0.02)
-    machine = simulated.Simulated(H200, noise=0)
-    record = engine.serve(machine, arms.Chunked("512"), [0.0])
-    # One step may have been in flight, and the step of the last chunk is waited for.
-    assert 8 * (13.1 + 6.77) <= record.first[0] <= 8 * (13.1 + 6.77) + 6.77 + 0.5
+def test_measured_costs_of_the_simulation_are_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    found = serving.measure(Simulated(H200, noise=0), 132, [24, 64], kinds=5)
+    for name in ("decode_alone", "decode", "prefill_alone", "prefill"):
+        for split, took in getattr(found, name).items():
+            assert took == pytest.approx(getattr(H200, name)[split], rel=0.02), (name, split)
+    assert found.shares == pytest.approx(H200.shares, rel=0.01)
+    assert "decode on 24 SMs: 12." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rate", [2, 5.5])
 @pytest.mark.parametrize("promise", [17.5, 10, 9])
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_policy_keeps_its_promise(promise: float, rate: float, noise: float) -> None:
-    record = served(policy.Promise(H200, promise), rate, 2, noise)
+    record = served(policy.Policy(H200, promise), rate, 2, noise)
     assert p99(record.tokens) <= promise
     assert len(record.first) == round(rate * 2)
     if promise == 9:  # Below the splits' times decode and prefill take turns on all SMs.
-        assert {layout for _, layout in record.layouts} == {0, 132}
+        assert record.splits == {0, 132}
 
 
 def test_policy_keeps_its_promise_if_steps_are_slower_than_measured() -> None:
     slower = dataclasses.replace(
         H200,
-        decode_beside={sms: 1.08 * took for sms, took in H200.decode_beside.items()},
+        decode={sms: 1.08 * took for sms, took in H200.decode.items()},
         decode_alone={sms: 1.08 * took for sms, took in H200.decode_alone.items()},
     )
-    machine = simulated.Simulated(slower)
-    record = engine.serve(machine, policy.Promise(H200, 17.5), engine.poisson(4, 4), 1000)
+    machine, schedule = Simulated(slower), policy.Policy(H200, 17.5)
+    serving.serve(machine, schedule, [0.0], at_least=1000)
+    record = serving.serve(machine, schedule, serving.common.poisson(4, 4))
     assert p99(record.tokens) <= 17.5
 
 
-@pytest.mark.parametrize("arm", [arms.Fixed(24), arms.Dynamic(24, 132), arms.Chunked("512")])
-def test_policy_answers_prompts_sooner_than_other_arms(arm: Any) -> None:
-    ours = served(policy.Promise(H200, 17.5), 6, 5)
-    assert statistics.median(ours.first) < 0.98 * statistics.median(served(arm, 6, 5).first)
+@pytest.mark.parametrize("other", [serving.Fixed(160, 24), WhilePrompts(160)])
+def test_policy_answers_prompts_sooner_than_fixed_splits(other: Any) -> None:
+    ours = served(policy.Policy(H200, 17.5), 6, 5)
+    assert statistics.median(ours.first) < 0.98 * statistics.median(served(other, 6, 5).first)
 
 
 def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     medians = [
-        statistics.median(served(policy.Promise(H200, promise), 5.5, 3).first)
+        statistics.median(served(policy.Policy(H200, promise), 5.5, 3).first)
         for promise in (11, 14, 17.5, 25)
     ]
     assert medians == sorted(medians, reverse=True)
-    record = served(policy.Promise(H200, 14), 0.5, 2, noise=0)
+    record = served(policy.Policy(H200, 14), 0.5, 2, noise=0)
     assert statistics.median(record.tokens) == pytest.approx(6.77, abs=0.05)
     with pytest.raises(ValueError, match=r"6\.5 ms a token can't be promised: .* takes 6\.77 ms"):
-        policy.Promise(H200, 6.5)
+        policy.Policy(H200, 6.5)
 
 
-def test_leases_of_a_layout_have_the_same_sms_each_time() -> None:
-    both = sides.Sides(132)
+def test_leases_of_a_split_have_the_same_sms_each_time() -> None:
+    both = serving.Sides(132)
     chance = random.Random(1)
     seen: dict[int, set[tuple[tuple[int, ...], ...]]] = {}
     try:
         for _ in range(100):
-            layout = chance.choice([0, 24, 32, 48, 64, 132])
-            both.arrange(layout)
+            split = chance.choice([0, 24, 32, 48, 64, 132])
+            both.arrange(split)
             have = [
                 lease.stream.sm_ids() if lease is not None else ()
                 for lease in (both.decode, both.prefill)
             ]
-            assert [len(sms) for sms in have] == [layout, 132 - layout]
+            assert [len(sms) for sms in have] == [split, 132 - split]
             assert len({*have[0], *have[1]}) == 132
-            seen.setdefault(layout, set()).add(tuple(have))
+            seen.setdefault(split, set()).add(tuple(have))
         assert {len(sets) for sets in seen.values()} == {1}
         assert len(seen) == 6
     finally:
         both.close()
-
-
-def test_program_simulates_writes_and_reads_results(tmp_path: Path) -> None:
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-B", str(EXAMPLES / "serving.py"), *arguments],
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    file = tmp_path / "results.json"
-    few = ("--arms", "chunked-512", "dynamic-24", "policy", "--seconds", "2", "--rates", "4")
-    out = run("--simulate", *few, "--promise", "17.5", "6", "--json", str(file))
-    assert out.startswith("SIMULATED: no GPU is involved")
-    assert "policy 6 ms: 6 ms a token can't be promised" in out
-    table = out[out.index("4 prompts/s, 8 prompts; in ms:") :]
-    assert table.endswith(" yes\n")
-    results = json.loads(file.read_text(encoding="utf-8"))
-    assert results["simulated"] is True
-    assert [len(cell["first"]) for cell in results["cells"]] == [8, 8, 8]
-    assert run("--from", str(file)) == table
-    pytest.importorskip("matplotlib")
-    out = run("--from", str(file), "--plot", str(tmp_path))
-    for name in ("latency", "split", "frontier"):
-        assert "SIMULATED" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("kind", "bound"), [("float32", 1e-4), ("bfloat16", 0.2)])
-def test_decode_after_prefill_agrees_with_plain_attention(kind: str, bound: float) -> None:
-    torch = pytest.importorskip("torch")
-    model = importlib.import_module("serve.model")
-    assert model.disagreement("cpu", getattr(torch, kind)) < bound

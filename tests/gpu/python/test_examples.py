@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import subprocess
@@ -16,14 +15,21 @@ import gcx
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
+FIGURES = Path(__file__).resolve().parents[1]
 
 
-def run(name: str, *arguments: str, needs: tuple[str, ...] = (), status: int = 0) -> str:
+def run(
+    name: str,
+    *arguments: str,
+    needs: tuple[str, ...] = (),
+    status: int = 0,
+    folder: Path = EXAMPLES,
+) -> str:
     for module in needs:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} isn't installed")
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
+        [sys.executable, str(folder / f"{name}.py"), *arguments],
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -137,22 +143,23 @@ def test_persistent(rest: int) -> None:
     assert re.search(r"both ran for the same [\d.]+ ms", text)
 
 
-def test_serving(tmp_path: Path) -> None:
-    results = tmp_path / "results.json"
-    few = ("--arms", "chunked-512", "dynamic-24", "policy", "--rates", "4", "--seconds", "4")
-    promises = ("--promise", "17.5", "14")
-    text = run("serving", *few, *promises, "--json", str(results), needs=("torch",))
-    assert re.search(r"\d+ graphs, each captured once, on 7 layouts", text)
-    found = json.loads(results.read_text(encoding="utf-8"))
-    cells = {cell["arm"]: cell for cell in found["cells"]}
-    assert {len(cell["first"]) for cell in cells.values()} == {16}
-    median = {arm: sorted(cell["first"])[8] for arm, cell in cells.items()}
-    for promise in (17.5, 14):
-        tokens = sorted(cells[f"policy {promise:g} ms"]["tokens"])
-        assert tokens[int(0.99 * len(tokens))] <= promise
-        # Without prompts decode is as fast as alone.
-        assert tokens[len(tokens) // 20] < 1.05 * found["costs"]["decode_alone"]["132"]
-    assert median["policy 17.5 ms"] < 0.95 * median["chunked-512"]
+def test_serving() -> None:
+    text = run("serving", needs=("torch",))
+    assert re.search(r"ms promised: kept$", text, re.MULTILINE)
+    assert re.search(r"^64 prompts: first token after \d+ ms", text, re.MULTILINE)
+
+
+def test_serving_figures() -> None:
+    few = ("--rates", "4", "--seconds", "4", "--promise", "17.5", "14")
+    text = run("serving_figures", *few, needs=("torch",), folder=FIGURES)
+    (alone,) = re.findall(r"^all SMs: ([\d.]+)", text, re.MULTILINE)
+    assert "4 prompts a second, 16 prompts" in text
+    cells = rows(text)
+    for promise in ("17.5", "14"):
+        fast, _, slow, _, _ = cells[f"policy, {promise} ms promised"]
+        assert slow <= float(promise)
+        assert fast < 1.05 * float(alone)  # Without prompts decode is as fast as alone.
+    assert cells["policy, 17.5 ms promised"][4] < 0.95 * cells["chunks of 512"][4]
 
 
 def test_overlap_copy() -> None:
@@ -164,26 +171,35 @@ def test_overlap_copy() -> None:
     assert times["overlapped"] > 0.8 * max(times[name] for name in alone)
 
 
-def test_l2_window(rest: int, tmp_path: Path) -> None:
-    results = tmp_path / "results.json"
-    few = ("--mib", "8", "16", "--rounds", "3", "--json", str(results))
-    text = run("l2_window", *few, needs=("cupy",))
+def test_l2_window(rest: int) -> None:
+    text = run("l2_window", "--mib", "8", "16", "--rounds", "5", needs=("cupy",))
     assert f"the table's partition has 24 SMs, the neighbour's {rest}" in text
-    found = json.loads(results.read_text(encoding="utf-8"))
-    assert len(found["patterns"]) == 2
-    for sizes in found["patterns"].values():
-        assert set(sizes) == {"8", "16"}
-        for times in sizes.values():
-            assert {len(rounds) for rounds in times.values()} == {3}
-            assert all(took > 0 for rounds in times.values() for took, _ in rounds)
-            assert all(rate > 0 for name in times for _, rate in times[name] if name != "alone")
+    for part in text.split("walk, a table of")[1:]:
+        cells = rows(part)
+        assert set(cells) == {"alone", "next to the neighbour", "window", "neighbour marked"}
+        assert all(took > 0 for took, _ in cells.values())
+        assert all(rate > 0 for name, (_, rate) in cells.items() if name != "alone")
+    gains = re.findall(r"with the window it is ([\d.]+) times as fast", text)
+    assert len(gains) == 2
+    assert max(map(float, gains)) >= 1.3
+    text = run("l2_window", "--mib", "8", "--rounds", "2", "--pattern", "look_up", needs=("cupy",))
+    assert "look_up, a table of 8 MiB" in text
 
 
-def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def test_two_batches_need_several_gpus() -> None:
+    text = run("two_batches", needs=("torch",), status=2, folder=FIGURES)
+    assert "needs 2, 4 or 8 GPUs of one host" in text
+
+
+def test_two_batches(torch: Any) -> None:
+    if int(torch.cuda.device_count()) < 2:
+        pytest.skip("needs 2 GPUs")
+    names = ("compute", "sequence", "plain", "plain-copies", "split-4-target")
+    done = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", str(EXAMPLES / "two_batch_overlap.py"), *arguments),
+            *("--nproc-per-node", "2", str(FIGURES / "two_batches.py"), "--variants", *names),
+            *("--tokens", "2048", "--repeats", "3", "--layers", "3"),
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -191,43 +207,10 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=600,
         check=False,
     )
-
-
-def gpus(torch: Any) -> int:
-    return int(torch.cuda.device_count())
-
-
-def test_two_batch_overlap_on_one_gpu(torch: Any) -> None:
-    text = run("two_batch_overlap", needs=("torch",), status=2)
-    assert "needs 2 or more GPUs of one host" in text
-    if gpus(torch) < 2:
-        done = torchrun()
-        assert done.returncode != 0
-        assert "rank 1: there are 1 GPUs for 2 processes" in done.stderr
-
-
-def test_two_batch_overlap(torch: Any, tmp_path: Path) -> None:
-    if gpus(torch) < 2:
-        pytest.skip("needs 2 GPUs")
-    results, picture = tmp_path / "results.json", tmp_path / "timeline.svg"
-    names = ("compute", "sequence", "plain", "plain-copies", "split-4-target")
-    done = torchrun(
-        *("--tokens", "2048", "--sms", "8", "--repeats", "3", "--sweep-repeats", "1"),
-        *("--experts", "8", "--layers", "3", "--arms", *names),
-        *("--json", str(results), "--timeline", str(picture)),
-    )
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(results.read_text(encoding="utf-8"))
-    assert [cell["layer"] for cell in found["cells"]] == ["products", "experts"]
-    for cell in found["cells"]:
-        assert cell["refused"] == {}
-        assert {*names} <= {*cell["arms"]}
-        medians = {name: sorted(took)[1] for name, took in cell["arms"].items()}
+    for part in done.stdout.split("2 batches of 2048 tokens")[1:]:
+        medians = {name: cells[0] for name, cells in rows(part).items()}
+        assert set(medians) == {*names}  # None was refused, and each result was right.
         assert all(took > 0.9 * medians["compute"] for took in medians.values())
-        # A part ends before the next of its batch begins, and each lane is in order.
-        for rows in cell["spans"].values():
-            for batch in (0, 1):
-                mine = [row for row in rows if row[1] == batch]
-                assert all(one[4] <= other[3] + 0.01 for one, other in zip(mine, mine[1:]))
-    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+    assert done.stdout.count("2 batches of 2048 tokens") == 2

@@ -1,4 +1,4 @@
-"""A transformer of Llama's shape with random weights: decode steps, prompts in pieces and chunks.
+"""A transformer of Llama's shape with random weights, which serving_figures.py and counts.py run.
 
 It uses PyTorch's products and attention and fixed buffers, so that every part can be captured as a
 graph. Decode's batch and the prompt have separate caches; a server would copy one into the other.
@@ -178,16 +178,16 @@ class Prefill:
 
         return ffn if kind else attention
 
-    def chunk(self, number: int, tokens: int, all_attention: bool = True) -> Callable[[], None]:
-        """Returns the work of a chunk of tokens in all layers. Without all_attention the chunk
-        ignores earlier chunks, which is faster and wrong."""
+    def chunk(self, number: int, tokens: int) -> Callable[[], None]:
+        """Returns the work of a chunk of tokens in all layers. The chunk ignores earlier chunks,
+        which is faster than real chunked prefill."""
         chunk = slice(number * tokens, (number + 1) * tokens)
 
         def work() -> None:
             x = self.x[chunk]
             x.copy_(self.model.embedding[self.tokens[chunk]])
             for index, layer in enumerate(self.model.layers):
-                self._attention(index, chunk, all_attention)
+                self._attention(index, chunk)
                 self.model.add_ffn(layer, x)
             if chunk.stop == self.model.shape.prompt:
                 self._answer()
@@ -201,64 +201,39 @@ class Prefill:
     def _answer(self) -> None:
         self.first_token.copy_(self.logits().argmax(dim=1))
 
-    def _attention(self, index: int, chunk: slice, all_attention: bool = True) -> None:
+    def _attention(self, index: int, chunk: slice) -> None:
         layer, x = self.model.layers[index], self.x[chunk]
         query, key, value = self.model.query_key_value(layer, x, chunk)
         keys, values = self.cache[index]
         keys[:, chunk].copy_(key.transpose(0, 1))
         values[:, chunk].copy_(value.transpose(0, 1))
-        seen = slice(0 if all_attention else chunk.start, chunk.stop)
-        attended = causal(query.transpose(0, 1)[None], keys[None, :, seen], values[None, :, seen])
+        attended = F.scaled_dot_product_attention(
+            query.transpose(0, 1)[None],
+            keys[None, :, chunk],
+            values[None, :, chunk],
+            is_causal=True,
+            enable_gqa=True,
+        )
         self.model.add_attention(layer, x, attended[0].transpose(0, 1).flatten(1))
 
 
-def causal(query: Any, keys: Any, values: Any) -> Any:
-    """Attention of the last tokens to all tokens before them and themselves."""
-    if query.shape[2] == keys.shape[2]:
-        return F.scaled_dot_product_attention(query, keys, values, is_causal=True, enable_gqa=True)
-    # The kernels of the bias object don't support groups of heads.
-    group = query.shape[1] // keys.shape[1]
-    keys, values = (
-        each[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2) for each in (keys, values)
-    )
-    if query.device.type == "cuda":
-        from torch.nn.attention.bias import causal_lower_right
-
-        mask: Any = causal_lower_right(query.shape[2], keys.shape[2])
-    else:
-        whole = torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool)
-        mask = whole.tril(keys.shape[2] - query.shape[2])
-    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-
-
-def disagreement(device: str, dtype: Any, shape: Shape | None = None) -> float:
-    """How far a small model's decode step after a prompt, in pieces and in chunks, is from plain
-    attention over all tokens in float32: the largest difference of a logit, in standard deviations
-    of the logits."""
-    if shape is None:
-        shape = Shape(2, 512, 8, 2, 1024, 1000, batch=2, context=129, prompt=128)
-    model = Model(shape, device, dtype)
+def disagreement() -> float:
+    """How far a small model's decode step after a prompt in pieces is from plain attention over all
+    tokens in float32: the largest difference of a logit, in standard deviations of the logits."""
+    shape = Shape(2, 512, 8, 2, 1024, 1000, batch=2, context=129, prompt=128)
+    model = Model(shape, "cuda", torch.bfloat16)
     source = torch.Generator().manual_seed(3)
-    tokens = torch.randint(shape.vocabulary, (shape.prompt + 1,), generator=source).to(device)
+    tokens = torch.randint(shape.vocabulary, (shape.prompt + 1,), generator=source).cuda()
     expected = plain_logits(model, tokens)
-    worst = 0.0
-    for chunked in (False, True):
-        prefill, decode = Prefill(model), Decode(model)
-        prefill.tokens.copy_(tokens[:-1])
-        quarter = shape.prompt // 4
-        parts = (
-            [prefill.chunk(number, quarter) for number in range(4)]
-            if chunked
-            else [prefill.piece(number) for number in range(prefill.pieces)]
-        )
-        for part in parts:
-            part()
-        decode.cache[..., :-1, :] = prefill.cache[:, :, None]
-        decode.tokens.fill_(int(tokens[-1]))
-        found = torch.cat((prefill.logits(), decode.logits()))
-        wanted = torch.cat((expected[-2:-1], *[expected[-1:]] * shape.batch))
-        worst = max(worst, float((found.float() - wanted).abs().max() / wanted.std()))
-    return worst
+    prefill, decode = Prefill(model), Decode(model)
+    prefill.tokens.copy_(tokens[:-1])
+    for number in range(prefill.pieces):
+        prefill.piece(number)()
+    decode.cache[..., :-1, :] = prefill.cache[:, :, None]
+    decode.tokens.fill_(int(tokens[-1]))
+    found = torch.cat((prefill.logits(), decode.logits()))
+    wanted = torch.cat((expected[-2:-1], *[expected[-1:]] * shape.batch))
+    return float((found.float() - wanted).abs().max() / wanted.std())
 
 
 def plain_logits(model: Model, tokens: Any) -> Any:
