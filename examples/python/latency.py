@@ -1,6 +1,6 @@
 """The latency of a critical kernel while a heavy one fills the GPU.
 
-Compares a plain stream, a stream of the highest priority, a partition, and the idle GPU. Latency is
+Compares the idle GPU, a plain stream, a stream of the highest priority, and a partition. Latency is
 wall time from the launch to the return of the stream's synchronize(), including Python's part,
 which the row "alone" shows. Launches come at random moments of the heavy kernels.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import math
 import random
 import time
 from collections import deque
@@ -31,7 +30,7 @@ THREADS = 256
 CRITICAL_BLOCKS, CRITICAL_ROUNDS = 24, 5_000  # About 10 us.
 HEAVY_WAVES, HEAVY_ROUNDS = 8, 50_000  # Blocks of about 0.4 ms, 8 after each other: 3 ms.
 AHEAD = 16  # Queued heavy kernels: about 50 ms, by which Python may be late.
-ALONE, PLAIN, PRIORITY, OWN = "alone", "plain streams", "stream priority", "own partition"
+ALONE, PLAIN, PRIORITY, PARTITION = "alone", "plain streams", "stream priority", "partition"
 
 
 class Heavy:
@@ -99,131 +98,95 @@ class Case:
             heavy.stop()
 
     def percentile(self, share: float) -> float:
-        ordered = sorted(self.latencies)
-        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        return common.percentile(self.latencies, share)
+
+    @property
+    def rate(self) -> float:
+        """Heavy kernels a second."""
+        return self.heavy_kernels / self.seconds
 
 
-def plot(cases: list[Case], title: str, path: str) -> bool:
-    """Draws the distributions as SVG. Returns False without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        print(f"no plot without matplotlib ({error}): pip install matplotlib. As text:")
-        return False
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # Text stays text.
+def plot(cases: list[Case], title: str, path: str) -> None:
+    """Draws the distributions as SVG."""
+    common.library("matplotlib").use("svg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for case in cases:
-        # About 200 points and the slowest 20 launches each, for a small file.
         ordered, count = sorted(case.latencies), len(case.latencies)
-        chosen = sorted({*range(0, count, count // 200 + 1), *range(max(0, count - 20), count)})
         label = f"{case.name}: p50 {case.percentile(0.5):.0f}, p99 {case.percentile(0.99):.0f} us"
-        axes.step(
-            [ordered[number] for number in chosen],
-            [(number + 1) / count for number in chosen],
-            where="post",
-            label=label,
-        )
-    axes.set(xscale="log", xlabel="latency, us", ylabel="share of launches", ylim=(0, 1.02))
-    axes.set_title(title)
+        axes.step(ordered, [(n + 1) / count for n in range(count)], where="post", label=label)
+    axes.set(xscale="log", xlabel="latency, us", ylabel="share of launches", title=title)
     axes.grid(alpha=0.3, which="both")
-    axes.xaxis.set_major_formatter("{x:g}")
     figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    figure.savefig(path, format="svg")
     print(f"wrote {path}")
-    return True
-
-
-def histogram(cases: list[Case]) -> None:
-    """Prints the distributions: a line for each case, with logarithmic columns."""
-    columns, marks = 60, " .:-=+*#%@"
-    low = min(min(case.latencies) for case in cases)
-    step = math.log(max(max(case.latencies) for case in cases) / low) / columns or 1.0
-    for case in cases:
-        counts = [0] * columns
-        for latency in case.latencies:
-            counts[min(columns - 1, int(math.log(latency / low) / step))] += 1
-        most = max(counts)
-        line = "".join(marks[math.ceil(9 * count / most)] for count in counts)
-        print(f"  {case.name:15} |{line}|")
-    print(f"  {'':15}  {low:.0f} us{'':46}{low * math.exp(step * columns):8.0f} us, log scale")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sms", type=int, default=24, help="SMs for the critical kernel (24)")
-    parser.add_argument(
-        "--launches", type=common.positive, default=1000, help="in each case (1000)"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="write the distributions as an SVG")
+    add = parser.add_argument
+    add("--sms", type=int, default=24, help="SMs for the critical kernel (24)")
+    add("--launches", type=common.positive, default=1000, help="in each case (1000)")
+    add("--plot", metavar="FILE", help="write the distributions as an SVG")
     arguments = parser.parse_args()
     device = common.start()
     cupy = common.library("cupy")
+    if arguments.plot:
+        common.library("matplotlib")  # Fails now, not at the end.
 
     kernel = cupy.RawKernel(SOURCE, "work")
     out = cupy.empty(CRITICAL_BLOCKS * THREADS, dtype=cupy.float32)
     per_sm = cupy.cuda.Device(0).attributes["MaxThreadsPerMultiProcessor"] // THREADS
     blocks = HEAVY_WAVES * per_sm * device.sm_count
 
-    own, rest = gcx.split([arguments.sms, None])
-    with own, rest:
+    few, rest = gcx.split([arguments.sms, None])
+    with few, rest:
         plain = cupy.cuda.Stream(non_blocking=True)
         urgent = cupy.cuda.Stream(non_blocking=True, priority=-5)  # Clamped to the highest.
-        beside = Heavy(cupy, kernel, blocks, cupy.cuda.Stream(non_blocking=True))
-        apart = Heavy(cupy, kernel, blocks, rest.stream.cupy())
+        on_all = Heavy(cupy, kernel, blocks, cupy.cuda.Stream(non_blocking=True))
+        on_rest = Heavy(cupy, kernel, blocks, rest.stream.cupy())
         cases = [
             Case(ALONE, plain, None),
-            Case(PLAIN, plain, beside),
-            Case(PRIORITY, urgent, beside),
-            Case(OWN, own.stream.cupy(), apart),
+            Case(PLAIN, plain, on_all),
+            Case(PRIORITY, urgent, on_all),
+            Case(PARTITION, few.stream.cupy(), on_rest),
         ]
         cupy.cuda.Device(0).synchronize()
-        with beside.stream:
+        with on_all.stream:
             for launches in (20, 10):  # The first run compiles and raises the clocks.
-                beside.stream.synchronize()
+                on_all.stream.synchronize()
                 start = time.perf_counter()
                 for _ in range(launches):
-                    kernel((blocks,), (THREADS,), (beside.out, cupy.int32(HEAVY_ROUNDS)))
-        beside.stream.synchronize()
+                    kernel((blocks,), (THREADS,), (on_all.out, cupy.int32(HEAVY_ROUNDS)))
+        on_all.stream.synchronize()
         heavy_s = (time.perf_counter() - start) / 10
         print(f"heavy: {heavy_s * 1e3:.2f} ms on the whole GPU; partitions: critical "
-              f"{own.sm_count} SMs, heavy {rest.sm_count}")  # fmt: skip
+              f"{few.sm_count} SMs, heavy {rest.sm_count}")  # fmt: skip
 
         gc.disable()  # A collection would add to the latency.
-        turns = 5  # In turns, so that a drift of the clocks affects all.
-        for _ in range(turns):
+        for _ in range(5):  # In turns, so that a drift of the clocks affects all.
             for case in cases:
-                case.measure(cupy, kernel, out, math.ceil(arguments.launches / turns), heavy_s)
+                case.measure(cupy, kernel, out, -(-arguments.launches // 5), heavy_s)
         gc.enable()
 
-    by_name = {case.name: case for case in cases}
-    rates = {case.name: case.heavy_kernels / case.seconds for case in cases}
-    common.check(all(rates[name] > 0 for name in rates if name != ALONE), "no heavy kernel ended")
+    common.check(all(case.rate > 0 for case in cases[1:]), "no heavy kernel ended")
     print(f"latency in us, {len(cases[0].latencies)} launches in each case:")
     common.table(
-        ("", "p50", "p90", "p99", "max", "p99/alone", "heavy kernels/s"),
+        ("", "p50", "p90", "p99", "max", "heavy kernels/s"),
         [
             (
                 case.name,
                 *(f"{case.percentile(share):.1f}" for share in (0.5, 0.9, 0.99, 1)),
-                f"{case.percentile(0.99) / cases[0].percentile(0.99):.1f}",
-                f"{rates[case.name]:.0f}" if case.heavy else "-",
+                f"{case.rate:.0f}" if case.heavy else "-",
             )
             for case in cases
         ],
     )
-    ratios = [
-        by_name[n].percentile(0.99) / by_name[OWN].percentile(0.99) for n in (PLAIN, PRIORITY)
-    ]
-    print(f"p99 beside the heavy kernels: plain streams {ratios[0]:.1f} times, stream priority "
-          f"{ratios[1]:.1f} times that of the partition")  # fmt: skip
-    print(f"its price: the heavy kernels ran at {rates[OWN] / rates[PLAIN]:.2f} of their rate in "
-          f"plain streams, on {rest.sm_count / device.sm_count:.2f} of the SMs")  # fmt: skip
-    title = f"A critical kernel beside a heavy one, {device.name}"
-    if arguments.plot and not plot(cases, title, arguments.plot):
-        histogram(cases)
+    print(f"its price: the heavy kernels ran at {cases[3].rate / cases[1].rate:.2f} of their rate "
+          f"in plain streams, on {rest.sm_count / device.sm_count:.2f} of the SMs")  # fmt: skip
+    if arguments.plot:
+        plot(cases, f"A critical kernel next to a heavy one, {device.name}", arguments.plot)
 
 
 if __name__ == "__main__":

@@ -69,20 +69,12 @@ def alone_ms(torch: Any, delay: Work, work: Work) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sms", type=int, default=24, help="SMs for the small products (24)")
-    parser.add_argument(
-        "--big", type=common.positive, default=8192, help="rows and columns of the big one (8192)"
-    )
-    parser.add_argument(
-        "--small",
-        type=common.positive,
-        nargs="+",
-        default=[512, 1024, 2048, 4096],
-        help="of the small ones (512 1024 2048 4096)",
-    )
-    parser.add_argument(
-        "--rounds", type=common.positive, default=15, help="of which medians are taken (15)"
-    )
+    add = parser.add_argument
+    add("--sms", type=int, default=24, help="SMs for the small products (24)")
+    add("--big", type=common.positive, default=8192, help="rows of the big one (8192)")
+    add("--small", type=common.positive, nargs="+", default=[512, 1024, 2048, 4096],
+        help="of the small ones (512 1024 2048 4096)")  # fmt: skip
+    add("--rounds", type=common.positive, default=15, help="of which medians are taken (15)")
     arguments = parser.parse_args()
     common.start()
     torch = common.library("torch")
@@ -118,7 +110,7 @@ def main() -> None:
             )
             medians = [[statistics.median(part) for part in zip(*results)] for results in times]
             best = min(medians[0][2], medians[1][2])
-            print(f"\n{count} x {size}^3 beside {arguments.big}^3")
+            print(f"\n{count} x {size}^3 next to {arguments.big}^3")
             common.table(
                 ("", "small done", "big done", "both done", "/ best without partitions"),
                 [

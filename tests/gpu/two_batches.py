@@ -315,7 +315,7 @@ class Ranks:
             int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
         )
         if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
-            # Before, its collectives ran in streams of their own, so on no partition.
+            # Before, its collectives ran in private streams, so on no partition.
             raise RuntimeError(f"needs PyTorch 2.7 or newer, not {torch.__version__}")
         torch.cuda.set_device(self.device)
         # gloo carries host data, so that it waits for no GPU; all ranks are on this host.
