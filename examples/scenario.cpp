@@ -1,5 +1,5 @@
-// The scenario that docs/reference/languages.md shows in each language: 108 SMs next to 24, verified
-// to be disjoint.
+// The scenario that docs/reference/languages.md shows in each language: 108 SMs next to 24,
+// verified to be disjoint.
 //
 //     c++ -std=c++17 scenario.cpp $(pkg-config --cflags --libs gcx) -o scenario && ./scenario
 //

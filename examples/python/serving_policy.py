@@ -164,7 +164,7 @@ class Policy(Schedule):
         guard: A margin for launching and for slow pieces.
 
     Raises:
-        ValueError: A step alone takes longer than the promise.
+        ValueError: A step alone takes longer than the promise, or no piece of a prompt fits.
     """
 
     def __init__(self, costs: Costs, promise: float, guard: float = 0.1) -> None:
@@ -181,6 +181,14 @@ class Policy(Schedule):
         self.steps[whole] = StepTimes(alone)
         self.split = max(self.steps, key=lambda split: costs.prefill_rate(split, self.target))
         self.rate = costs.prefill_rate(self.split, self.target)
+        time = self.target - self.steps[whole].slow
+        if time < max(costs.shares) * costs.prefill_alone[0] and all(
+            times.slow > self.target for split, times in self.steps.items() if split < whole
+        ):
+            raise ValueError(
+                f"{promise:g} ms a token can't be promised: after a decode step on all {whole} SMs "
+                f"{max(time, 0.0):.2f} ms remain, which is less than a piece of a prompt takes"
+            )
         self.pace: dict[int, float] = {}  # Actual over measured time of pieces, by split.
         self.expected_end = 0.0  # Of the decode step in flight.
         self.waits_for: Launch | None = None  # The piece that this step waits for.

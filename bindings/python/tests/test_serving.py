@@ -204,6 +204,10 @@ def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     assert statistics.median(record.tokens) == pytest.approx(6.77, abs=0.05)
     with pytest.raises(ValueError, match=r"6\.5 ms a token can't be promised: .* takes 6\.77 ms"):
         policy.Policy(H200, 6.5)
+    # Prompts would wait forever.
+    with pytest.raises(ValueError, match=r"7\.9 ms .* 0\.69 ms remain, .* a piece of a prompt"):
+        policy.Policy(H200, 7.9)
+    assert served(policy.Policy(H200, 8.3), 0.5, 2).first
 
 
 def test_leases_of_a_split_have_the_same_sms_each_time() -> None:
