@@ -193,7 +193,6 @@ class Record:
 
     tokens: list[float] = field(default_factory=list)  # From each token to the next.
     first: list[float] = field(default_factory=list)  # From each prompt to its first token.
-    splits: set[int] = field(default_factory=set)
     elapsed: float = 0.0
 
 
@@ -225,7 +224,6 @@ def serve(machine: Gpu, schedule: Schedule, arrivals: list[float], at_least: flo
         done = not coming and not unanswered  # The last step is still in flight.
         while not done and (launch := schedule.next(machine.now())) is not None:
             machine.launch(launch)
-            record.splits.add(launch.split)
         machine.wait(coming[0] if coming else math.inf)
     record.elapsed = machine.now() - began
     return record

@@ -59,6 +59,7 @@ class Simulated:
         self.costs, self.noise, self.chance = costs, noise, random.Random(1)
         self.pieces = len(costs.shares)
         self.clock, self.order = 0.0, 0
+        self.splits: set[int] = set()
         self.lanes: tuple[deque[Work], deque[Work]] = (deque(), deque())
         self.seen: list[tuple[float, bool]] = []
 
@@ -68,6 +69,7 @@ class Simulated:
     def launch(self, launch: Any) -> None:
         self._run(self.clock + self.LAUNCH)
         self.order += 1
+        self.splits.add(launch.split)
         is_decode = launch.piece < 0
         size = 1.0 if is_decode else self.costs.shares[launch.piece]
         size *= max(0.5, self.chance.gauss(1.0, self.noise))
@@ -146,10 +148,14 @@ class WhilePrompts(policy.Schedule):  # type: ignore[misc]
         return (False, 24) if self.prompts and len(self.prefilling) < policy.AHEAD else None
 
 
-def served(schedule: Any, rate: float, seconds: float = 2, noise: float = 0.015) -> Any:
-    machine = Simulated(H200, noise)
+def served(
+    schedule: Any, rate: float, seconds: float = 2, noise: float = 0.015, costs: Any = H200
+) -> Any:
+    """Returns what serving.serve does, and the splits that were used."""
+    machine = Simulated(costs, noise)
     serving.serve(machine, schedule, [0.0], at_least=300)
-    return serving.serve(machine, schedule, serving.common.poisson(rate, seconds))
+    record = serving.serve(machine, schedule, serving.common.poisson(rate, seconds))
+    return record, machine.splits
 
 
 def p99(times: list[float]) -> float:
@@ -169,11 +175,11 @@ def test_measured_costs_of_the_simulation_are_its_table(capsys: pytest.CaptureFi
 @pytest.mark.parametrize("promise", [17.5, 10, 9])
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_policy_keeps_its_promise(promise: float, rate: float, noise: float) -> None:
-    record = served(policy.Policy(H200, promise), rate, 2, noise)
+    record, splits = served(policy.Policy(H200, promise), rate, 2, noise)
     assert p99(record.tokens) <= promise
     assert len(record.first) == round(rate * 2)
     if promise == 9:  # Below the splits' times decode and prefill take turns on all SMs.
-        assert record.splits == {0, 132}
+        assert splits == {0, 132}
 
 
 def test_policy_keeps_its_promise_if_steps_are_slower_than_measured() -> None:
@@ -182,32 +188,30 @@ def test_policy_keeps_its_promise_if_steps_are_slower_than_measured() -> None:
         decode={sms: 1.08 * took for sms, took in H200.decode.items()},
         decode_alone={sms: 1.08 * took for sms, took in H200.decode_alone.items()},
     )
-    machine, schedule = Simulated(slower), policy.Policy(H200, 17.5)
-    serving.serve(machine, schedule, [0.0], at_least=1000)
-    record = serving.serve(machine, schedule, serving.common.poisson(4, 4))
+    record, _ = served(policy.Policy(H200, 17.5), 4, 4, costs=slower)
     assert p99(record.tokens) <= 17.5
 
 
 @pytest.mark.parametrize("other", [serving.Fixed(160, 24), WhilePrompts(160)])
 def test_policy_answers_prompts_sooner_than_fixed_splits(other: Any) -> None:
-    ours = served(policy.Policy(H200, 17.5), 6, 5)
-    assert statistics.median(ours.first) < 0.98 * statistics.median(served(other, 6, 5).first)
+    ours, others = (served(one, 6, 5)[0].first for one in (policy.Policy(H200, 17.5), other))
+    assert statistics.median(ours) < 0.98 * statistics.median(others)
 
 
 def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     medians = [
-        statistics.median(served(policy.Policy(H200, promise), 5.5, 3).first)
+        statistics.median(served(policy.Policy(H200, promise), 5.5, 3)[0].first)
         for promise in (11, 14, 17.5, 25)
     ]
     assert medians == sorted(medians, reverse=True)
-    record = served(policy.Policy(H200, 14), 0.5, 2, noise=0)
+    record, _ = served(policy.Policy(H200, 14), 0.5, 2, noise=0)
     assert statistics.median(record.tokens) == pytest.approx(6.77, abs=0.05)
     with pytest.raises(ValueError, match=r"6\.5 ms a token can't be promised: .* takes 6\.77 ms"):
         policy.Policy(H200, 6.5)
     # Prompts would wait forever.
     with pytest.raises(ValueError, match=r"7\.9 ms .* 0\.69 ms remain, .* a piece of a prompt"):
         policy.Policy(H200, 7.9)
-    assert served(policy.Policy(H200, 8.3), 0.5, 2).first
+    assert served(policy.Policy(H200, 8.3), 0.5, 2)[0].first
 
 
 def test_leases_of_a_split_have_the_same_sms_each_time() -> None:
