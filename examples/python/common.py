@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import math
 import random
 import sys
@@ -103,3 +104,22 @@ def run(main: Callable[[], None]) -> None:
         end(str(error))
     except KeyboardInterrupt:
         end("interrupted", status=130)
+
+
+DARK = """\
+<style>
+@media (prefers-color-scheme: dark) {
+  [style*="fill: #ffffff"] { fill: #16181c !important; }
+  [style*="stroke: #000000"] { stroke: #9aa4ae !important; }
+  text:not([style*="fill: #"]) { fill: #d5dbe1; }
+}
+</style>
+"""
+
+
+def write_plot(figure: Any, path: str | Path) -> None:
+    """Writes a figure as SVG that follows the viewer's light or dark preference."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    Path(path).write_text(text.getvalue().replace("<defs>", DARK + "<defs>", 1), encoding="utf-8")
+    print(f"wrote {path}")
