@@ -29,58 +29,31 @@ class Language:
 
 LANGUAGES = (
     Language("C", "c", "examples/scenario.c", "Links libgcx. [c.md](c.md)"),
-    Language("C++", "cpp", "examples/scenario.cpp", "Header-only, over C. [cpp.md](cpp.md)"),
     Language(
         "Python",
         "python",
         "examples/python/scenario.py",
         "The package `gcx`. [python.md](python.md)",
     ),
-    Language(
-        "Java",
-        "java",
-        "examples/java/Scenario.java",
-        "One jar, for JDK 17 and newer. [java.md](java.md)",
-    ),
-    Language(
-        "Rust",
-        "rust",
-        "bindings/rust/gcx/examples/scenario.rs",
-        "The crate `gcx`. [rust.md](rust.md)",
-    ),
-    Language(
-        "Go",
-        "go",
-        "examples/go/main.go",
-        "The package [bindings/go](../../bindings/go), without cgo: it opens libgcx by dlopen, "
-        "through purego.\n[other-languages.md](other-languages.md)",
-    ),
-    Language(
-        "Node.js",
-        "js",
-        "examples/node/scenario.mjs",
-        "By dlopen: [bindings/node](../../bindings/node) declares all of gcx.h for koffi.\n"
-        "[other-languages.md](other-languages.md)",
-    ),
 )
 START = """\
 # The same in each language
 
-Two partitions of device 0, of 108 and of 24 SMs; a context and a stream of each; a kernel in each
-stream shows which SMs it runs on, and that none is in both; a count that the device doesn't have is
-an error that says why; everything is given back. A partition's stream is what the rest of a program
-launches its kernels in.
-
-What stands here is the code of programs that the tests run, in
-{names}. They print, on an H100 or on its simulation (`GCX_DRIVER=sim:h100@13.0`):
+Each program splits device 0 into partitions of 108 and 24 SMs, creates a context and a stream for
+each, shows with a kernel which SMs they run on, and catches the error of an impossible count. The
+tests run the programs. They print, on an H100 or on a simulated one
+(`GCX_DRIVER=sim:h100@13.0`):
 
     partition 0 runs on 108 SMs: 6 7 8 9 10 11 12 13 14 15 22 23 24 ...
     partition 1 runs on 24 SMs: 0 1 2 3 4 5 16 17 18 19 20 21 32 33 34 35 36 37 48 49 50 51 52 53
     no SM is in both
     140 SMs: ...: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132
 
-This page is written by `python tools/languages_page.py`. For others there is
-[dlopen](other-languages.md).
+The same programs: [C++](../../examples/scenario.cpp), [Java](../../examples/java/Scenario.java),
+[Rust](../../bindings/rust/gcx/examples/scenario.rs), [Go](../../examples/go/main.go),
+[Node.js](../../examples/node/scenario.mjs), [LuaJIT](../../examples/lua/scenario.lua). Each
+language's own page begins with its shortest form: [C++](cpp.md), [Java](java.md), [Rust](rust.md),
+[others](other-languages.md). `python tools/languages_page.py` writes this page.
 """
 
 
@@ -105,12 +78,11 @@ def scenario(source: Path) -> str:
 
 def page() -> str:
     there = [language for language in LANGUAGES if (ROOT / language.source).exists()]
-    *most, last = [language.name for language in there]
-    sections = [START.format(names=f"{', '.join(most)} and {last}")]
+    sections = [START]
     for language in there:
         source = language.source
         sections.append(
-            f"## {language.name}\n\n{language.how}\n\nThe program: [{source}](../../{source})\n\n"
+            f"## {language.name}\n\n{language.how}\nThe program: [{source}](../../{source})\n\n"
             f"```{language.fence}\n{scenario(ROOT / source)}\n```\n"
         )
     return "\n".join(sections)
