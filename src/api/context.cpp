@@ -1,9 +1,7 @@
 // Contexts, and the stack of those that each thread has pushed.
 
 #include "api/library.hpp"
-#include "api/resource.hpp"
 #include "api/result.hpp"
-#include "api/stream.hpp"
 #include "base/log.hpp"
 #include "core/scoped.hpp"
 

@@ -1,7 +1,6 @@
 // Devices: their properties, and which SMs their atoms have.
 
 #include "api/library.hpp"
-#include "api/resource.hpp"
 #include "api/result.hpp"
 
 using namespace gcx;

@@ -1,9 +1,9 @@
 // The driver: opening it, its capabilities, the hardware queues that it uses, and the SM counts
 // that other libraries see.
 
+#include "driver/driver.hpp"
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "driver/companion_library.hpp"
 #include "driver/connections.hpp"
 #include "interpose/count_reporting.hpp"
 

@@ -1,7 +1,6 @@
 #include "api/lease.hpp"
 
 #include "api/result.hpp"
-#include "api/stream.hpp"
 #include "core/lease_claim.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The open library: what exists while a driver is open.
+// The open library: what exists while a driver is open. Below it are the functions that several files
+// of src/api use.
 #pragma once
 
 #include "api/enclosing_partition.hpp"
@@ -82,5 +83,34 @@ typename HandleTable<T>::Pin pin_alive(HandleTable<T>& table, const void* handle
     pin->check_alive();
     return pin;
 }
+
+// Of resource.cpp.
+
+// Returns the resource of a live green context, as gcx_context_get_resource documents.
+gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type);
+// Returns the resource of a stream whose context gcx did not create, as gcx_stream_get_resource
+// documents.
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Target& target,
+                                  gcx_resource_type type);
+gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);
+[[noreturn]] void refuse_type(gcx_resource_type type);
+// Writes SM ids to a caller's array. *count is their number even if they don't fit.
+void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
+                 uint32_t* count);
+
+// Of stream.cpp: refusing calls that would break a graph capture, with the capture intact, and
+// queries.
+
+gcx_stream_params stream_params(const gcx_stream_params* params);
+// Refuses to query or wait for a stream's work while it captures.
+void refuse_capturing(const Driver& driver, CUstream stream);
+// Refuses what concerns all streams of a context. Checks only streams that gcx created.
+void refuse_capturing(const Driver& driver, const Context& context);
+// Refuses to query or wait for an event of a capture. Checks only events that gcx recorded.
+void refuse_captured(Library& lib, const Event& event);
+// Returns the stream's handle if the stream is capturing, otherwise 0.
+uint64_t capture_of(const Driver& driver, uint64_t stream, CUstream native);
+// Returns the result of a query: success or NOT_READY, which needs no message. Throws for others.
+gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* function);
 
 } // namespace gcx

@@ -5,7 +5,7 @@
 #include "api/lease.hpp"
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "ipc/reservation_list.hpp"
+#include "core/reservation_request.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // Resources: splitting and combining them, and what they contain.
 
-#include "api/resource.hpp"
-
+#include "api/library.hpp"
 #include "api/result.hpp"
 #include "core/split.hpp"
 

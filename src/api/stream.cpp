@@ -1,11 +1,9 @@
 // Streams: creating, querying, waiting for and probing them.
 
-#include "api/stream.hpp"
-
-#include "api/resource.hpp"
+#include "core/stream.hpp"
+#include "api/library.hpp"
 #include "api/result.hpp"
 #include "core/scoped.hpp"
-#include "core/stream.hpp"
 #include "probe/verification.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "cli/args.hpp"
 #include "cli/device.hpp"
-#include "ipc/user_runtime_dir.hpp"
+#include "ipc/lock_dir.hpp"
 
 #include <algorithm>
 #include <chrono>

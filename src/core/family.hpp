@@ -1,7 +1,7 @@
 // A family: the atoms that one split of a device gives, and the native resources of a set of them.
 #pragma once
 
-#include "core/atom_set.hpp"
+#include "base/atom_set.hpp"
 #include "driver/driver.hpp"
 
 #include <array>

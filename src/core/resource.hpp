@@ -1,7 +1,7 @@
 // gcx_resource values: how they are sealed and read.
 #pragma once
 
-#include "core/atom_set.hpp"
+#include "base/atom_set.hpp"
 
 #include <gcx.h>
 

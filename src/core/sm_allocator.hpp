@@ -2,8 +2,8 @@
 // it calls no driver and has no lock.
 #pragma once
 
+#include "base/atom_set.hpp"
 #include "base/small_vector.hpp"
-#include "core/atom_set.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // counts and sets; structured splits are left to the driver.
 #pragma once
 
-#include "core/atom_set.hpp"
+#include "base/atom_set.hpp"
 #include "core/resource.hpp"
 
 #include <cstdint>

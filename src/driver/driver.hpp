@@ -163,6 +163,19 @@ struct Mps {
 // driver's attribute, which drivers of 12.4 and newer have by their header; this was not measured.
 Mps mps_of(const Driver& driver, CUdevice device);
 
+// A library that is installed next to this one, such as the simulated driver.
+struct CompanionLibrary {
+    const char* what; // for messages: "the simulated driver"
+    const char* file;
+    const char* build_dir; // where a build puts it, relative to this library
+    const char* hint;      // appended to the message if it is not found
+};
+// Returns the path of such a library. Throws if it is not installed.
+std::string companion_path(const CompanionLibrary& companion);
+
+// Returns the path of the simulated driver: the one that GCX_SIM_LIBRARY names, or the companion.
+std::string find_simulator();
+
 inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
 // Returns the library to open for a choice: for "" the default one, for "sim:SPEC" the simulated.
 std::string library_of(const std::string& choice);

@@ -1,6 +1,5 @@
 #include "interpose/count_reporting.hpp"
 
-#include "driver/companion_library.hpp"
 #include "driver/driver.hpp"
 #include "interpose/exec_plan.hpp"
 #include "interpose/library_search.hpp"

@@ -16,7 +16,7 @@
 //    functions that come before any launch put the green context in its place (enter_partition()).
 // 6. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
 //    with a stream replace them with a stream of the thread (hooks_stream.cpp).
-// 7. Graphs. Nodes that name the primary context get the green one (hooks_graph.cpp).
+// 7. Graphs. Nodes that name the primary context get the green one (hooks_context.cpp).
 // 8. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
 //    sees the partition as the device's resource, so that green contexts of the program are parts
 //    of the partition (hooks_context.cpp).

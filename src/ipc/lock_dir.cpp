@@ -1,25 +1,206 @@
 #include "ipc/lock_dir.hpp"
 
 #include "base/error.hpp"
-#include "ipc/user_runtime_dir.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace gcx {
+
+struct CloseOnForkFile::Node {
+    std::atomic<int> number{-1};
+    dev_t device = 0;
+    ino_t inode = 0;
+    void* page = MAP_FAILED; // maps the file, which keeps it open without the descriptor
+    Node* next = nullptr;    // in the list of OpenFiles
+    Node* previous = nullptr;
+    bool inheritable = false;
+
+    bool is(const struct stat& info) const { return info.st_dev == device && info.st_ino == inode; }
+    // Returns the descriptor if it still belongs to the file, otherwise -1.
+    int checked_number() const {
+        struct stat info{};
+        const int now = number.load();
+        return now >= 0 && fstat(now, &info) == 0 && is(info) ? now : -1;
+    }
+};
+
+// The files that a child of a fork has to close. The mutex keeps a fork from happening between
+// opening a file and listing it here: the child would keep the file open, and the parent's locks
+// with it.
+struct OpenFiles {
+    std::mutex mutex;
+    CloseOnForkFile::Node* first = nullptr;
+    bool watching = false;
+    std::atomic<unsigned> forks{0};
+
+    void add(CloseOnForkFile::Node& node) {
+        node.next = first;
+        if (first != nullptr)
+            first->previous = &node;
+        first = &node;
+    }
+    void remove(CloseOnForkFile::Node& node) {
+        if (node.next != nullptr)
+            node.next->previous = node.previous;
+        if (node.previous != nullptr)
+            node.previous->next = node.next;
+        else if (first == &node)
+            first = node.next;
+        node.next = node.previous = nullptr;
+    }
+
+    static void before_fork();
+    static void in_parent();
+    static void in_child();
+};
+
+namespace {
+
+constinit OpenFiles files;
+
+constexpr std::size_t kByte = 1; // the kernel maps the whole page
+
+// A program that was started without standard streams uses the lowest numbers for its own.
+int move_past_standard_streams(int number) {
+    if (number > STDERR_FILENO)
+        return number;
+    const int moved = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    close(number);
+    errno = error;
+    return moved;
+}
+
+} // namespace
+
+void OpenFiles::before_fork() {
+    files.mutex.lock();
+}
+
+void OpenFiles::in_parent() {
+    files.mutex.unlock();
+}
+
+void OpenFiles::in_child() {
+    for (CloseOnForkFile::Node* node = files.first; node != nullptr; node = node->next) {
+        node->page = MAP_FAILED; // MADV_DONTFORK: the child does not have it
+        if (const int number = node->checked_number(); number >= 0 && !node->inheritable)
+            close(number);
+        node->number.store(-1);
+    }
+    files.first = nullptr;
+    files.forks++;
+    files.mutex.unlock();
+}
+
+CloseOnForkFile::CloseOnForkFile(int folder, const char* path, int flags, mode_t mode) {
+    auto node = std::make_unique<Node>();
+    const std::lock_guard lock(files.mutex);
+    if (!files.watching &&
+        pthread_atfork(OpenFiles::before_fork, OpenFiles::in_parent, OpenFiles::in_child) != 0)
+        fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch for forks");
+    files.watching = true;
+    int number = openat(folder, path, flags | O_CLOEXEC, mode);
+    if (number >= 0)
+        number = move_past_standard_streams(number);
+    if (number < 0)
+        return;
+    struct stat info{};
+    if (fstat(number, &info) != 0) {
+        const int error = errno;
+        close(number);
+        errno = error;
+        return;
+    }
+    node->device = info.st_dev;
+    node->inode = info.st_ino;
+    node->number = number;
+    files.add(*node);
+    node_.reset(node.release());
+}
+
+unsigned fork_count() {
+    return files.forks.load();
+}
+
+int CloseOnForkFile::get() const {
+    return node_ == nullptr ? -1 : node_->checked_number();
+}
+
+void CloseOnForkFile::outlive_descriptor() const {
+    const std::lock_guard lock(files.mutex); // no fork between mmap and madvise
+    const int number = get();
+    if (number < 0 || node_->page != MAP_FAILED)
+        return;
+    void* const page = mmap(nullptr, kByte, PROT_NONE, MAP_PRIVATE, number, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, kByte, MADV_DONTFORK) == 0)
+        node_->page = page;
+    else
+        munmap(page, kByte);
+}
+
+bool CloseOnForkFile::is_gone_from(const char* path) const {
+    struct stat info{};
+    if (stat(path, &info) != 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    return node_ != nullptr && !node_->is(info);
+}
+
+void CloseOnForkFile::make_inheritable() {
+    const std::lock_guard lock(files.mutex);
+    const int number = get();
+    if (number < 0)
+        return;
+    node_->inheritable = true;
+    // Shells and other programs put their own files at low numbers, so use a high one.
+    constexpr int kLowest = 700;
+    const int moved = fcntl(number, F_DUPFD, kLowest);
+    if (moved < 0) {
+        fcntl(number, F_SETFD, 0);
+        return;
+    }
+    node_->number.store(moved);
+    close(number);
+}
+
+bool CloseOnForkFile::inheritable() const {
+    return node_ != nullptr && node_->inheritable;
+}
+
+void CloseOnForkFile::Close::operator()(Node* node) const {
+    const int error = errno;
+    {
+        const std::lock_guard lock(files.mutex);
+        files.remove(*node);
+        if (const int number = node->checked_number(); number >= 0)
+            close(number);
+        if (node->page != MAP_FAILED)
+            munmap(node->page, kByte);
+    }
+    delete node;
+    errno = error;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -35,6 +216,102 @@ constexpr mode_t kOthers = S_IRWXO;
 constexpr mode_t kModeOfUser = S_IRUSR | S_IWUSR | S_ISVTX;
 constexpr mode_t kModeOfGroup = kModeOfUser | S_IRGRP;
 constexpr mode_t kModeReadOnly = S_IRUSR | S_ISVTX;
+
+// Throws for a failed call of the operating system, with what the user can do if the directory is
+// full or can't be written.
+[[noreturn]] void fail_in_dir(const std::string& what, const std::string& path, int error) {
+    const bool full = error == ENOSPC || error == EDQUOT;
+    const bool refused = error == EROFS || error == EACCES || error == EPERM;
+    std::string message = format("%s %s: %s", what.c_str(), path.c_str(), std::strerror(error));
+    if (full || refused)
+        message +=
+            format("; %s, or set %s to another folder of your own with mode 700",
+                   full ? "free some space there" : "give this user access to it", kFolderVariable);
+    fail(GCX_ERROR_OPERATING_SYSTEM, std::move(message));
+}
+
+std::string path_of_user(const std::string& shared) {
+    return shared.empty() ? usual_folder() : format("%s/user-%u", shared.c_str(), geteuid());
+}
+
+// systemd's logind removes a user's files in /dev/shm when the user's last session ends
+// (RemoveIPC=yes). A new directory would hide the reservations that processes outside of sessions
+// still own.
+void refuse_if_removed(const std::string& path) {
+    if (struct stat info{}; lstat(path.c_str(), &info) == 0)
+        return;
+    const auto is_removed_reservation = [&](std::string_view file) {
+        return file.starts_with(path + "/") && file.ends_with(" (deleted)") &&
+               file.find("reservation-", path.size()) != std::string_view::npos;
+    };
+    for (const int32_t pid : visible_processes()) {
+        if (owns_file(pid, is_removed_reservation) == Owns::yes)
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("the folder %s was removed while process %d had a reservation in it, as "
+                        "RemoveIPC=yes in systemd's logind.conf does at the end of a session; end "
+                        "that process, and set RemoveIPC=no, or %s to another folder",
+                        path.c_str(), pid, kFolderVariable));
+    }
+}
+
+void make_dir(const std::string& path) {
+    if (mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST)
+        return;
+    const int error = errno;
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (error == ENOENT)
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("can't create the folder %s: %s does not exist; create it, or set %s to a "
+                    "folder of your own with mode 700",
+                    path.c_str(), parent.c_str(), kFolderVariable));
+    fail_in_dir("can't create the folder", path, error);
+}
+
+// Returns false if the directory does not exist.
+bool check_private(const std::string& path) {
+    struct stat info{};
+    if (lstat(path.c_str(), &info) != 0) {
+        if (errno == ENOENT)
+            return false;
+        fail_in_dir("can't open the folder", path, errno);
+    }
+    if (!S_ISDIR(info.st_mode))
+        fail(GCX_ERROR_UNSAFE_FOLDER,
+             format("%s is %s; remove it, or set %s to a folder of your own with mode 700",
+                    path.c_str(),
+                    S_ISLNK(info.st_mode) ? "a symbolic link and not a folder" : "not a folder",
+                    kFolderVariable));
+    if (info.st_uid != geteuid())
+        fail(GCX_ERROR_UNSAFE_FOLDER,
+             format("the folder %s belongs to user %u, and this process runs as user %u; remove "
+                    "it, or set %s to a folder of your own with mode 700",
+                    path.c_str(), info.st_uid, geteuid(), kFolderVariable));
+    if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        fail(GCX_ERROR_UNSAFE_FOLDER,
+             format("the folder %s has mode %o, so other users can enter it; run chmod 700 on it, "
+                    "or set %s to another folder with mode 700",
+                    path.c_str(), info.st_mode & 07777, kFolderVariable));
+    return true;
+}
+
+// Both return the path of the user's directory: user-UID in a directory that users share, or
+// usual_folder() if shared is empty. They throw if it is a symbolic link, belongs to another user,
+// or can be entered by others. The first one creates it if it does not exist.
+std::string create_user_dir(const std::string& shared) {
+    std::string path = path_of_user(shared);
+    if (shared.empty())
+        refuse_if_removed(path);
+    make_dir(path);
+    if (!check_private(path))
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("the folder %s was removed while it was opened; try again", path.c_str()));
+    return path;
+}
+
+std::optional<std::string> find_user_dir(const std::string& shared) {
+    std::string path = path_of_user(shared);
+    return check_private(path) ? std::optional(std::move(path)) : std::nullopt;
+}
 
 // Returns whether a directory is shared by a group. Throws unless it belongs to this user or to a
 // group only.
@@ -151,11 +428,11 @@ LockDir LockDir::open_checked(const std::string& private_dir) {
 }
 
 LockDir LockDir::open_private(const std::string& shared) {
-    return open_checked(create_user_runtime_dir(shared));
+    return open_checked(create_user_dir(shared));
 }
 
 std::optional<LockDir> LockDir::find_private(const std::string& shared) {
-    const auto path = find_user_runtime_dir(shared);
+    const auto path = find_user_dir(shared);
     return path ? std::optional(open_checked(*path)) : std::nullopt;
 }
 

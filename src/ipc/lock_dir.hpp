@@ -1,22 +1,25 @@
-// A directory through which the processes of one user or of one group share small files.
+// Files that processes of one host share: a directory of small files, whose locks say which process
+// owns which file.
 //
 // 1. A file is alive while a process has it locked; such a process is an owner of the file. The
 //    kernel releases the lock however the process ends, so a dead owner's file can be recognized.
 // 2. A file appears under its name when it is complete and owned, by rename().
 // 3. Processes that change what others rely on lock the whole directory first.
+// 4. A child of a fork owns nothing of its parent: it closes the files.
 //
 // Other users may write to the directory of a group, so nothing in it is trusted unchecked.
 #pragma once
 
-#include "ipc/close_on_fork_file.hpp"
-
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,13 +27,66 @@
 
 namespace gcx {
 
+// An open file that neither the children of a fork nor programs started by exec inherit. A lock on
+// it therefore belongs to this process only, and is released when this process ends.
+class CloseOnForkFile {
+  public:
+    CloseOnForkFile() = default;
+    // Opens a file as openat() does. On failure the object is empty, and errno says why.
+    CloseOnForkFile(int dir, const char* path, int flags, mode_t mode = 0);
+
+    // Returns the descriptor, or -1 if the object is empty, if this process is the child of a fork,
+    // or if the program closed the descriptor: its number may then belong to another file.
+    int get() const;
+    explicit operator bool() const { return get() >= 0; }
+    // Keeps the locks on the file even if the program closes the descriptor, as daemons do that
+    // close all of them. Has no effect on a file that can't be mapped.
+    void outlive_descriptor() const;
+    // Lets children and the programs that they start inherit the file from now on.
+    void make_inheritable();
+    bool inheritable() const;
+    // Returns whether the path leads to another file by now, or to none.
+    bool is_gone_from(const char* path) const;
+
+  private:
+    struct Node;
+    struct Close {
+        void operator()(Node* node) const;
+    };
+    friend struct OpenFiles;
+
+    std::unique_ptr<Node, Close> node_;
+};
+
+// Returns how many forks lie between this process and the first one that opened such a file.
+unsigned fork_count();
+
+// The variable that names the directory for reservations and published leases. If it is not set,
+// they are stored in the private directory of the effective user, which has mode 700.
+inline constexpr char kFolderVariable[] = "GCX_RESERVATION_DIR";
+
+// Returns the directory that the environment names, or an empty string.
+inline std::string chosen_folder() {
+    // secure_getenv: the caller of a setuid program must not choose where that program writes.
+    const char* const chosen = secure_getenv(kFolderVariable);
+    return chosen == nullptr ? "" : chosen;
+}
+
+// Returns the directory that is used if the environment names none. It must be the same for all
+// processes of a user: /run/user/UID exists only during login sessions, services with PrivateTmp
+// have a private /tmp, and sudo keeps or changes HOME and XDG_RUNTIME_DIR.
+inline std::string usual_folder() {
+    return "/dev/shm/gcx-" + std::to_string(geteuid());
+}
+
+// A directory of files that processes share.
 class LockDir {
   public:
     using Clock = std::chrono::steady_clock;
 
-    // Opens an existing directory by its absolute path, or the user's own (user_runtime_dir.hpp) if
-    // the path is empty; that one is created if necessary. Throws if the directory belongs to
-    // someone else, or if more users can enter it than should.
+    // Opens an existing directory by its absolute path. If the path is empty, opens the user's own
+    // directory, and creates it if necessary. Throws if the directory belongs to another user, or if
+    // more users can enter it than should.
     static LockDir open(const std::string& path);
     // Does the same, but creates nothing. Returns nothing if the user's own does not exist.
     static std::optional<LockDir> find(const std::string& path);

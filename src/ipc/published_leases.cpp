@@ -2,8 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/split.hpp"
-#include "ipc/reservation_list.hpp"
+#include "ipc/reservation.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 // publishes, its validation, its reader and its writer.
 #pragma once
 
-#include "core/atom_set.hpp"
+#include "base/atom_set.hpp"
 #include "ipc/lock_dir.hpp"
 
 #include <gcx.h>

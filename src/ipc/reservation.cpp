@@ -2,26 +2,18 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/cancel_list.hpp"
-#include "core/device.hpp"
-#include "core/sm_allocator.hpp"
-#include "driver/driver.hpp"
-#include "ipc/lock_dir.hpp"
-#include "ipc/reservation_list.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <mutex>
+#include <iterator>
 #include <optional>
-#include <random>
 #include <thread>
 #include <tuple>
-#include <utility>
 
 namespace gcx::reservations {
 namespace {
@@ -29,72 +21,140 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kFirstPause = 500us;
-constexpr auto kLongestPause = 20ms;
-// The longest wait for the directory's lock at a time. Requests with a shorter timeout wait as
-// long, since another process may be in the middle of a change.
-constexpr auto kLockTimeout = 500ms;
 constexpr auto kJoinTimeout = 5s;
 // The longest wait to remove the file of a released reservation. Other processes clean up as well.
 constexpr auto kReleaseTimeout = 200ms;
+constexpr std::size_t kUuidDigits = 32;
+constexpr std::size_t kIdDigits = 16;
 
-constinit std::atomic<bool> warned_of_mps{false};
-
-uint64_t now_ms() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+// FNV-1a detects damage; it does not prevent forgery.
+uint64_t checksum_of(const Record& record) {
+    constexpr std::size_t kFirst = offsetof(Record, version);
+    uint64_t sum = 0xcbf29ce484222325;
+    for (const char byte : record.bytes().substr(kFirst))
+        sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    return sum;
 }
 
 template <std::size_t size>
-void copy_text(char (&to)[size], const char* text) {
-    std::memcpy(to, text, strnlen(text, size - 1));
+bool is_terminated(const char (&text)[size]) {
+    return std::memchr(text, 0, size) != nullptr;
 }
 
-std::string count_text(uint32_t sm_count) {
-    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
+bool is_hex(std::string_view text) {
+    return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Returns whether MPS limits the process to a percentage of the device. The daemon chooses the SMs
-// for each process; it was not measured whether the driver shows which.
-bool is_limited(const Record& record) {
-    return record.mps != GCX_MPS_OFF && record.mps_thread_percentage > 0 &&
-           record.mps_thread_percentage < 100;
-}
-
-// Returns why the atoms of two records may be different SMs; an empty string if they are the same.
-std::string difference_of(const Record& mine, const Record& other) {
-    if (is_limited(mine) || is_limited(other))
-        return format("%s has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set",
-                      is_limited(other) ? "it" : "this process");
-    if (mine.family != other.family)
-        return format("it is of the %s family",
-                      family_name(static_cast<gcx_sm_family>(
-                          other.family))); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
-    if (mine.driver_version != other.driver_version)
-        return format("its driver is %s", version_text(other.driver_version).c_str());
-    if (std::tie(mine.device_sm_count, mine.unit_count, mine.unit_size, mine.remainder_size) !=
-        std::tie(other.device_sm_count, other.unit_count, other.unit_size, other.remainder_size))
-        return format("it sees %u SMs, in atoms of %u", other.device_sm_count, other.unit_size);
+std::string problem_of_atoms(const Record& record) {
+    if (record.unit_count == 0 || record.unit_count >= AtomSet::kCapacity ||
+        record.unit_size == 0 || record.unit_size > GCX_MAX_SMS ||
+        record.remainder_size > GCX_MAX_SMS || record.device_sm_count > GCX_MAX_SMS)
+        return "corrupt record: impossible atoms";
+    const AtomShape shape = record.shape();
+    if (shape.sm_count(shape.all()) > record.device_sm_count)
+        return "corrupt record: its atoms have more SMs than the device";
+    if (!(record.set() - shape.all()).empty() || record.set().empty() != (record.waits != 0))
+        return "corrupt record: its atoms are not those of the family";
     return "";
 }
 
-bool same_atoms(const Record& a, const Record& b) {
-    return difference_of(a, b).empty();
+// How long list() waits for the directory's lock.
+constexpr auto kListTimeout = 200ms;
+// Under `gcx exec`, a program that is replaced by exec, or that is started without its parent's
+// descriptors, keeps its reservation by a mapping. The mapping ends with the old program, and the
+// new one owns the file again before its first instruction. In between the file may have no owner.
+// An inheritable reservation is therefore dead only if it had no owner for this long.
+constexpr auto kReturnTimeout = 100ms; // covers the start of a program on a busy machine
+constexpr auto kReturnCheckInterval = 1ms;
+
+// Returns whether a file without an owner may get one again.
+bool may_return(const CloseOnForkFile& file, const std::string& name) {
+    Record record{};
+    return read_checked(file, name, record).empty() && record.inherit != 0 && record.waits == 0;
 }
 
-std::string label_of(const Record& record) {
-    const std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
-    return label + describe(owner_of(record));
+struct DeadFiles {
+    std::vector<std::string> names;
+    bool may_return = false; // one of them
+
+    void add(const LockDir::Found& found, const std::string& name) {
+        names.push_back(name);
+        may_return = may_return || gcx::reservations::may_return(found.file, name);
+    }
+};
+
+// Returns nothing if the file is to be skipped. Adds a file without an owner to dead, if that is
+// not null.
+std::optional<StoredReservation> read_file(const LockDir& dir, const std::string& name,
+                                           OnInvalid on_invalid, DeadFiles* dead) {
+    const LockDir::Found found = dir.look_at(name);
+    if (!found.is_plain || (!found.file && found.problem.empty()))
+        return std::nullopt;
+    if (found.file && !found.alive) {
+        if (dead != nullptr)
+            dead->add(found, name);
+        return std::nullopt;
+    }
+    StoredReservation stored{name, found.user, {}};
+    const std::string problem =
+        found.problem.empty() ? read_checked(found.file, name, stored.record) : found.problem;
+    if (problem.empty())
+        return stored;
+    if (on_invalid == OnInvalid::fail)
+        refuse_file(dir, name, problem);
+    log::write(GCX_LOG_WARNING, format("skipped the file %s/%s: %s", dir.path().c_str(),
+                                       name.c_str(), problem.c_str()));
+    return std::nullopt;
 }
 
-void warn_without_mps(const Device& device) {
-    if (!warned_of_mps.exchange(true))
-        log::write(
-            GCX_LOG_WARNING,
-            format("%s is not shared through MPS: processes take turns on it, and reservations "
-                   "isolate nothing; start nvidia-cuda-mps-control -d before the processes",
-                   device.label().c_str()));
+// Returns whether the process that created the file was killed before it was complete, provided
+// that the directory is locked.
+bool is_unfinished(std::string_view name) {
+    if (!name.ends_with(LockDir::kUnfinished))
+        return false;
+    name.remove_suffix(LockDir::kUnfinished.size());
+    return is_file_name(name);
+}
+
+// Waits if one of the files without an owner may get an owner again, and moves those that do to
+// alive. Returns the others.
+std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
+                                      std::vector<StoredReservation>& alive) {
+    const auto end = LockDir::Clock::now() + kReturnTimeout;
+    while (dead.may_return && LockDir::Clock::now() < end) {
+        std::this_thread::sleep_for(kReturnCheckInterval);
+        DeadFiles still_dead;
+        for (const std::string& name : dead.names) {
+            if (auto stored = read_file(dir, name, on_invalid, &still_dead))
+                alive.push_back(std::move(*stored));
+        }
+        dead = std::move(still_dead);
+    }
+    return std::move(dead.names);
+}
+
+// Removes files without an owner. Adds those that get one just now to alive.
+void remove_dead(const LockDir& dir, const std::vector<std::string>& dead, OnInvalid on_invalid,
+                 std::vector<StoredReservation>& alive) {
+    for (const std::string& name : dead) {
+        while (!dir.remove_dead(name)) {
+            if (auto stored = read_file(dir, name, on_invalid, nullptr)) {
+                alive.push_back(std::move(*stored));
+                break;
+            }
+        }
+    }
+}
+
+// Returns the current name of a process. The kernel truncates names, so a longer one in the record
+// is better.
+std::string name_of(int32_t pid, const Record& record) {
+    std::string name = read_proc(pid, "comm");
+    if (!name.empty() && name.back() == '\n')
+        name.pop_back();
+    const std::string recorded = record.process_name;
+    const bool same = pid == record.pid && (record.inherit == 0 || recorded.starts_with(name));
+    return name.empty() || same ? recorded : name;
 }
 
 struct TokenParts {
@@ -112,27 +172,199 @@ TokenParts parts_of(const std::string& token) {
     return {token.substr(0, slash), token.substr(slash + 1)};
 }
 
-// Ends the ownership of a file, and removes the file if it has no other owner. patient: waits if
-// it may get another one.
-void release(const std::string& dir_path, const std::string& name, CloseOnForkFile file,
-             bool patient) noexcept {
-    if (!file)
-        return; // in the child of a fork, where the parent owns it
-    disown(file);
-    file = {}; // from here on other processes may reserve its SMs
+} // namespace
+
+void seal(Record& record) {
+    record.magic = kMagic;
+    record.version = kVersion;
+    record.checksum = checksum_of(record);
+}
+
+std::string problem_of(const Record& record, std::string_view name) {
+    if (record.magic != kMagic)
+        return "it is no reservation of gcx";
+    if (record.version != kVersion)
+        return format("another version of gcx wrote it: its layout is %u, this version reads %u",
+                      record.version, kVersion);
+    if (record.checksum != checksum_of(record))
+        return "corrupt record: checksum mismatch";
+    if (record.waits > 1 || record.simulated > 1 || record.mps > GCX_MPS_ON ||
+        !(record.mps_thread_percentage >= 0 && record.mps_thread_percentage <= 100) ||
+        (record.requested > GCX_MAX_SMS && record.requested != GCX_REST) || record.inherit > 1 ||
+        record.parent == record.id || !is_terminated(record.name) ||
+        !is_terminated(record.process_name) || !is_terminated(record.device_name))
+        return "corrupt record: values out of range";
+    if (record.family < GCX_SM_FAMILY_COSCHEDULED || record.family > GCX_SM_FAMILY_MAX_CLUSTER)
+        return "corrupt record: it is of no family that has reservations";
+    if (file_name(record) != name)
+        return "it was renamed or copied: it says that it is " + file_name(record);
+    return problem_of_atoms(record);
+}
+
+std::string prefix_of(const uint8_t (&uuid)[16], bool simulated) {
+    std::string text = simulated ? kSimulatedPrefix : kPrefix;
+    for (const uint8_t byte : uuid)
+        text += format("%02x", byte);
+    return text + "-";
+}
+
+std::string file_name(const Record& record) {
+    return prefix_of(record.uuid, record.simulated != 0) +
+           format("%016llx", static_cast<unsigned long long>(record.id));
+}
+
+bool is_file_name(std::string_view name) {
+    if (name.starts_with(kSimulatedPrefix))
+        name.remove_prefix(std::strlen(kSimulatedPrefix));
+    else if (name.starts_with(kPrefix))
+        name.remove_prefix(std::strlen(kPrefix));
+    else
+        return false;
+    return name.size() == kUuidDigits + 1 + kIdDigits && is_hex(name.substr(0, kUuidDigits)) &&
+           name[kUuidDigits] == '-' && is_hex(name.substr(kUuidDigits + 1));
+}
+
+void refuse_file(const LockDir& dir, const std::string& name, const std::string& why) {
+    fail(GCX_ERROR_CORRUPT_FILE,
+         format("can't tell which SMs the reservation in %s/%s has: %s; end the process that owns "
+                "the file (lsof tells which), or remove the file if it is no reservation",
+                dir.path().c_str(), name.c_str(), why.c_str()));
+}
+
+Record read_record(const CloseOnForkFile& file) {
+    std::array<char, sizeof(Record) + 1> bytes; // one more, to detect a longer file
+    const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0)
+        fail(GCX_ERROR_OPERATING_SYSTEM, format("it can't be read: %s", std::strerror(errno)));
+    if (got != static_cast<ssize_t>(sizeof(Record)))
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("it has %s than the %zu bytes of one",
+                    got < static_cast<ssize_t>(sizeof(Record)) ? "less" : "more", sizeof(Record)));
+    Record record{};
+    std::memcpy(&record, bytes.data(), sizeof record);
+    return record;
+}
+
+std::string read_checked(const CloseOnForkFile& file, const std::string& name, Record& record) {
     try {
-        LockDir dir = LockDir::open(dir_path);
-        if (!dir.lock(Clock::now() + kReleaseTimeout))
-            return;
-        const LockDir::Found found = patient ? look_patiently(dir, name) : dir.look_at(name);
-        if (found.file && !found.alive)
-            static_cast<void>(dir.remove_dead(name));
-    } catch (const Error&) { // NOLINT(bugprone-empty-catch): the next process removes the file
-    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same
+        record = read_record(file);
+        return problem_of(record, name);
+    } catch (const Error& error) {
+        return error.message;
     }
 }
 
-// Joins in the token's directory, which the caller has locked.
+LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
+    const auto end = LockDir::Clock::now() + kReturnTimeout;
+    while (true) {
+        LockDir::Found found = dir.look_at(name);
+        if (!found.file || found.alive || !may_return(found.file, name) ||
+            LockDir::Clock::now() >= end)
+            return found;
+        std::this_thread::sleep_for(kReturnCheckInterval);
+    }
+}
+
+std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
+                                                 OnInvalid on_invalid, bool clean_up) {
+    std::vector<StoredReservation> found;
+    DeadFiles dead;
+    for (const std::string& name : dir.names(prefix)) {
+        if (clean_up && is_unfinished(name))
+            dir.remove(name);
+        if (!is_file_name(name))
+            continue;
+        if (auto stored = read_file(dir, name, on_invalid, &dead))
+            found.push_back(std::move(*stored));
+    }
+    const std::size_t before = found.size();
+    const auto left = await_return(dir, std::move(dead), on_invalid, found);
+    if (clean_up)
+        remove_dead(dir, left, on_invalid, found);
+    if (found.size() != before)
+        std::sort(found.begin(), found.end(),
+                  [](const auto& a, const auto& b) { return a.name < b.name; });
+    return found;
+}
+
+std::string reservation_dir(const char* dir) {
+    std::string path = dir != nullptr ? dir : chosen_folder();
+    if (dir != nullptr && path.empty())
+        fail(GCX_ERROR_INVALID_VALUE,
+             "the folder is an empty string; pass NULL for the default one");
+    while (path.size() > 1 && path.back() == '/')
+        path.pop_back();
+    constexpr std::size_t kNameAndMore = 128;
+    if (path.size() + kNameAndMore > GCX_MAX_RESERVATION_TOKEN)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("the folder's path has %zu bytes, which is too long", path.size()));
+    return path;
+}
+
+std::vector<StoredReservation> list(const char* dir_path) {
+    auto dir = LockDir::find(reservation_dir(dir_path));
+    if (!dir)
+        return {};
+    // Without the lock, a file that is being written has a wrong checksum and is skipped.
+    static_cast<void>(dir->lock(LockDir::Clock::now() + kListTimeout));
+    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false);
+    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false);
+    std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
+    const auto order = [](const StoredReservation& stored) {
+        const Record& record = stored.record;
+        return std::tuple(
+            record.simulated,
+            std::string_view(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid),
+            record.waits, record.ticket, record.id);
+    };
+    std::sort(found.begin(), found.end(),
+              [&](const auto& a, const auto& b) { return order(a) < order(b); });
+    return found;
+}
+
+Process owner_of(const Record& record) {
+    // Normally only an inheritable reservation outlives its first owner. Messages are made while
+    // the directory is locked, so don't search for the others.
+    if (record.inherit == 0 && access(("/proc/" + std::to_string(record.pid)).c_str(), F_OK) == 0)
+        return {record.pid, record.process_name};
+    // The name contains a random number of 64 bits. The path differs in processes that see the
+    // directory elsewhere, so it is not compared.
+    const auto is_file = [ending = "/" + file_name(record)](std::string_view path) {
+        return path.ends_with(ending);
+    };
+    switch (owns_file(record.pid, is_file)) {
+    case Owns::yes:
+        return {record.pid, name_of(record.pid, record)};
+    case Owns::unknown:
+        return {record.pid, record.process_name};
+    case Owns::no:
+        break;
+    }
+    const std::vector<int32_t> pids = visible_processes();
+    if (pids.empty())
+        return {record.pid, record.process_name};
+    for (const int32_t pid : pids) {
+        if (pid != record.pid && owns_file(pid, is_file) == Owns::yes)
+            return {pid, name_of(pid, record)};
+    }
+    return {0, record.process_name};
+}
+
+std::string describe(const Process& process) {
+    return process.pid != 0
+               ? format("process %d (%s)", process.pid, process.name.c_str())
+               : format("a process that isn't visible here (%s)", process.name.c_str());
+}
+
+Reservation::~Reservation() {
+    // The owners of a joined reservation may be about to start other programs.
+    release_file(dir_, name_, std::move(file_), joined_);
+}
+
+bool Reservation::lost() const {
+    return file_.is_gone_from(token().c_str());
+}
+
 std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& token) {
     const auto [path, name] = parts_of(token);
     LockDir::Found found = look_patiently(dir, name);
@@ -154,412 +386,6 @@ std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& toke
     return std::make_shared<Reservation>(path, std::move(found.file), record, 0U, true);
 }
 
-// One call of acquire().
-class Acquisition final : private CancelList::Wait {
-  public:
-    Acquisition(Device& device, const ReservationRequest& request)
-        : device_(device), request_(request), family_(device.family(request.family)),
-          prefix_(fill_record()) {}
-
-    std::shared_ptr<Reservation> run() {
-        const CancelList::Entry entry(request_.cancel, *this);
-        if (request_.cancelled())
-            refuse({});
-        {
-            const LockDir dir = locked_dir();
-            if (!request_.parent.empty())
-                join_parent(dir);
-            const Reservations others = read_others(dir);
-            const bool has_queue =
-                std::any_of(others.begin(), others.end(),
-                            [&](const auto& other) { return waits_in_same_queue(other.record); });
-            const auto granted = has_queue ? std::nullopt : plan(others);
-            if (granted)
-                record_grant(*granted, others);
-            else
-                record_wait(others);
-            dir_ = dir.path();
-            const std::lock_guard lock(state_mutex_);
-            if (state_ == State::cancelled)
-                refuse(others);
-            file_ = dir.create(file_name(record_), record_.bytes());
-            if (granted)
-                state_ = State::granted;
-        }
-        try {
-            if (record_.waits != 0)
-                wait();
-        } catch (...) {
-            {
-                const std::lock_guard lock(state_mutex_);
-                state_ = State::cancelled; // from here on cancel() does not touch the file
-            }
-            release(dir_, file_name(record_), std::move(file_), false);
-            throw;
-        }
-        if ((request_.flags & GCX_RESERVATION_INHERIT) != 0)
-            file_.make_inheritable();
-        return std::make_shared<Reservation>(dir_, std::move(file_), record_, request_.flags, false,
-                                             parent_);
-    }
-
-  private:
-    using Reservations = std::vector<StoredReservation>;
-
-    // Whether the SMs were granted or the request was cancelled, whichever came first.
-    enum class State : uint8_t { undecided, granted, cancelled };
-
-    // Removes the request from the queue without waiting for another process: a file without an
-    // owner is ignored, and removed by the next process that locks the directory.
-    void cancel() noexcept override {
-        const std::lock_guard lock(state_mutex_);
-        if (state_ != State::undecided)
-            return;
-        state_ = State::cancelled;
-        disown(file_);
-    }
-
-    // Sets the fields that do not change, and returns the prefix of the device's files.
-    std::string fill_record() {
-        gcx_device_info info = GCX_DEVICE_INFO_INIT;
-        device_.get_info(info);
-        const Driver& driver = device_.driver();
-        const Mps mps = mps_of(driver, device_.native());
-        if (mps.state == GCX_MPS_OFF)
-            warn_without_mps(device_);
-        const AtomShape& shape = family_->shape();
-        std::random_device random;
-        record_.id = uint64_t{random()} << 32 | random();
-        record_.pid = getpid();
-        record_.driver_version = driver.version();
-        record_.simulated = driver.simulated() ? 1 : 0;
-        record_.requested = request_.sm_count;
-        record_.family = static_cast<uint32_t>(family_->kind());
-        record_.device_sm_count = device_.sm_count();
-        record_.unit_count = shape.unit_count;
-        record_.unit_size = shape.unit_size;
-        record_.remainder_size = shape.remainder_size;
-        record_.mps = static_cast<uint32_t>(mps.state);
-        record_.mps_thread_percentage = mps.thread_percentage;
-        record_.inherit = (request_.flags & GCX_RESERVATION_INHERIT) != 0 ? 1 : 0;
-        std::memcpy(record_.uuid, info.uuid, sizeof record_.uuid);
-        copy_text(record_.name, request_.name.c_str());
-        copy_text(record_.process_name, program_invocation_short_name);
-        copy_text(record_.device_name, info.name);
-        return prefix_of(record_.uuid, driver.simulated());
-    }
-
-    LockDir locked_dir() {
-        LockDir dir = LockDir::open(request_.dir);
-        const auto deadline = request_.timeout_ms == GCX_FOREVER
-                                  ? Clock::time_point::max()
-                                  : std::max(end_, begin_ + kLockTimeout);
-        if (!dir.lock_or_fail(deadline, request_.cancelled))
-            refuse({});
-        return dir;
-    }
-
-    // Becomes an owner of the reservation to divide, and restricts this one to its atoms.
-    void join_parent(const LockDir& dir) {
-        parent_ = join_in(dir, request_.parent);
-        const Record& parent = parent_->record();
-        if (!same_atoms(record_, parent))
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("can't reserve a part of %s: %s", source_text().c_str(),
-                        difference_of(record_, parent).c_str()));
-        record_.parent = parent.id;
-        within_ = within_ & parent.set();
-    }
-
-    // Reads the device's files, and finds the reservations that contain this one.
-    Reservations read_others(const LockDir& dir) {
-        Reservations others = read_reservations(dir, prefix_, OnInvalid::fail, true);
-        ancestors_.clear();
-        const Record* ancestor = nullptr;
-        for (uint64_t id = record_.parent; id != 0 && ancestors_.size() <= others.size();
-             id = ancestor != nullptr ? ancestor->parent : 0) {
-            ancestors_.push_back(id);
-            ancestor = find(others, id);
-        }
-        if (record_.parent != 0 && find(others, record_.parent) == nullptr)
-            fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("can't reserve a part of %s: its file was removed, %s",
-                        source_text().c_str(), request_.parent.c_str()));
-        return others;
-    }
-
-    // Returns null if there is none.
-    static const Record* find(const Reservations& others, uint64_t id) {
-        const auto found = std::find_if(others.begin(), others.end(),
-                                        [&](const auto& other) { return other.record.id == id; });
-        return found != others.end() ? &found->record : nullptr;
-    }
-
-    bool waits_in_same_queue(const Record& other) const {
-        return other.waits != 0 && other.parent == record_.parent;
-    }
-
-    // Returns whether a reservation takes SMs away from this request. Its ancestors don't, since it
-    // divides them, and neither do reservations outside of its parent. A reservation that lost its
-    // parent does wherever it is.
-    bool competes(const Record& other, const Reservations& others) const {
-        if (std::find(ancestors_.begin(), ancestors_.end(), other.id) != ancestors_.end())
-            return false;
-        const Record* record = &other;
-        for (std::size_t step = 0; step <= others.size(); step++) {
-            if (record->parent == record_.parent)
-                return true;
-            if (record->parent == 0)
-                return false;
-            record = find(others, record->parent);
-            if (record == nullptr)
-                return true;
-        }
-        return true; // a cycle, which only a forged record makes
-    }
-
-    // Returns whether messages name a reservation. They don't name parts of one that they name.
-    bool is_named(const Record& other, const Reservations& others) const {
-        return competes(other, others) &&
-               (other.parent == record_.parent || find(others, other.parent) == nullptr);
-    }
-
-    // Returns where the SMs come from: "device 0", or "the reservation "job" of device 0".
-    std::string source_text() const {
-        if (parent_ == nullptr)
-            return device_.label();
-        const char* const name = parent_->record().name;
-        return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") +
-               "of " + device_.label();
-    }
-
-    // Returns the atoms of this family that a reservation takes away.
-    AtomSet taken_by(const Record& other) const {
-        if (same_atoms(record_, other))
-            return other.set();
-        // Under MPS SM numbers are virtual, so that a map of them tells nothing.
-        if (record_.mps != GCX_MPS_ON && record_.family != other.family) {
-            if (const auto atoms = atoms_shared_with(other))
-                return *atoms;
-        }
-        return family_->all();
-    }
-
-    // Returns the same for a reservation of another family; nothing if that is not known.
-    std::optional<AtomSet> atoms_shared_with(const Record& other) const {
-        try {
-            // problem_of() checked the family.
-            const auto kind = static_cast<gcx_sm_family>(
-                other.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
-            const auto family = device_.family(kind);
-            Record mine = record_;
-            const AtomShape& shape = family->shape();
-            std::tie(mine.family, mine.unit_count, mine.unit_size, mine.remainder_size) =
-                std::tuple(other.family, shape.unit_count, shape.unit_size, shape.remainder_size);
-            if (same_atoms(mine, other))
-                return atoms_meeting(*family_, *family, other.set());
-        } catch (const Error& error) {
-            if (error.result != GCX_ERROR_NOT_SUPPORTED)
-                throw;
-        }
-        return std::nullopt;
-    }
-
-    std::optional<AtomSet> plan_within(const AtomSet& usable) const {
-        const SmAllocator allocator(family_->shape(), [&](const AtomSet& set) {
-            return family_->can_make_context(set) &&
-                   (request_.can_realise == nullptr || request_.can_realise(set));
-        });
-        const SmAllocator::Request wanted{1, request_.sm_count, request_.min_sm_count, false, 0};
-        const auto planned = allocator.plan({&wanted, 1}, usable);
-        return planned ? std::optional(planned->front().exclusive) : std::nullopt;
-    }
-
-    // Returns what the request gets if it is the first in the queue; nothing if it has to wait.
-    std::optional<AtomSet> plan(const Reservations& others) const {
-        AtomSet usable = within_;
-        for (const auto& other : others) {
-            if (other.record.waits == 0 && competes(other.record, others))
-                usable = usable - taken_by(other.record);
-        }
-        return plan_within(usable);
-    }
-
-    uint32_t source_sm_count() const {
-        return parent_ == nullptr ? device_.sm_count() : family_->sm_count(within_);
-    }
-
-    void draw_ticket(const Reservations& others) {
-        for (const auto& other : others)
-            record_.ticket = std::max(record_.ticket, other.record.ticket);
-        record_.ticket += record_.ticket == UINT64_MAX ? 0 : 1;
-    }
-
-    void record_grant(const AtomSet& atoms, const Reservations& others) {
-        record_.waits = 0;
-        draw_ticket(others);
-        record_.until_ms = 0;
-        record_.since_ms = now_ms();
-        std::copy(atoms.words().begin(), atoms.words().end(), record_.atoms);
-        seal(record_);
-    }
-
-    void record_wait(const Reservations& others) {
-        if (!plan_within(within_))
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("asked for %s; %s has %u SMs in all", count_text(request_.sm_count).c_str(),
-                        source_text().c_str(), source_sm_count()));
-        if (request_.timeout_ms == 0)
-            refuse(others);
-        record_.waits = 1;
-        draw_ticket(others);
-        record_.since_ms = now_ms();
-        if (request_.timeout_ms != GCX_FOREVER)
-            record_.until_ms = record_.since_ms + request_.timeout_ms;
-        seal(record_);
-    }
-
-    static auto turn_of(const Record& record) { return std::pair(record.ticket, record.id); }
-
-    // Waits for its turn and its SMs by polling. Looks only at the request before it in the queue
-    // as long as there is one.
-    void wait() {
-        const bool forever = request_.timeout_ms == GCX_FOREVER;
-        Reservations others;
-        CloseOnForkFile previous; // of the request before; empty: read all files
-        for (std::chrono::microseconds pause = kFirstPause;;
-             pause = std::min(pause * 2, std::chrono::microseconds(kLongestPause))) {
-            const auto lock_deadline = Clock::now() + kLockTimeout;
-            if (!still_waits(previous) &&
-                try_to_acquire(others, previous,
-                               forever ? lock_deadline : std::min(lock_deadline, end_)))
-                return;
-            if (request_.cancelled() || (!forever && Clock::now() >= end_))
-                refuse(others);
-            const auto left =
-                std::chrono::duration_cast<std::chrono::microseconds>(end_ - Clock::now());
-            std::this_thread::sleep_for(forever ? pause : std::min(pause, left));
-        }
-    }
-
-    static bool still_waits(const CloseOnForkFile& file) {
-        try {
-            return file && has_owner(file, "") && read_record(file).waits == 1;
-        } catch (const Error&) {
-            return false; // try_to_acquire() reports what is wrong
-        }
-    }
-
-    bool try_to_acquire(Reservations& others, CloseOnForkFile& previous,
-                        Clock::time_point lock_deadline) {
-        LockDir dir = LockDir::open(request_.dir);
-        if (!dir.lock(lock_deadline, request_.cancelled))
-            return false;
-        others = read_others(dir);
-        const auto own = std::find_if(others.begin(), others.end(), [&](const auto& other) {
-            return other.record.id == record_.id;
-        });
-        if (own == others.end() && request_.cancelled())
-            return false; // cancel() ended its ownership
-        if (own == others.end())
-            fail(GCX_ERROR_OPERATING_SYSTEM, format("the file of this wait was removed, %s/%s",
-                                                    dir_.c_str(), file_name(record_).c_str()));
-        others.erase(own);
-        const StoredReservation* before = nullptr;
-        for (const auto& other : others) {
-            if (waits_in_same_queue(other.record) && turn_of(other.record) < turn_of(record_) &&
-                (before == nullptr || turn_of(before->record) < turn_of(other.record)))
-                before = &other;
-        }
-        previous = before != nullptr ? dir.look_at(before->name).file : CloseOnForkFile();
-        const auto granted = before != nullptr ? std::nullopt : plan(others);
-        if (!granted)
-            return false;
-        record_grant(*granted, others);
-        const std::lock_guard lock(state_mutex_);
-        if (state_ == State::cancelled)
-            return false;
-        state_ = State::granted;
-        dir.write(file_, record_.bytes());
-        return true;
-    }
-
-    // Returns "device 0 has 132 SMs; "decode" of process 12 (python) has 64; 1 waits, the first for
-    // 24 SMs".
-    std::string owners_text(const Reservations& others) const {
-        std::string text = format("%s has %u SMs", source_text().c_str(), source_sm_count());
-        const Record* first = nullptr;
-        std::size_t waiting = 0;
-        for (const auto& [name, user, other] : others) {
-            if (other.waits == 0) {
-                if (!is_named(other, others))
-                    continue;
-                text += format("; %s has %u", label_of(other).c_str(), other.sm_count());
-                if (!same_atoms(record_, other) && taken_by(other) == family_->all())
-                    text += format(", so that no other process can have any here (%s)",
-                                   difference_of(record_, other).c_str());
-                continue;
-            }
-            if (!waits_in_same_queue(other))
-                continue;
-            waiting++;
-            if (first == nullptr || turn_of(other) < turn_of(*first))
-                first = &other;
-        }
-        if (first != nullptr)
-            text += format("; %zu wait%s, the first, %s, for %s", waiting, waiting == 1 ? "s" : "",
-                           label_of(*first).c_str(), count_text(first->requested).c_str());
-        return text;
-    }
-
-    [[noreturn]] void refuse(const Reservations& others) const {
-        const std::string requested = count_text(request_.sm_count);
-        const std::string owners = owners_text(others);
-        if (request_.cancelled())
-            fail(GCX_ERROR_CANCELLED,
-                 format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
-                        owners.c_str()));
-        if (request_.timeout_ms != 0)
-            fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
-                                           request_.timeout_ms, requested.c_str(), owners.c_str()));
-        fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("asked for %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
-                    owners.c_str(),
-                    request_.min_sm_count != 0 ? "lower min_sm_count"
-                                               : "min_sm_count to accept fewer"));
-    }
-
-    Device& device_;
-    const ReservationRequest& request_;
-    const std::shared_ptr<Family> family_;
-    const Clock::time_point begin_ = Clock::now();
-    const Clock::time_point end_ = begin_ + std::chrono::milliseconds(request_.timeout_ms);
-    Record record_{};
-    std::string prefix_;
-    std::string dir_;
-    std::shared_ptr<Reservation> parent_; // null: divides the device
-    AtomSet within_ = request_.usable.value_or(family_->all());
-    std::vector<uint64_t> ancestors_; // the ids of the reservations that contain this one
-    std::mutex state_mutex_;          // guards the members below
-    State state_ = State::undecided;
-    CloseOnForkFile file_;
-};
-
-} // namespace
-
-Reservation::~Reservation() {
-    // The owners of a joined reservation may be about to start other programs.
-    release(dir_, name_, std::move(file_), joined_);
-}
-
-bool Reservation::lost() const {
-    return file_.is_gone_from(token().c_str());
-}
-
-std::shared_ptr<Reservation> acquire(Device& device, const ReservationRequest& request) {
-    return Acquisition(device, request).run();
-}
-
 std::shared_ptr<Reservation> join(const std::string& token) {
     LockDir dir = LockDir::open(dir_of_token(token));
     static_cast<void>(dir.lock_or_fail(Clock::now() + kJoinTimeout));
@@ -570,39 +396,22 @@ std::string dir_of_token(const std::string& token) {
     return parts_of(token).dir;
 }
 
-SmResource resource_of(Device& device, const Record& record) {
-    // problem_of() checked the family.
-    const auto kind = static_cast<gcx_sm_family>(
-        record.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
-    auto family = device.family(kind);
-    const AtomShape& shape = family->shape();
-    Record mine = record;
-    const Mps mps = mps_of(device.driver(), device.native());
-    mine.mps = static_cast<uint32_t>(mps.state);
-    mine.mps_thread_percentage = mps.thread_percentage;
-    // Other processes treat the reservation of a limited process as the whole device.
-    if (is_limited(mine) && !is_limited(record))
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("this process has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set, and the one that took "
-                    "the reservation had not: which SMs of %s are meant isn't known; unset it, or "
-                    "set it there too",
-                    device.label().c_str()));
-    if (record.driver_version != device.driver().version() ||
-        record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
-        record.unit_size != shape.unit_size || record.remainder_size != shape.remainder_size) {
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the reservation was taken where %s has %u SMs, the %s family %u atoms of %u, "
-                    "and the driver is %s; here it has %u SMs, %u atoms of %u, and the driver is "
-                    "%s: which "
-                    "SMs are meant isn't known. CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and another "
-                    "libcuda can do that",
-                    device.label().c_str(), record.device_sm_count, family_name(kind),
-                    record.unit_count, record.unit_size,
-                    version_text(record.driver_version).c_str(), device.sm_count(),
-                    shape.unit_count, shape.unit_size,
-                    version_text(device.driver().version()).c_str()));
+void release_file(const std::string& dir_path, const std::string& name, CloseOnForkFile file,
+                  bool patient) noexcept {
+    if (!file)
+        return; // in the child of a fork, where the parent owns it
+    disown(file);
+    file = {}; // from here on other processes may reserve its SMs
+    try {
+        LockDir dir = LockDir::open(dir_path);
+        if (!dir.lock(Clock::now() + kReleaseTimeout))
+            return;
+        const LockDir::Found found = patient ? look_patiently(dir, name) : dir.look_at(name);
+        if (found.file && !found.alive)
+            static_cast<void>(dir.remove_dead(name));
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch): the next process removes the file
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same
     }
-    return {&device, std::move(family), record.set()};
 }
 
 } // namespace gcx::reservations

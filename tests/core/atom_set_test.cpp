@@ -1,6 +1,6 @@
 // AtomSet against a std::set with the same elements.
 
-#include "core/atom_set.hpp"
+#include "base/atom_set.hpp"
 
 #include "check.hpp"
 

@@ -6,7 +6,7 @@
 #include "bytes.hpp"
 #include "harness.hpp"
 
-#include "ipc/reservation_record.hpp"
+#include "ipc/reservation.hpp"
 
 #include <gcx.h>
 

@@ -1,0 +1,46 @@
+// Requests for reservations: plans which SMs a process gets among those of other processes, and waits
+// for them.
+#pragma once
+
+#include "base/atom_set.hpp"
+#include "core/resource.hpp"
+#include "ipc/reservation.hpp"
+
+#include <gcx.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gcx {
+class CancelList;
+class Device;
+} // namespace gcx
+
+namespace gcx::reservations {
+
+struct ReservationRequest {
+    uint32_t sm_count = 0;     // or kRest
+    uint32_t min_sm_count = 0; // the smallest acceptable count; 0: sm_count
+    gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
+    uint32_t flags = 0;
+    uint32_t timeout_ms = 0;
+    std::string name;
+    std::string dir; // from reservation_dir()
+    // The token of the reservation to divide, which must be in dir; empty: divides the device.
+    std::string parent;
+    std::optional<AtomSet> usable; // atoms that may be reserved, if free; nothing: all
+    std::function<bool(const AtomSet&)> can_realise; // whether this set may be; null: all may
+    std::function<bool()> cancelled;
+    CancelList* cancel = nullptr; // null: nothing cancels the wait
+};
+
+// Reserves free SMs, and waits for them if the request has a timeout.
+std::shared_ptr<Reservation> acquire(Device& device, const ReservationRequest& request);
+
+// Returns the SMs of a reservation as atoms of this process. Throws if this process sees others.
+SmResource resource_of(Device& device, const Record& record);
+
+} // namespace gcx::reservations
