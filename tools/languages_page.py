@@ -47,7 +47,7 @@ tests run the programs. They print, on an H100 or on a simulated one
     partition 0 runs on 108 SMs: 6 7 8 9 10 11 12 13 14 15 22 23 24 ...
     partition 1 runs on 24 SMs: 0 1 2 3 4 5 16 17 18 19 20 21 32 33 34 35 36 37 48 49 50 51 52 53
     no SM is in both
-    140 SMs: ...: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132
+    140 SMs: ...: requested 140 SMs, in whole atoms of 8 that is 144; device 0 has 132
 
 The same programs: [C++](../../examples/scenario.cpp), [Java](../../examples/java/Scenario.java),
 [Rust](../../bindings/rust/gcx/examples/scenario.rs), [Go](../../examples/go/main.go),

@@ -147,7 +147,7 @@ func TestEachGoroutineGetsItsOwnMessage(t *testing.T) {
 			defer group.Done()
 			for round := 0; round < 200; round++ {
 				_, _, err := all.Split(Counts(asked), 0)
-				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("asked for %d SMs", asked)) {
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("requested %d SMs", asked)) {
 					t.Errorf("%d SMs: %v", asked, err)
 					return
 				}

@@ -345,7 +345,7 @@ class Acquisition final : private CancelList::Wait {
     void record_wait(const Reservations& others) {
         if (!plan_within(within_))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("asked for %s; %s has %u SMs in all", count_text(request_.sm_count).c_str(),
+                 format("requested %s; %s has %u SMs in all", count_text(request_.sm_count).c_str(),
                         source_text().c_str(), source_sm_count()));
         if (request_.timeout_ms == 0)
             refuse(others);
@@ -461,7 +461,7 @@ class Acquisition final : private CancelList::Wait {
             fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
                                            request_.timeout_ms, requested.c_str(), owners.c_str()));
         fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("asked for %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
+             format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
                     owners.c_str(),
                     request_.min_sm_count != 0 ? "lower min_sm_count"
                                                : "min_sm_count to accept fewer"));

@@ -36,15 +36,16 @@ class SplitPlanner {
         return assign_atoms(*shares);
     }
 
-    // Explains why run() returns nothing.
-    std::string problem() const {
+    // Explains why run() returns nothing. lead begins a sentence about the counts: "requested ", or
+    // an empty string if the caller has named them.
+    std::string problem(const char* lead) const {
         if (more_groups_than_atoms())
-            return too_many_groups();
+            return lead + too_many_groups();
         if (const auto shares = counted_shares())
             return rounding_problem(*shares);
         const std::vector<Share> with = shares_with(best_remainder_group());
         if (std::min(units_of(with), units_of(shares_with(std::nullopt))) > units_)
-            return size_problem();
+            return lead + size_problem();
         return rest_problem(with);
     }
 
@@ -153,8 +154,8 @@ class SplitPlanner {
     }
 
     std::string too_many_groups() const {
-        return format("asked for %zu groups; %s has %s, and each group needs at least one",
-                      counts_.size(), where_, describe_atoms().c_str());
+        return format("%zu groups; %s has %s, and each group needs at least one", counts_.size(),
+                      where_, describe_atoms().c_str());
     }
 
     // "15 atoms of 8 SMs and one of 12"
@@ -211,8 +212,8 @@ class SplitPlanner {
         if (counts_.size() - rest_groups() > 1)
             rounded += format(" = %llu", static_cast<unsigned long long>(total));
         const uint32_t available = shape_.sm_count(input_);
-        return format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u",
-                      requested.c_str(), shape_.unit_size, rounded.c_str(), where_, available) +
+        return format("%s SMs, in whole atoms of %u that is %s; %s has %u", requested.c_str(),
+                      shape_.unit_size, rounded.c_str(), where_, available) +
                (total <= available ? ", in " + describe_atoms() : "");
     }
 
@@ -293,7 +294,7 @@ SplitPlan plan_split(const AtomShape& shape, const AtomSet& input, std::span<con
     const SplitPlanner planner(shape, input, counts, exact, where);
     auto plan = planner.run();
     if (!plan)
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, planner.problem());
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, planner.problem("requested "));
     return std::move(*plan);
 }
 
@@ -305,7 +306,7 @@ std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& 
 std::string split_problem(const AtomShape& shape, const AtomSet& input,
                           std::span<const uint32_t> counts, const char* where) {
     const SplitPlanner planner(shape, input, counts, false, where);
-    return planner.run() ? "" : planner.problem();
+    return planner.run() ? "" : planner.problem("");
 }
 
 namespace {
@@ -421,7 +422,7 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
                     input.family->sm_count(input.set), device.sm_count(), device.label().c_str()));
     if (requests.size() > device.sm_count())
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("asked for %zu groups; %s has %u SMs", requests.size(), device.label().c_str(),
+             format("requested %zu groups; %s has %u SMs", requests.size(), device.label().c_str(),
                     device.sm_count()));
     std::vector<cu::SmGroupParams> groups;
     for (const gcx_sm_request& request : requests) {

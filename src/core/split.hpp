@@ -28,7 +28,7 @@ SplitPlan plan_split(const AtomShape& shape, const AtomSet& input, std::span<con
 std::optional<SplitPlan> find_split_plan(const AtomShape& shape, const AtomSet& input,
                                          std::span<const uint32_t> counts);
 
-// Returns why the counts do not fit; empty if they do.
+// Returns why the counts do not fit, to be appended to what was requested; empty if they do.
 std::string split_problem(const AtomShape& shape, const AtomSet& input,
                           std::span<const uint32_t> counts, const char* where);
 

@@ -330,7 +330,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     const gcx_lease prefill = acquire(GCX_REST, {.name = "prefill"});
     CHECK_REFUSED(resize({{decode, 66, 0}, {prefill, 66, 0}}), expected);
     CHECK(message_has("66 for \"decode\", 66 for \"prefill\"") &&
-          message_has("asked for 66 + 66 SMs, in whole atoms of 8 that is 72 + 72 = 144; device 0 "
+          message_has("66 + 66 SMs, in whole atoms of 8 that is 72 + 72 = 144; device 0 "
                       "has 132"));
     CHECK_REFUSED(resize({{decode, 132, 0}, {prefill, GCX_REST, 0}}), expected);
     CHECK(message_has("no SMs are left"));

@@ -103,7 +103,7 @@ def test_each_thread_gets_its_own_message(c: ctypes.CDLL) -> None:
             try:
                 split(c, count)
             except gcx.GcxError as error:
-                if f"asked for {count} SMs" not in str(error):
+                if f"requested {count} SMs" not in str(error):
                     wrong.append(str(error))
 
     threads = [threading.Thread(target=ask, args=(1000 + i,)) for i in range(8)]

@@ -29,7 +29,7 @@ SIMULATED NVIDIA H100 80GB HBM3, 132 SMs
 partition 0 runs on 108 SMs: {" ".join(map(str, FIRST))}
 partition 1 runs on 24 SMs: {" ".join(map(str, SECOND))}
 no SM is in both
-140 SMs: GCX_ERROR_INVALID_RESOURCE_CONFIGURATION: gcx_sm_split: asked for 140 SMs, in whole atoms \
+140 SMs: GCX_ERROR_INVALID_RESOURCE_CONFIGURATION: gcx_sm_split: requested 140 SMs, in whole atoms \
 of 8 that is 144; device 0 has 132
 given back: 0 contexts in use
 """

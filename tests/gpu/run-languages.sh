@@ -33,7 +33,7 @@ holds() {
         [ "$(sms "$1" 0 108 | wc -l)" -eq 108 ] &&
         [ "$(sms "$1" 1 24 | wc -l)" -eq 24 ] &&
         [ -z "$(comm -12 <(sms "$1" 0 108) <(sms "$1" 1 24))" ] &&
-        grep -q '^140 SMs: .*asked for 140 SMs' "$1" &&
+        grep -q '^140 SMs: .*requested 140 SMs' "$1" &&
         grep -q '^given back: 0 contexts in use$' "$1"
 }
 

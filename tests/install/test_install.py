@@ -88,7 +88,7 @@ SCENARIO = """SIMULATED NVIDIA H100 80GB HBM3, 132 SMs
 partition 0 runs on 108 SMs: 6 7 8 9 10 11 12 13 14 15 22 .*
 partition 1 runs on 24 SMs: 0 1 2 3 4 5 16 17 18 19 20 21 32 33 34 35 36 37 48 49 50 51 52 53
 no SM is in both
-140 SMs: gcx_sm_split: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132 \
+140 SMs: gcx_sm_split: requested 140 SMs, in whole atoms of 8 that is 144; device 0 has 132 \
 \\[GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, 915\\]
 given back: 0 contexts in use
 """
@@ -145,7 +145,7 @@ def test_built_example_runs(example: str) -> None:
 def test_example_says_what_is_wrong() -> None:
     done = run(build_folder() / "examples" / "split", "100", "60", **SIMULATED)
     assert done.returncode == 1
-    assert "asked for 100 + 60 SMs" in done.stderr
+    assert "requested 100 + 60 SMs" in done.stderr
     assert "device 0 has 132" in done.stderr
 
 

@@ -136,7 +136,7 @@ def test_scenario(suite: Suite) -> None:
     if not suite.run("build the scenario in Rust", cargo("build", "-q", *example), environment()):
         return
     expected = ("partition 0 runs on 108 SMs: 6 7 8", "partition 1 runs on 24 SMs: 0 1 2",
-                "no SM is in both", "140 SMs: gcx_sm_split: asked for 140 SMs")  # fmt: skip
+                "no SM is in both", "140 SMs: gcx_sm_split: requested 140 SMs")  # fmt: skip
     for driver in DRIVERS:
         env = environment(GCX_DRIVER=f"sim:h100@{driver}")
         said = execute([SCENARIO], env).stdout

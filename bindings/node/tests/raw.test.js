@@ -154,7 +154,7 @@ function refusals() {
     try {
       split(workerData.sms);
     } catch (error) {
-      if (error.message.includes(`asked for ${workerData.sms} SMs`)) right++;
+      if (error.message.includes(`requested ${workerData.sms} SMs`)) right++;
     }
   }
   parentPort.postMessage(right);

@@ -101,7 +101,7 @@ class ReservationTest {
               "\"one\" of process " + live.pid(),
               () -> device.reserve(request(132)));
       assertTrue(
-          error.getMessage().startsWith("Device.reserve: asked for 132 SMs"), error::getMessage);
+          error.getMessage().startsWith("Device.reserve: requested 132 SMs"), error::getMessage);
       assertTrue(error.getMessage().contains("ReservationParams.withMinimum to accept fewer"));
     }
     ReservationParams fine =
