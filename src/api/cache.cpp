@@ -46,16 +46,16 @@ gcx_result gcx_cache_set_limit(uint32_t max_contexts) {
 gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
                              const gcx_prepare_params* params) {
     GCX_BODY({
-        const auto wanted = params_or_defaults(params, GCX_PREPARE_PARAMS_INIT);
-        if ((wanted.flags & ~GCX_PREPARE_FOR_LEASES) != 0)
+        const auto options = params_or_defaults(params, GCX_PREPARE_PARAMS_INIT);
+        if ((options.flags & ~GCX_PREPARE_FOR_LEASES) != 0)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("params->flags is %#x; there is only GCX_PREPARE_FOR_LEASES (1)",
-                        wanted.flags));
+                        options.flags));
         Library& lib = library();
-        const auto keys = keys_of(lib, resources, count, wanted.flags != 0);
+        const auto keys = keys_of(lib, resources, count, options.flags != 0);
         std::optional<HandleTable<Cancel>::Pin> cancel;
-        if (wanted.cancel != nullptr)
-            cancel.emplace(lib.cancels.pin(wanted.cancel));
+        if (options.cancel != nullptr)
+            cancel.emplace(lib.cancels.pin(options.cancel));
         uint32_t done = 0;
         lib.cache.prepare(
             keys,
@@ -69,8 +69,8 @@ gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
             },
             [&] {
                 done++;
-                if (wanted.progress != nullptr)
-                    wanted.progress(done, count, wanted.user_data);
+                if (options.progress != nullptr)
+                    options.progress(done, count, options.user_data);
             });
     });
 }

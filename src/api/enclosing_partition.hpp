@@ -16,7 +16,7 @@ namespace gcx {
 
 class EnclosingPartition {
   public:
-    // driver: that of this process.
+    // driver is the one that this process uses.
     explicit EnclosingPartition(const Driver& driver) : driver_(driver) {}
 
     // One device of the partition.

@@ -13,7 +13,7 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->device());
         SubmitLock* locks[] = {from->submit_lock()};
-        const SubmitLock::Shared pass(locks);
+        const SubmitLock::Shared submitting(locks);
         const Stream::Target target = from->target();
         const uint64_t capturing = capture_of(lib.driver, from.handle(), target.native);
         GCX_CALL(lib.driver, cuEventRecord, to->native(), target.native);
@@ -27,7 +27,7 @@ gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
         const auto waiter = pin_alive(lib.streams, stream);
         const auto awaited = pin_alive(lib.events, event);
         SubmitLock* locks[] = {waiter->submit_lock()};
-        const SubmitLock::Shared pass(locks);
+        const SubmitLock::Shared submitting(locks);
         const Stream::Target target = waiter->target();
         GCX_CALL(lib.driver, cuStreamWaitEvent, target.native, awaited->native(), 0);
     });

@@ -16,12 +16,12 @@ Graph::DeviceOf device_of(Library& lib) {
 }
 
 gcx_graph_params graph_params(const gcx_graph_params* params) {
-    const auto wanted = params_or_defaults(params, GCX_GRAPH_PARAMS_INIT);
-    if ((wanted.flags & ~GCX_GRAPH_NODE_PRIORITIES) != 0)
+    const auto options = params_or_defaults(params, GCX_GRAPH_PARAMS_INIT);
+    if ((options.flags & ~GCX_GRAPH_NODE_PRIORITIES) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_GRAPH_NODE_PRIORITIES (1)",
-                    wanted.flags));
-    return wanted;
+                    options.flags));
+    return options;
 }
 
 bool for_leases(uint32_t flags) {
@@ -54,10 +54,10 @@ gcx_result gcx_graph_create(struct CUgraph_st* captured, const gcx_graph_params*
     GCX_BODY({
         not_null(captured, "captured");
         not_null(graph, "graph");
-        const gcx_graph_params wanted = graph_params(params);
+        const gcx_graph_params options = graph_params(params);
         Library& lib = library();
         auto object =
-            std::make_unique<Graph>(lib.cache, lib.driver, captured, wanted, device_of(lib));
+            std::make_unique<Graph>(lib.cache, lib.driver, captured, options, device_of(lib));
         *graph = handle_of<gcx_graph>(lib.graphs.add(std::move(object)));
     });
 }
@@ -119,9 +119,9 @@ gcx_result gcx_graph_set_part(gcx_graph graph, const uint32_t* nodes, uint32_t c
 
 gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node, const gcx_kernel_params* params) {
     GCX_BODY({
-        const gcx_kernel_params wanted = read_struct(params, "params");
+        const gcx_kernel_params options = read_struct(params, "params");
         const auto its = pin_alive(library().graphs, graph);
-        its->set_kernel(node, wanted);
+        its->set_kernel(node, options);
     });
 }
 

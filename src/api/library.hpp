@@ -1,5 +1,5 @@
-// The open library: what exists while a driver is open. Below it are the functions that several files
-// of src/api use.
+// The open library: what exists while a driver is open. Below it are the functions that several
+// files of src/api use.
 #pragma once
 
 #include "api/enclosing_partition.hpp"

@@ -67,7 +67,7 @@ inline constexpr std::size_t first_size = sizeof(T);
 template <>
 inline constexpr std::size_t first_size<gcx_cache_stats> = offsetof(gcx_cache_stats, prepared);
 
-// Larger structs are uninitialized memory, not those of a newer version.
+// A larger struct_size is uninitialized memory, not a newer version of the struct.
 constexpr std::size_t kMaxStructSize = 65536;
 
 // Checks the struct_size of a caller's struct, which another version of the header can define.

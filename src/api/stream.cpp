@@ -91,13 +91,13 @@ void write_lines(char (&text)[kRoom], const std::vector<std::string>& lines) {
 namespace gcx {
 
 gcx_stream_params stream_params(const gcx_stream_params* params) {
-    const auto wanted = params_or_defaults(params, GCX_STREAM_PARAMS_INIT);
-    if (wanted.sync != GCX_STREAM_NON_BLOCKING)
+    const auto options = params_or_defaults(params, GCX_STREAM_PARAMS_INIT);
+    if (options.sync != GCX_STREAM_NON_BLOCKING)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->sync is %d; a green context has only streams that don't wait for the "
                     "default stream, GCX_STREAM_NON_BLOCKING (0)",
-                    wanted.sync));
-    return wanted;
+                    options.sync));
+    return options;
 }
 
 void refuse_capturing(const Driver& driver, CUstream stream) {
@@ -140,10 +140,10 @@ gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* param
                              gcx_stream* stream) {
     GCX_BODY({
         not_null(stream, "stream");
-        const gcx_stream_params wanted = stream_params(params);
+        const gcx_stream_params options = stream_params(params);
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
-        auto object = std::make_unique<Stream>(lib.cache, *pin->green, wanted.priority);
+        auto object = std::make_unique<Stream>(lib.cache, *pin->green, options.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
     });
 }
@@ -234,16 +234,16 @@ gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* functi
                                      const gcx_kernel_fit_params* params, gcx_kernel_fit* fit) {
     GCX_BODY({
         not_null(function, "function");
-        const gcx_kernel_fit_params wanted = read_struct(params, "params");
+        const gcx_kernel_fit_params options = read_struct(params, "params");
         StructOutput out(fit, "fit");
         constexpr uint32_t kMostThreads = 1024; // of every GPU so far
-        if (wanted.block_threads == 0 || wanted.block_threads > kMostThreads)
+        if (options.block_threads == 0 || options.block_threads > kMostThreads)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("params->block_threads is %u; a block has 1 to %u threads",
-                        wanted.block_threads, kMostThreads));
+                        options.block_threads, kMostThreads));
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        get_kernel_fit(lib.device(pin->device()), *pin, function, wanted, *out);
+        get_kernel_fit(lib.device(pin->device()), *pin, function, options, *out);
         out.write();
     });
 }

@@ -91,8 +91,8 @@ ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing shari
     const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
     while (GreenContext* found = find_usable(key, sharing)) {
-        if (!found->made_) {
-            made_.wait(lock); // another thread makes it
+        if (!found->complete_) {
+            completed_.wait(lock); // another thread creates it
             continue;
         }
         if (alive(*found)) {
@@ -115,12 +115,12 @@ ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing shari
     } catch (...) {
         lock.lock();
         entries_.erase(find_entry(context));
-        made_.notify_all();
+        completed_.notify_all();
         throw;
     }
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
     lock.lock();
-    context.made_ = true;
+    context.complete_ = true;
     stats_.misses++;
     if (purpose == Purpose::later) {
         stats_.prepared++;
@@ -130,14 +130,14 @@ ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing shari
     stats_.longest_making_ns =
         std::max(stats_.longest_making_ns, static_cast<uint64_t>(took.count()));
     count(context, use, 1);
-    made_.notify_all();
+    completed_.notify_all();
     return Ref(*this, context, use);
 }
 
 ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
     const std::lock_guard lock(mutex_);
     GreenContext* const found = find_usable(key, Sharing::shared);
-    if (found == nullptr || !found->made_ || !alive(*found))
+    if (found == nullptr || !found->complete_ || !alive(*found))
         return {};
     stats_.hits++;
     count(*found, use, 1);
@@ -148,7 +148,7 @@ ContextCache::Ref ContextCache::make_uncached(const ContextKey& key) {
     auto context = std::make_unique<GreenContext>(key, 0);
     make(*context);
     const std::lock_guard lock(mutex_);
-    context->made_ = true;
+    context->complete_ = true;
     count(*context, Use::handle, 1);
     detached_.push_back(std::move(context));
     return Ref(*this, *detached_.back(), Use::handle);
@@ -163,7 +163,7 @@ ContextCache::Ref ContextCache::share(GreenContext& context, Use use) {
 ContextCache::Ref ContextCache::find(CUcontext native, Use use) {
     const std::lock_guard lock(mutex_);
     for (auto& [key, context] : entries_) {
-        if (context->made_ && context->native == native && alive(*context)) {
+        if (context->complete_ && context->native == native && alive(*context)) {
             count(*context, use, 1);
             return Ref(*this, *context, use);
         }
@@ -277,7 +277,7 @@ GreenContext* ContextCache::find_usable(const ContextKey& key, Sharing sharing) 
     const auto [begin, end] = entries_.equal_range(key);
     for (auto it = begin; it != end; ++it) {
         GreenContext& context = *it->second;
-        const bool unused = context.made_ && context.users_ == 0;
+        const bool unused = context.complete_ && context.users_ == 0;
         if (unused)
             found = found != nullptr && found->prepared_ ? found : &context;
         else if (sharing == Sharing::shared && !context.exclusive_)
@@ -313,16 +313,16 @@ void ContextCache::make(GreenContext& context) {
     const Driver& driver = context.driver();
     context.primary_ = context.key.device->retain_primary();
     std::vector<CUdevResource> resources = context.key.family->native_resources(context.key.set);
-    Ref queue_user; // keeps the wanted queue alive
-    if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
-        queue_user = share_queue_user(wanted->queue);
+    Ref queue_user; // keeps the requested queue alive
+    if (const auto& requested = context.key.workqueue; requested && requested->queue != 0) {
+        queue_user = share_queue_user(requested->queue);
         CUdevResource queue{};
         GCX_CALL(driver, cuGreenCtxGetDevResource, queue_user->green, &queue,
                  cu::kResourceWorkqueue);
         resources.push_back(queue);
-        context.queue_ = wanted->queue;
-    } else if (wanted) {
-        resources.push_back(native_config(*context.key.device, *wanted));
+        context.queue_ = requested->queue;
+    } else if (requested) {
+        resources.push_back(native_config(*context.key.device, *requested));
     }
     CUdevResourceDesc descriptor = nullptr;
     const CUresult described = driver.cuDevResourceGenerateDesc(
@@ -354,7 +354,7 @@ void ContextCache::make(GreenContext& context) {
 ContextCache::Ref ContextCache::share_queue_user(uint64_t queue) {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, context] : entries_) {
-        if (context->made_ && context->queue_ == queue && alive(*context)) {
+        if (context->complete_ && context->queue_ == queue && alive(*context)) {
             count(*context, Use::current, 1);
             return Ref(*this, *context, Use::current);
         }
@@ -364,14 +364,14 @@ ContextCache::Ref ContextCache::share_queue_user(uint64_t queue) {
          "them alive, or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
 }
 
-CUdevResource ContextCache::native_config(const Device& device, const Workqueue& wanted) {
+CUdevResource ContextCache::native_config(const Device& device, const Workqueue& requested) {
     CUdevResource native{};
     GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
              cu::kResourceWorkqueueConfig);
     // cuda.h: a workqueue configuration is changed in place.
     auto fields = cu::get_fields<cu::WorkqueueFields>(native);
-    fields.scope = static_cast<uint32_t>(wanted.scope);
-    fields.concurrency_limit = wanted.concurrency_limit;
+    fields.scope = static_cast<uint32_t>(requested.scope);
+    fields.concurrency_limit = requested.concurrency_limit;
     cu::set_fields(native, fields);
     return native;
 }
@@ -456,7 +456,7 @@ gcx_cache_stats ContextCache::stats() {
     stats.kept = cached(nullptr);
     stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
     for (const auto& [key, context] : entries_) {
-        if (context->made_)
+        if (context->complete_)
             stats.kept_streams += static_cast<uint32_t>(context->streams.cached_count());
     }
     return stats;
@@ -500,17 +500,17 @@ void ContextCache::check_room(const Keys& keys) {
 
 // Returns how many contexts of a device would be prepared, including those of these keys.
 uint32_t ContextCache::prepared_with(const Device& device, const Keys& keys) {
-    std::set<ContextKey> wanted;
+    std::set<ContextKey> unprepared;
     for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
         for (const ContextKey& key : *all) {
             if (key.device != &device)
                 continue;
             const GreenContext* const found = find_usable(key, Sharing::shared);
             if (found == nullptr || !found->prepared_)
-                wanted.insert(key);
+                unprepared.insert(key);
         }
     }
-    return prepared(device) + static_cast<uint32_t>(wanted.size());
+    return prepared(device) + static_cast<uint32_t>(unprepared.size());
 }
 
 uint32_t ContextCache::prepared(const Device& device) {
@@ -565,7 +565,7 @@ std::set<Device*> ContextCache::devices() {
     std::set<Device*> found;
     std::vector<GreenContext*> dead;
     for (const auto& [key, context] : entries_) {
-        if (!context->made_)
+        if (!context->complete_)
             continue;
         if (alive(*context))
             found.insert(key.device);
@@ -620,7 +620,8 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
         const std::lock_guard lock(mutex_);
         GreenContext* next = nullptr; // in order of id, because the mutex is released between two
         for (const auto& [key, context] : entries_) {
-            if (context->made_ && context->id > last && (next == nullptr || context->id < next->id))
+            if (context->complete_ && context->id > last &&
+                (next == nullptr || context->id < next->id))
                 next = context.get();
         }
         if (next == nullptr)
@@ -688,7 +689,7 @@ void ContextCache::drop_dead(const Device& device) {
     const auto entries = entries_of(&device);
     for (auto it = entries.begin(); it != entries.end();) {
         GreenContext& context = *(it++)->second;
-        if (context.made_ && is_known_dead(context))
+        if (context.complete_ && is_known_dead(context))
             mark_dead(context);
     }
 }
@@ -701,7 +702,7 @@ ContextCache::Entries::iterator ContextCache::least_recently_used(const Device* 
     const auto entries = entries_of(device);
     for (auto it = entries.begin(); it != entries.end(); ++it) {
         GreenContext& context = *it->second;
-        if (context.made_ && context.users_ == 0 &&
+        if (context.complete_ && context.users_ == 0 &&
             (prepared == Prepared::included || !context.prepared_) &&
             (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
             !context.streams.capturing(driver_))
@@ -726,7 +727,7 @@ ContextCache::entries_of(const Device* device) {
 
 uint32_t ContextCache::cached(const Device* device) {
     return static_cast<uint32_t>(std::ranges::count_if(entries_of(device), [](const auto& entry) {
-        return entry.second->made_ && entry.second->users_ == 0;
+        return entry.second->complete_ && entry.second->users_ == 0;
     }));
 }
 

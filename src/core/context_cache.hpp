@@ -1,7 +1,7 @@
-// The context cache: makes green contexts, which takes milliseconds and leaks device memory, and
-// keeps them for reuse by the set of resources that they are made of.
+// The context cache: creates green contexts, which takes milliseconds and leaks device memory, and
+// caches them by the set of resources that they consist of.
 // Thread-safe. ContextCache::mutex_ comes after the mutexes of leases (lease_manager.hpp) and
-// before those of StreamCache and Device. Contexts are made without it.
+// before those of StreamCache and Device. It is not held while a context is created.
 #pragma once
 
 #include "core/device.hpp"
@@ -25,7 +25,7 @@
 
 namespace gcx {
 
-// What a green context is made of.
+// The resources of a green context.
 struct ContextKey {
     Device* device = nullptr;
     std::shared_ptr<Family> family; // null: a part that is only a workqueue
@@ -62,7 +62,7 @@ class GreenContext {
     unsigned long long native_id_ = 0;
     std::atomic<bool> dead_{false};
     // Guarded by the cache's mutex.
-    bool made_ = false;
+    bool complete_ = false;                    // the driver's context exists
     bool exclusive_ = false;                   // not shared while it is in use
     bool prepared_ = false;                    // automatic eviction spares it
     uint64_t queue_ = 0;                       // the number of its workqueue, if known
@@ -191,7 +191,7 @@ class ContextCache {
     std::optional<Refusal> trim_streams(Trimmed& done);
     void check_alive(GreenContext& context);
     void make(GreenContext& context);
-    CUdevResource native_config(const Device& device, const Workqueue& wanted);
+    CUdevResource native_config(const Device& device, const Workqueue& requested);
     // Adds a user to a context that has this queue, so that the queue stays alive. Throws if there
     // is none.
     Ref share_queue_user(uint64_t queue);
@@ -222,7 +222,7 @@ class ContextCache {
 
     const Driver& driver_;
     std::mutex mutex_;
-    std::condition_variable made_;
+    std::condition_variable completed_; // a context was created, or that failed
     Entries entries_;
     std::list<Entry> detached_; // dead or uncached: destroyed after the last use
     uint64_t next_queue_ = 1;

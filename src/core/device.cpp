@@ -120,7 +120,7 @@ std::shared_ptr<Family> Device::structured_family(const SplitId& id) {
              format("the resource is of a structured split that gcx no longer knows: at least %zu "
                     "other structured splits of %s were used since; repeat the split with the "
                     "same requests, then the resource is valid again",
-                    kKeptSplits, label().c_str()));
+                    kCachedSplits, label().c_str()));
     found->second.last_use = ++structured_uses_;
     return found->second.family;
 }
@@ -132,14 +132,14 @@ void Device::evict_structured_locked() {
         if (split.family.use_count() == 1)
             idle.push_back(split.last_use);
     }
-    if (idle.size() > kKeptSplits) {
-        const auto oldest_kept = idle.end() - kKeptSplits;
-        std::nth_element(idle.begin(), oldest_kept, idle.end());
-        std::erase_if(structured_, [last = *oldest_kept](const auto& entry) {
+    if (idle.size() > kCachedSplits) {
+        const auto oldest_cached = idle.end() - kCachedSplits;
+        std::nth_element(idle.begin(), oldest_cached, idle.end());
+        std::erase_if(structured_, [last = *oldest_cached](const auto& entry) {
             return entry.second.family.use_count() == 1 && entry.second.last_use < last;
         });
     }
-    evict_at_ = structured_.size() + kKeptSplits;
+    evict_at_ = structured_.size() + kCachedSplits;
 }
 
 std::vector<uint32_t> Device::shared_sms() {

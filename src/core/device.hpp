@@ -45,11 +45,11 @@ class Device {
     // Returns the family of a kind other than structured. The first call splits the device.
     std::shared_ptr<Family> family(gcx_sm_family kind);
     // Structured splits used most recently, which are never evicted. gcx.h states the number.
-    static constexpr std::size_t kKeptSplits = 1024;
-    // Returns the structured family of these requests. Keeps it, so that equal requests give the
+    static constexpr std::size_t kCachedSplits = 1024;
+    // Returns the structured family of these requests. Caches it, so that equal requests give the
     // same family, and evicts families that neither a context nor a recent call uses.
     std::shared_ptr<Family> intern_structured(std::span<const cu::SmGroupParams> requests);
-    // Like intern_structured(), but keeps and evicts nothing.
+    // Like intern_structured(), but caches and evicts nothing.
     std::shared_ptr<Family> try_structured(std::span<const cu::SmGroupParams> requests);
     // Returns the family with this id. Throws if it was evicted.
     std::shared_ptr<Family> structured_family(const SplitId& id);
@@ -123,8 +123,8 @@ class Device {
     std::mutex mutex_;
     std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind
     std::map<SplitId, Interned> structured_;
-    std::size_t evict_at_ = 2 * kKeptSplits; // the size of structured_
-    uint64_t structured_uses_ = 0;           // orders Interned::last_use
+    std::size_t evict_at_ = 2 * kCachedSplits; // the size of structured_
+    uint64_t structured_uses_ = 0;             // orders Interned::last_use
     std::optional<Priorities> priorities_;
     std::vector<uint32_t> maybe_shared_; // the SMs in all lists of note_extra_sms() so far
     CUcontext primary_ = nullptr;        // null: not retained

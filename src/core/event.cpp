@@ -30,12 +30,12 @@ EventPool::Event EventPool::take() {
 void EventPool::put_back(CUevent native, uint64_t epoch) {
     const std::lock_guard lock(mutex_);
     if (epoch != epoch_)
-        return; // it died with the primary context
+        return; // the reset of the device destroyed it
     in_use_--;
     idle_.push_back(native);
 }
 
-// Drops the events that died in a reset of the device.
+// Drops the events that a reset of the device destroyed.
 void EventPool::drop_dead() {
     if (primary_.context() == nullptr || primary_.alive())
         return;
@@ -69,7 +69,7 @@ Event::Event(Device& device, uint32_t flags)
 
 Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(native) {
     const RelaxedCapture relaxed(driver);
-    // A query would break the capture of a captured event; asking for a time does not.
+    // A query would break the capture of a captured event; measuring a time does not.
     float milliseconds = 0;
     if (driver.cuEventElapsedTime(&milliseconds, native, native) == CUDA_ERROR_CAPTURED_EVENT)
         return;

@@ -179,7 +179,7 @@ void Family::split_into_atoms(uint32_t atom_sm_count) {
 }
 
 SplitId split_id(std::span<const cu::SmGroupParams> requests) {
-    // Two multiply-xorshift hashes with odd multipliers of their own.
+    // Two multiply-xorshift hashes with different odd multipliers.
     SplitId id = {0x243f6a8885a308d3U, 0x13198a2e03707344U};
     const auto add = [&](uint64_t value) {
         id[0] = (id[0] ^ value) * 0x9e3779b97f4a7c15U;
@@ -254,8 +254,8 @@ void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) co
 }
 
 // Returns what the driver leaves when it splits off that many unit atoms, if that is exactly the
-// atoms behind them. This is not certain: asked for fewer groups of 24 for the largest clusters, an
-// H200 gives others than the first ones. The driver's masks tell.
+// atoms behind them. It need not be: if fewer groups of 24 SMs for the largest clusters are
+// requested, an H200 returns other groups than the first ones. Only the driver's masks show that.
 std::optional<CUdevResource> Family::remainder_after(uint32_t units) const {
     std::vector<CUdevResource> groups(units);
     unsigned count = units;

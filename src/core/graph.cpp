@@ -69,7 +69,7 @@ ExecutableCache::Pointer ExecutableCache::find(const TargetKey& key) {
     return entries_[last_].executable;
 }
 
-void ExecutableCache::add(Pointer made) {
+void ExecutableCache::add(Pointer executable) {
     Pointer evicted; // destroyed outside the lock
     const std::lock_guard lock(mutex_);
     if (entries_.size() >= limit_) {
@@ -78,10 +78,10 @@ void ExecutableCache::add(Pointer made) {
                 return a.last_used < b.last_used;
             });
         evicted = std::move(oldest->executable);
-        *oldest = {std::move(made), ++clock_};
+        *oldest = {std::move(executable), ++clock_};
         evicted_++;
     } else {
-        entries_.push_back({std::move(made), ++clock_});
+        entries_.push_back({std::move(executable), ++clock_});
     }
 }
 
@@ -181,7 +181,7 @@ std::optional<Graph::MissingExecutable> Graph::try_launch(std::span<Stream* cons
     std::array<SubmitLock*, GCX_MAX_GRAPH_PARTS> locks{};
     for (std::size_t i = 0; i < streams.size(); i++)
         locks[i] = streams[i]->submit_lock();
-    const SubmitLock::Shared passes(std::span<SubmitLock*>(locks).first(streams.size()));
+    const SubmitLock::Shared submitting(std::span<SubmitLock*>(locks).first(streams.size()));
     LaunchTargets launch_targets;
     for (Stream* stream : streams)
         add_target(launch_targets, *stream);
@@ -293,14 +293,14 @@ void Graph::prepare(std::span<const ContextKey> contexts) {
         check_count(contexts.size());
     TargetKey key;
     PartTargets targets;
-    for (const ContextKey& wanted : contexts) {
-        if (wanted.device != &device_)
+    for (const ContextKey& context_key : contexts) {
+        if (context_key.device != &device_)
             fail(GCX_ERROR_INVALID_DEVICE,
                  format("the graph is of %s, a resource of %s", device_.label().c_str(),
-                        wanted.device->label().c_str()));
+                        context_key.device->label().c_str()));
         PartTarget& target = targets.emplace_back();
         target.keep_alive =
-            cache_.get(wanted, ContextCache::Sharing::shared, ContextCache::Use::graph);
+            cache_.get(context_key, ContextCache::Sharing::shared, ContextCache::Use::graph);
         target.id = target.keep_alive->id;
         target.context = target.keep_alive->native;
         target.sm_count = target.keep_alive->sm_count();
@@ -313,14 +313,14 @@ void Graph::prepare(std::span<const ContextKey> contexts) {
 
 Graph::Pointer Graph::make(const TargetKey& key, PartTargets targets) {
     const std::lock_guard lock(building_);
-    if (Pointer made = executables_.find(key)) // another thread may have made it
-        return made;
+    if (Pointer executable = executables_.find(key)) // another thread may have built it
+        return executable;
     check_alive();
     if (key.count() != 1)
         check_count(key.count()); // parts may have been added since the caller checked
-    Pointer made = build(*movable_, key, std::move(targets));
-    executables_.add(made);
-    return made;
+    Pointer executable = build(*movable_, key, std::move(targets));
+    executables_.add(executable);
+    return executable;
 }
 
 // Returns the captured contexts that an executable with these targets runs in. The primary context
@@ -357,12 +357,14 @@ std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
 Graph::Pointer Graph::build(MovableGraph& movable, const TargetKey& key, PartTargets targets) {
     movable.check_grids(targets);
     std::vector<CapturedContext> captured = captured_for(movable, targets);
-    auto made = std::make_shared<Executable>(device_, key, std::move(targets), std::move(captured));
+    auto executable =
+        std::make_shared<Executable>(device_, key, std::move(targets), std::move(captured));
     // instantiation requires a current context
     const ScopedCurrent current(driver_, primary_.context());
-    made->set_native(movable.instantiate(made->targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
-    made_.fetch_add(1, std::memory_order_relaxed);
-    return made;
+    executable->set_native(
+        movable.instantiate(executable->targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
+    built_.fetch_add(1, std::memory_order_relaxed);
+    return executable;
 }
 
 void Graph::get_info(gcx_graph_info& info) const {
@@ -377,7 +379,7 @@ void Graph::get_info(gcx_graph_info& info) const {
     info.executables = static_cast<uint32_t>(executables_.all().size());
     info.max_executables = executables_.limit();
     info.launches = launches_.load(std::memory_order_relaxed);
-    info.made = made_.load(std::memory_order_relaxed);
+    info.made = built_.load(std::memory_order_relaxed);
     info.evicted = executables_.evicted();
 }
 

@@ -83,7 +83,7 @@ class ExecutableCache {
     // Returns null if there is none.
     Pointer find(const TargetKey& key);
     // Adds an executable. Evicts the least recently used one if the cache is full.
-    void add(Pointer made);
+    void add(Pointer executable);
     std::vector<Pointer> all() const;
     // Replaces all executables. Each new one inherits the age of the one with its key.
     void replace(std::vector<Pointer> others);
@@ -181,7 +181,7 @@ class Graph {
     ExecutableCache executables_;
     std::atomic<uint32_t> part_count_;
     std::atomic<uint64_t> launches_{0};
-    std::atomic<uint64_t> made_{0};
+    std::atomic<uint64_t> built_{0}; // executables;
 };
 
 } // namespace gcx

@@ -576,10 +576,10 @@ void MovableGraph::check_grids(std::span<const PartTarget> targets) const {
 CUgraphExec MovableGraph::instantiate(std::span<const PartTarget> targets, bool node_priorities) {
     const RelaxedCapture relaxed(driver_);
     move_to(targets);
-    CUgraphExec made = nullptr;
-    GCX_CALL(driver_, cuGraphInstantiateWithFlags, &made, graph_,
+    CUgraphExec executable = nullptr;
+    GCX_CALL(driver_, cuGraphInstantiateWithFlags, &executable, graph_,
              node_priorities ? kUseNodePriority : 0);
-    return made;
+    return executable;
 }
 
 KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch) {
@@ -588,16 +588,16 @@ KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch)
     return std::exchange(node.kernel, std::move(launch));
 }
 
-void MovableGraph::in_contexts(std::span<const NodeTarget> wanted,
+void MovableGraph::in_contexts(std::span<const NodeTarget> targets,
                                const std::function<void(const NodeTarget&)>& body) const {
     std::vector<CUcontext> contexts;
-    for (const NodeTarget& one : wanted) {
+    for (const NodeTarget& one : targets) {
         if (std::find(contexts.begin(), contexts.end(), one.context) == contexts.end())
             contexts.push_back(one.context);
     }
     for (CUcontext context : contexts) {
         const ScopedCurrent current(driver_, context);
-        for (const NodeTarget& one : wanted) {
+        for (const NodeTarget& one : targets) {
             if (one.context == context)
                 body(one);
         }
@@ -637,11 +637,11 @@ void MovableGraph::move_kernel(const NodeTarget& where) {
         driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, where.context)),
         "cuGraphKernelNodeSetParams", where.number);
     compare_kernel(where);
-    for (const NodeAttribute& wanted : node.kernel.attributes) {
-        if (read_attribute(driver_, node.native, wanted.id) != wanted)
+    for (const NodeAttribute& attribute : node.kernel.attributes) {
+        if (read_attribute(driver_, node.native, attribute.id) != attribute)
             fail(GCX_ERROR_NOT_SUPPORTED,
                  format("%s: the driver did not keep its launch attribute %u when it was moved",
-                        describe_node(nodes(), where.number).c_str(), wanted.id));
+                        describe_node(nodes(), where.number).c_str(), attribute.id));
     }
 }
 
@@ -665,22 +665,22 @@ void MovableGraph::move_copy(const NodeTarget& where) {
 }
 
 void MovableGraph::compare_copy(uint32_t number) const {
-    const GraphNode& wanted = nodes()[number];
-    CUgraphNode const native = wanted.native;
-    std::vector<std::byte> has(wanted.parameters.size());
-    if (wanted.kind == GCX_GRAPH_NODE_MEMCPY)
+    const GraphNode& node = nodes()[number];
+    CUgraphNode const native = node.native;
+    std::vector<std::byte> reported(node.parameters.size());
+    if (node.kind == GCX_GRAPH_NODE_MEMCPY)
         GCX_CALL(driver_, cuGraphMemcpyNodeGetParams, native,
-                 reinterpret_cast<CUDA_MEMCPY3D*>(has.data()));
+                 reinterpret_cast<CUDA_MEMCPY3D*>(reported.data()));
     else
         GCX_CALL(driver_, cuGraphMemsetNodeGetParams, native,
-                 reinterpret_cast<CUDA_MEMSET_NODE_PARAMS*>(has.data()));
-    if (has != wanted.parameters)
+                 reinterpret_cast<CUDA_MEMSET_NODE_PARAMS*>(reported.data()));
+    if (reported != node.parameters)
         fail(GCX_ERROR_NOT_SUPPORTED, describe_node(nodes(), number) +
                                           ": the driver reports other parameters than were set");
 }
 
 void MovableGraph::compare_kernel(const NodeTarget& where) const {
-    const KernelLaunch& wanted = nodes()[where.number].kernel;
+    const KernelLaunch& expected = nodes()[where.number].kernel;
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[where.number].native, &params);
     const auto refuse = [&](const char* what) {
@@ -689,18 +689,18 @@ void MovableGraph::compare_kernel(const NodeTarget& where) const {
     };
     if (params.ctx != where.context)
         refuse("SMs");
-    if (params.kern != wanted.kern || (wanted.kern == nullptr && params.func != wanted.func))
+    if (params.kern != expected.kern || (expected.kern == nullptr && params.func != expected.func))
         refuse("code");
     const std::array<unsigned, 3> grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
     const std::array<unsigned, 3> block = {params.blockDimX, params.blockDimY, params.blockDimZ};
-    if (grid != wanted.grid || block != wanted.block ||
-        params.sharedMemBytes != wanted.shared_bytes)
+    if (grid != expected.grid || block != expected.block ||
+        params.sharedMemBytes != expected.shared_bytes)
         refuse("grid, block or shared memory");
-    const auto& parameters = wanted.layout->parameters;
+    const auto& parameters = expected.layout->parameters;
     if (parameters.empty() || params.kernelParams == nullptr)
         return;
     for (std::size_t i = 0; i < parameters.size(); i++) {
-        if (std::memcmp(params.kernelParams[i], wanted.arguments.data() + parameters[i].offset,
+        if (std::memcmp(params.kernelParams[i], expected.arguments.data() + parameters[i].offset,
                         parameters[i].size) != 0)
             refuse("arguments");
     }

@@ -212,7 +212,7 @@ class MovableGraph {
         CUcontext context;
     };
     // Calls body for each node while its context is current.
-    void in_contexts(std::span<const NodeTarget> wanted,
+    void in_contexts(std::span<const NodeTarget> targets,
                      const std::function<void(const NodeTarget&)>& body) const;
 
   private:

@@ -1,5 +1,5 @@
-// Requests for reservations: plans which SMs a process gets among those of other processes, and waits
-// for them.
+// Requests for reservations: plans which SMs a process gets among those of other processes, and
+// waits for them.
 #pragma once
 
 #include "base/atom_set.hpp"
@@ -32,7 +32,7 @@ struct ReservationRequest {
     // The token of the reservation to divide, which must be in dir; empty: divides the device.
     std::string parent;
     std::optional<AtomSet> usable; // atoms that may be reserved, if free; nothing: all
-    std::function<bool(const AtomSet&)> can_realise; // whether this set may be; null: all may
+    std::function<bool(const AtomSet&)> can_realise; // whether a set may be reserved; null: any
     std::function<bool()> cancelled;
     CancelList* cancel = nullptr; // null: nothing cancels the wait
 };

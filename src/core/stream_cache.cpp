@@ -152,7 +152,7 @@ bool StreamCache::has_room(const Driver& driver, CUstream stream) {
 
 // Destroys one cached stream. Normally this is the oldest, and only if its attributes were changed:
 // it would never be reused. If the stream to be cached captures a graph, it must not be destroyed,
-// so the first cached one that does not capture goes instead.
+// so the first cached one that does not capture is destroyed instead.
 bool StreamCache::make_room(const Driver& driver, bool for_capture) {
     const auto end = for_capture ? cached_.end() : std::next(cached_.begin());
     const auto found = std::find_if(cached_.begin(), end, [&](const Cached& cached) {

@@ -157,10 +157,10 @@ class Driver {
 
 struct Mps {
     gcx_mps_state state = GCX_MPS_UNKNOWN;
-    float thread_percentage = 0; // of the environment; 0: none, or it is invalid
+    float thread_percentage = 0; // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; 0: not set or invalid
 };
-// Returns whether processes share a device through MPS, and which share of it they get. Asks the
-// driver's attribute, which drivers of 12.4 and newer have by their header; this was not measured.
+// Returns whether processes share a device through MPS, and the percentage that each process gets.
+// Reads a device attribute that cuda.h has since 12.4; not measured on such a driver.
 Mps mps_of(const Driver& driver, CUdevice device);
 
 // A library that is installed next to this one, such as the simulated driver.
@@ -177,7 +177,8 @@ std::string companion_path(const CompanionLibrary& companion);
 std::string find_simulator();
 
 inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
-// Returns the library to open for a choice: for "" the default one, for "sim:SPEC" the simulated.
+// Returns the library to open for a choice: the default library if it is empty, the simulated
+// driver for "sim:SPEC", otherwise the choice itself.
 std::string library_of(const std::string& choice);
 // Sets the name to open instead of kDefaultLibrary, once another library has that name. The name
 // stays in effect until the process ends.

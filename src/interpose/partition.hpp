@@ -1,4 +1,4 @@
-// How a program that `gcx exec` starts meets gcx
+// How `gcx exec` gets in front of libcuda
 //
 // 1. Environment. `gcx exec` sets GCX_EXEC_PLAN (exec_plan.hpp) and LD_AUDIT=libgcx-audit.so, and
 //    then becomes the program.

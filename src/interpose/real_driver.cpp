@@ -85,15 +85,15 @@ const Addresses* driver_addresses() {
     const Addresses* found = known_addresses.load(std::memory_order_acquire);
     if (found != nullptr)
         return found;
-    auto* const made = new (std::nothrow) Addresses[kEntryPointCount];
-    if (made == nullptr)
+    auto* const addresses = new (std::nothrow) Addresses[kEntryPointCount];
+    if (addresses == nullptr)
         return nullptr;
     const auto query = reinterpret_cast<GetAddress>(driver_symbol("cuGetProcAddress_v2"));
     for (std::size_t i = 0; i < kEntryPointCount; i++)
-        made[i] = find_addresses(kEntryPoints[i], query);
-    if (known_addresses.compare_exchange_strong(found, made, std::memory_order_acq_rel))
-        return made;
-    delete[] made;
+        addresses[i] = find_addresses(kEntryPoints[i], query);
+    if (known_addresses.compare_exchange_strong(found, addresses, std::memory_order_acq_rel))
+        return addresses;
+    delete[] addresses;
     return found;
 }
 

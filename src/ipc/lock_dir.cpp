@@ -111,14 +111,14 @@ void OpenFiles::in_child() {
     files.mutex.unlock();
 }
 
-CloseOnForkFile::CloseOnForkFile(int folder, const char* path, int flags, mode_t mode) {
+CloseOnForkFile::CloseOnForkFile(int dir, const char* path, int flags, mode_t mode) {
     auto node = std::make_unique<Node>();
     const std::lock_guard lock(files.mutex);
     if (!files.watching &&
         pthread_atfork(OpenFiles::before_fork, OpenFiles::in_parent, OpenFiles::in_child) != 0)
         fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch for forks");
     files.watching = true;
-    int number = openat(folder, path, flags | O_CLOEXEC, mode);
+    int number = openat(dir, path, flags | O_CLOEXEC, mode);
     if (number >= 0)
         number = move_past_standard_streams(number);
     if (number < 0)

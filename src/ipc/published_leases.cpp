@@ -115,10 +115,10 @@ std::string problem_of_row(const Row& row, const Head& head) {
         return "atoms that are not those of the family";
     if (shape.sm_count(shape.all()) > head.devices[row.device].sm_count)
         return "more SMs in atoms than in the device";
-    const bool right = row.waits != 0 ? (own | shared).empty() && row.exclusive_sm_count == 0
-                                      : row.sm_count == shape.sm_count(own | shared) &&
-                                            row.exclusive_sm_count == shape.sm_count(own);
-    return right ? "" : "counts of SMs that aren't those of its atoms";
+    const bool consistent = row.waits != 0 ? (own | shared).empty() && row.exclusive_sm_count == 0
+                                           : row.sm_count == shape.sm_count(own | shared) &&
+                                                 row.exclusive_sm_count == shape.sm_count(own);
+    return consistent ? "" : "counts of SMs that aren't those of its atoms";
 }
 
 // Returns an error if exclusive SMs have two owners.
@@ -179,15 +179,15 @@ class Reader {
         if (!found.alive)
             return false;
         Process process{};
-        Read how = Read::nothing;
+        Read outcome = Read::nothing;
         try {
-            how = read(found.file.get(), process);
+            outcome = read(found.file.get(), process);
         } catch (const Error& error) {
             warn(name, error.message);
         }
-        if (how == Read::done)
+        if (outcome == Read::done)
             add(std::move(process));
-        return how == Read::busy;
+        return outcome == Read::busy;
     }
 
     void add(Process process) {

@@ -60,7 +60,7 @@ SPIN_MORE:
 constexpr unsigned kThreads = 1024;
 constexpr unsigned kBlocksPerSm = 2;
 constexpr int kTries = 8;
-constexpr int kMoves = 64;
+constexpr int kMaxResizes = 64;
 constexpr uint32_t kFirstSpinNs = 20'000;
 constexpr uint32_t kMostSpinNs = 400'000;
 
@@ -93,7 +93,7 @@ class Counts {
 
 // Numbers the atoms from 1 and probes one set of atoms for each bit of these numbers: the bits of
 // an SM's atom are the sets in which the SM is seen. A few contexts thus identify all atoms. The
-// last, smaller atom has the number 0 and is in no set, since some drivers can't combine it with
+// remainder atom has the number 0 and is in no set, since some drivers can't combine it with
 // others.
 struct Code {
     uint32_t bits = 0;
@@ -217,13 +217,13 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
 
 Probe::Seen Probe::stream_sms(ContextCache& cache, Device& device, EventPool& events,
                               Stream& stream) {
-    for (int i = 0; i < kMoves; i++) {
+    for (int i = 0; i < kMaxResizes; i++) {
         if (auto seen = leased_sms(cache, device, events, stream))
             return *std::move(seen);
     }
     fail(GCX_ERROR_TIMEOUT, format("the lease's SMs changed %d times while its stream was being "
                                    "probed; probe again when nothing changes them",
-                                   kMoves));
+                                   kMaxResizes));
 }
 
 std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device, EventPool& events,
@@ -234,8 +234,8 @@ std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device
     const RelaxedCapture relaxed(driver_);
     const CUkernel probe = kernel();
     const ScopedCurrent current(driver_, target.context);
-    // Allocate and copy in another stream of the context: a resize may detach the stream itself,
-    // and pass it on to others, before that is done.
+    // Allocate and copy in another stream of the context: a resize may detach the stream itself
+    // and give it to another user before that is done.
     TemporaryStream helper(cache, *target.green);
     const Counts counts(driver_, helper.native());
     GCX_CALL(driver_, cuMemsetD32Async, counts.pointer(), 0, GCX_MAX_SMS, helper.native());
@@ -248,7 +248,7 @@ std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device
         CUresult result = CUDA_SUCCESS;
         {
             SubmitLock* locks[] = {stream.submit_lock()};
-            const SubmitLock::Shared pass(locks);
+            const SubmitLock::Shared submitting(locks);
             const Stream::Target now = stream.target();
             if (now.green != target.green)
                 return std::nullopt;

@@ -28,7 +28,7 @@ class Probe {
         std::vector<uint32_t> sms; // ascending
         uint32_t promised = 0;     // by the lease, while it was probed
     };
-    // Does the same for a stream of a lease. Holds the lease's gate only while submitting, since a
+    // Does the same for a stream of a lease. Holds the lease's SubmitLock only while it submits, since a
     // resize must not wait for the probe's work.
     Seen stream_sms(ContextCache& cache, Device& device, EventPool& events, Stream& stream);
 
