@@ -1,4 +1,8 @@
 // A vector that stores its first elements in place, so that small ones allocate no memory.
+//
+// With std::vector instead, a resize of two leases makes 23 allocations rather than 4 and executes
+// 8.5 % more instructions, one of a single lease 14 rather than 4 and 12.6 % more (callgrind, 1,000
+// resizes on the simulated driver). The time was not measured on a GPU.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +22,11 @@ class SmallVector {
         while (size_ < count)
             emplace_back();
     }
-    SmallVector(SmallVector&& other) noexcept { take(other); }
+    SmallVector(SmallVector&& other) noexcept { move_from(other); }
     SmallVector& operator=(SmallVector&& other) noexcept {
         if (this != &other) {
             reset();
-            take(other);
+            move_from(other);
         }
         return *this;
     }
@@ -34,9 +38,9 @@ class SmallVector {
     T& emplace_back(Args&&... args) {
         if (size_ == capacity_)
             grow();
-        T* const made = std::construct_at(data_ + size_, std::forward<Args>(args)...);
+        T* const element = std::construct_at(data_ + size_, std::forward<Args>(args)...);
         size_++;
-        return *made;
+        return *element;
     }
     void push_back(T value) { emplace_back(std::move(value)); }
     void clear() { shrink(0); }
@@ -84,7 +88,7 @@ class SmallVector {
         capacity_ = kInPlace;
     }
     // Requires that this vector is empty and in place.
-    void take(SmallVector& other) {
+    void move_from(SmallVector& other) {
         if (other.data_ != other.in_place()) {
             data_ = std::exchange(other.data_, other.in_place());
             size_ = std::exchange(other.size_, 0);
