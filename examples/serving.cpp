@@ -174,56 +174,39 @@ class Model {
     CUstream stream_ = nullptr;
 };
 
-// The leases of decode and prefill, which together have all SMs. A side without SMs has no lease;
-// the other side's next work waits, on the device, for its last work.
+// The leases of decode and prefill, which together have all SMs. A side without SMs is parked; the
+// other side's next work waits, on the device, for its last work.
 class Sides {
   public:
     struct Side {
         gcx::lease lease;
-        gcx::stream stream; // follows the lease
+        gcx::stream stream{lease}; // follows the lease
     };
-    Side decode, prefill;
+    Side prefill{gcx::lease(0, 1, {"prefill"})};
+    Side decode{gcx::lease(0, gcx::rest, {"decode"})};
     unsigned changes = 0;
 
-    explicit Sides(uint32_t sm_count) : sm_count_(sm_count) { acquire(decode, "decode"); }
+    explicit Sides(uint32_t sm_count) : sm_count_(sm_count) { resize(sm_count); }
 
     // Gives decode this many SMs and prefill the others. No host thread waits.
     void arrange(uint32_t decode_sms) {
         if (decode_sms == now_)
             return;
-        if (decode_sms == 0 || decode_sms == sm_count_)
-            give(decode_sms == 0 ? decode : prefill, decode_sms == 0 ? prefill : decode);
-        else if (!decode.lease)
-            share(prefill, sm_count_ - decode_sms, decode, "decode");
-        else if (!prefill.lease)
-            share(decode, decode_sms, prefill, "prefill");
-        else
-            gcx::resize({{decode.lease, decode_sms}, {prefill.lease, gcx::rest}});
-        now_ = decode_sms;
+        resize(decode_sms);
         changes++;
     }
 
   private:
-    static void acquire(Side& side, const char* name) {
-        side.lease = gcx::lease(0, gcx::rest, {name});
-        side.stream = gcx::stream(side.lease);
-    }
-    void give(Side& from, Side& to) {
-        from.stream = gcx::stream(); // its streams end with a lease
-        if (to.lease) {
-            from.lease.hand_over(to.lease);
-        } else {
-            from.lease.close();
-            acquire(to, &to == &decode ? "decode" : "prefill");
-        }
-    }
-    static void share(Side& from, uint32_t keeps, Side& to, const char* name) {
-        from.lease.resize(keeps);
-        acquire(to, name);
+    void resize(uint32_t decode_sms) {
+        const gcx::lease_size none(decode.lease, gcx::parked);
+        const gcx::lease_size all(prefill.lease, gcx::parked);
+        gcx::resize({decode_sms == 0 ? none : gcx::lease_size(decode.lease, decode_sms),
+                     decode_sms == sm_count_ ? all : gcx::lease_size(prefill.lease, gcx::rest)});
+        now_ = decode_sms;
     }
 
     uint32_t sm_count_;
-    uint32_t now_ = sm_count_; // decode's
+    uint32_t now_ = 0; // decode's
 };
 
 // The measured costs of a split in milliseconds: a decode step, and a piece of a prompt.
@@ -283,7 +266,7 @@ class Policy {
     static constexpr double kOfPromise = 0.97; // the rest is for launching, and for slow steps
 
     static double measure(const Sides::Side& side, const Graph& graph) {
-        if (!side.lease)
+        if (side.lease.sm_count() == 0)
             return 0;
         graph.prepare(side.lease); // so that no launch creates the executable
         const gcx::event start(0, gcx::event_flags::timing), end(0, gcx::event_flags::timing);

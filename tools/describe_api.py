@@ -81,7 +81,6 @@ NULLABLE = {
     ("gcx_driver_open", "driver"): 'NULL or ""',
     ("gcx_log_set_callback", "callback"): "NULL goes back to the default",
 }
-TAKEN = {("gcx_lease_hand_over", "from")}
 BORROWED = {
     ("gcx_context_pop", "context"): "receives the handle that was pushed",
     ("gcx_context_get_current", "context"): "It stays with its owner",
@@ -308,7 +307,7 @@ class Description:
         kind, out = parameter["kind"], parameter["direction"] != "in"
         if kind == "handle":
             parameter["ownership"] = "given" if out else "borrowed"
-            if function == self.end_of(parameter["base"]) or key in TAKEN:
+            if function == self.end_of(parameter["base"]):
                 parameter["ownership"] = "taken"
             if key in BORROWED:
                 if BORROWED[key] not in doc:

@@ -80,4 +80,5 @@ KINDS = (
     Kind("CorruptFile", "CORRUPT_FILE"),
     Kind("InsufficientCapacity", "INSUFFICIENT_CAPACITY", bases=("Error", "ValueError")),
     Kind("CacheLimitExceeded", "CACHE_LIMIT_EXCEEDED", bases=("Error", "ValueError")),
+    Kind("LeaseParked", "LEASE_PARKED"),
 )

@@ -17,25 +17,19 @@ type LeaseParams struct {
 	ExclusiveSMCount uint32       // of a shared lease: the SMs that it has exclusively
 	TimeoutMS        uint32
 	Cancel           Cancel
+	Reservation      Reservation // acquire within its SMs, on device -1; 0: within the device
 }
 
 // LeaseSize is the SM count that a lease is to have.
 type LeaseSize struct {
 	Lease   Lease
-	SMCount uint32 // or Rest
+	SMCount uint32 // or Rest; 0 if Parked
+	Parked  bool   // no SMs: the streams fail with raw.ErrorLeaseParked until the next resize
 }
 
 // Acquire acquires SMs of a device, or Rest of them, until Close. While it waits, other goroutines
 // run.
 func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
-	return acquire(params, func(raw *raw.LeaseParams, lease *raw.Lease) Result {
-		return Raw.LeaseAcquire(device, smCount, raw, lease)
-	})
-}
-
-func acquire(
-	params LeaseParams, ask func(*raw.LeaseParams, *raw.Lease) Result,
-) (Lease, error) {
 	name, err := optionalText("gcx.Acquire: a lease's name", params.Name)
 	if err != nil {
 		return 0, err
@@ -43,9 +37,9 @@ func acquire(
 	c := sized(&raw.LeaseParams{
 		Flags: params.Flags, Family: params.Family, MinSMCount: params.MinSMCount,
 		ExclusiveSMCount: params.ExclusiveSMCount, TimeoutMS: params.TimeoutMS,
-		Cancel: raw.Cancel(params.Cancel), Name: name,
+		Cancel: raw.Cancel(params.Cancel), Name: name, Reservation: raw.Reservation(params.Reservation),
 	})
-	lease, err := got(func(lease *raw.Lease) Result { return ask(c, lease) })
+	lease, err := got(func(lease *raw.Lease) Result { return Raw.LeaseAcquire(device, smCount, c, lease) })
 	return Lease(lease), err
 }
 
@@ -58,6 +52,9 @@ func rawSizes(sizes []LeaseSize) []raw.LeaseSize {
 	of := make([]raw.LeaseSize, len(sizes))
 	for i, size := range sizes {
 		of[i].Lease, of[i].SMCount = raw.Lease(size.Lease), size.SMCount
+		if size.Parked {
+			of[i].Flags = raw.SizeParked
+		}
 	}
 	return of
 }
@@ -73,11 +70,6 @@ func Resize(flags uint32, sizes ...LeaseSize) error {
 // Prepare creates the contexts that Resize needs, so that it takes microseconds later.
 func Prepare(sizes ...LeaseSize) error {
 	return check(func() Result { return Raw.LeasePrepare(first(rawSizes(sizes)), length(sizes)) })
-}
-
-// HandOver releases the lease and gives all its SMs to another.
-func (lease Lease) HandOver(to Lease, flags uint32) error {
-	return check(func() Result { return Raw.LeaseHandOver(raw.Lease(lease), raw.Lease(to), flags) })
 }
 
 // Info returns information about the lease.

@@ -84,7 +84,7 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	prefill := must[Lease](t)(Acquire(0, Rest, LeaseParams{Name: "prefill"}))
 	stream := must[Stream](t)(decode.NewStream(-1))
 	before := must[uintptr](t)(stream.Native())
-	sizes := []LeaseSize{{decode, 64}, {prefill, Rest}}
+	sizes := []LeaseSize{{Lease: decode, SMCount: 64}, {Lease: prefill, SMCount: Rest}}
 	noError(t, Prepare(sizes...), Resize(raw.ResizeDefault, sizes...))
 	live := must[[]raw.LiveLease](t)(Leases(-1))
 	if len(live) != 2 || live[0].Name.String() != "decode" || live[0].SMCount != 64 || live[1].SMCount != 68 ||
@@ -97,8 +97,15 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	if !must[bool](t)(decode.Query()) {
 		t.Error("there is work")
 	}
-	noError(t, prefill.HandOver(decode, raw.ResizeDeferred), decode.Close())
+	noError(t, Resize(raw.ResizeDeferred, LeaseSize{Lease: decode, Parked: true},
+		LeaseSize{Lease: prefill, SMCount: Rest}))
 	_, native := stream.Native()
+	refused(t, "a parked lease's CUstream", native, raw.ErrorLeaseParked)
+	if info := must[raw.LeaseInfo](t)(prefill.Info()); info.SMCount != 132 {
+		t.Errorf("%+v", info)
+	}
+	noError(t, prefill.Close(), decode.Close())
+	_, native = stream.Native()
 	refused(t, "a released lease's CUstream", native, raw.ErrorContextIsDestroyed)
 	noError(t, stream.Close())
 }

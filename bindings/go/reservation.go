@@ -80,9 +80,8 @@ func (reservation Reservation) Resource() (Resource, error) {
 
 // Acquire acquires a lease of the reservation's SMs, which keeps the reservation.
 func (reservation Reservation) Acquire(smCount uint32, params LeaseParams) (Lease, error) {
-	return acquire(params, func(params *raw.LeaseParams, lease *raw.Lease) Result {
-		return Raw.ReservationAcquireLease(raw.Reservation(reservation), smCount, params, lease)
-	})
+	params.Reservation = reservation
+	return Acquire(-1, smCount, params)
 }
 
 // Reservations lists the reservations of a folder, then the waiting requests; "" is as in

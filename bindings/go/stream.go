@@ -31,7 +31,9 @@ func (stream Stream) Close() error {
 // Native returns the CUstream, a cudaStream_t too, for any CUDA code. It stays gcx's. A lease's
 // stream follows the lease, so ask again for each step.
 func (stream Stream) Native() (uintptr, error) {
-	return native(func() uintptr { return Raw.StreamNative(raw.Stream(stream)) }, stream.query)
+	return native(func() uintptr { return Raw.StreamNative(raw.Stream(stream)) }, func() Result {
+		return Raw.StreamGetInfo(raw.Stream(stream), sized(&raw.StreamInfo{}))
+	})
 }
 
 // Info returns what the stream is.

@@ -67,6 +67,7 @@ OF_CLASS(CLASS, "$javainput.handle()", TYPE)
 AS(void, void, gcx_result)
 %typemap(javaout) gcx_result { $jnicall; }
 %include "generated/types.i"
+OF_CLASS(Reservation, "($javainput == null ? 0 : $javainput.handle())", gcx_reservation)
 OF_CLASS(Wait.Token, "Wait.Token.handleOf($javainput)", gcx_cancel)
 OF_CLASS(java.util.List<? extends Resource>, "Resource.joined($javainput)",
          (const gcx_resource* resources, uint32_t resource_count))

@@ -63,10 +63,11 @@ def main() -> None:
             common.table(["step", "prompts", "decode SMs", "prefill SMs", "resize, us"], rows)
             print(f"{decode.changes} changes of decode; resize took {median(times)} in the median")
 
-            # Decode gets the SMs of prefill, behind prefill's last work there.
-            prefill.hand_over(decode)
-        print(f"handed over: {', '.join(f'{one.name} has {one.sm_count}' for one in gcx.leases())}")
-        common.check(decode.sm_count == device.sm_count, "decode doesn't have all SMs")
+            # Decode gets the SMs of prefill, behind prefill's last work there. Prefill keeps its
+            # streams, and a resize brings it back.
+            gcx.resize({prefill: gcx.PARKED, decode: None})
+            print(f"prefill is parked: decode has {decode.sm_count}, prefill {prefill.sm_count}")
+            common.check(decode.sm_count == device.sm_count, "decode doesn't have all SMs")
     print(f"released: {len(gcx.leases())} leases remain")
 
 

@@ -28,53 +28,30 @@ from serving_policy import AHEAD, Costs, Launch, Policy, Schedule
 class Sides:
     """The leases of decode and prefill, which together have all SMs.
 
-    A side without SMs has no lease: it was handed over to the other one, whose next work waits for
-    its last work on the device. Launch work in `lease.stream`, which follows the lease.
+    A side without SMs is parked: the other one's next work waits for its last work on the device.
+    Launch work in `lease.stream`, which follows the lease.
     """
 
     def __init__(self, sm_count: int) -> None:
         self.sm_count = self.split = sm_count  # Decode's SMs.
-        self.decode: gcx.Lease | None = gcx.acquire(None, name="decode")
-        self.prefill: gcx.Lease | None = None
+        self.prefill = gcx.acquire(1, name="prefill")
+        self.decode = gcx.acquire(None, name="decode")
+        gcx.resize({self.prefill: gcx.PARKED, self.decode: None})
         self.changes = 0
 
     def arrange(self, decode_sms: int) -> None:
         """Gives decode that many SMs, and prefill the others. No host thread waits."""
         if decode_sms == self.split:
             return
-        decode, prefill = self.decode, self.prefill
-        if decode_sms == 0:
-            assert decode is not None
-            if prefill is None:
-                decode.close()
-                self.prefill = gcx.acquire(None, name="prefill")
-            else:
-                decode.hand_over(prefill)
-            self.decode = None
-        elif decode_sms == self.sm_count:
-            assert prefill is not None
-            if decode is None:
-                prefill.close()
-                self.decode = gcx.acquire(None, name="decode")
-            else:
-                prefill.hand_over(decode)
-            self.prefill = None
-        elif decode is None:
-            assert prefill is not None
-            prefill.resize(self.sm_count - decode_sms)
-            self.decode = gcx.acquire(None, name="decode")
-        elif prefill is None:
-            decode.resize(decode_sms)
-            self.prefill = gcx.acquire(None, name="prefill")
-        else:
-            gcx.resize({decode: decode_sms, prefill: None})
+        decode = decode_sms if decode_sms else gcx.PARKED
+        prefill = None if decode_sms < self.sm_count else gcx.PARKED
+        gcx.resize({self.decode: decode, self.prefill: prefill})
         self.split = decode_sms
         self.changes += 1
 
     def close(self) -> None:
-        for lease in (self.decode, self.prefill):
-            if lease is not None:
-                lease.close()
+        self.decode.close()
+        self.prefill.close()
 
 
 class Gpu:
@@ -93,9 +70,9 @@ class Gpu:
         self.sides = Sides(sm_count)
         for split in (*splits, 0, sm_count):  # Creates all contexts and executables now.
             self.sides.arrange(split)
-            if self.sides.decode is not None:
+            if self.sides.decode.sm_count:
                 self.steps[split].prepare(self.sides.decode)
-            if self.sides.prefill is not None:
+            if self.sides.prefill.sm_count:
                 for piece in self.prompt:
                     piece.prepare(self.sides.prefill)
 
@@ -130,7 +107,6 @@ class Gpu:
         self.sides.arrange(launch.split)
         is_piece = launch.piece >= 0
         lease = self.sides.prefill if is_piece else self.sides.decode
-        assert lease is not None
         stream = lease.stream  # Behind all that used these SMs before.
         (self.prompt[launch.piece] if is_piece else self.steps[launch.split]).launch(stream)
         self.ends[is_piece].append(stream.record())

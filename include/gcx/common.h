@@ -185,7 +185,9 @@ typedef enum gcx_result GCX_ENUM_OF_INT {
     /* an array or a text is too small */
     GCX_ERROR_INSUFFICIENT_CAPACITY = 10009,
     /* the cache limit is below the number of contexts to prepare */
-    GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010
+    GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010,
+    /* the lease is parked and has no SMs: resize it first */
+    GCX_ERROR_LEASE_PARKED = 10011
 } gcx_result;
 
 /* ------------------------------------------------------------------------------------------

@@ -26,12 +26,17 @@ extern "C" {
  *   at that call, ordered behind the stream's earlier work. A CUstream that was obtained before a
  *   resize stays valid, on the SMs of that time. A stream that captures a graph moves when the
  *   capture ends.
+ * Parked leases. A resize can take all SMs of a lease, which keeps its handle and its streams.
+ *   Submitted work finishes where it runs, and gcx_stream_query(), gcx_stream_synchronize(),
+ *   gcx_lease_query() and gcx_lease_synchronize() see it; other functions that take a stream fail
+ *   with GCX_ERROR_LEASE_PARKED until a resize gives the lease SMs.
  * Owners. Work of a new owner waits on the device until the former owner's work on those SMs,
  *   submitted before the change, has finished. No host thread waits. A call that submits to a
  *   lease's stream takes effect before a resize or after it, never during one.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_lease_s* gcx_lease;
+typedef struct gcx_reservation_s* gcx_reservation; /* see reservation.h */
 
 #define GCX_FOREVER 0xffffffffu /* as a timeout */
 #define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, including the final 0 */
@@ -50,11 +55,18 @@ typedef struct gcx_lease_params {
     uint32_t timeout_ms;         /* milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER */
     gcx_cancel cancel;           /* aborts the wait from another thread; may be NULL */
     const char* name;            /* for messages and lists, copied; may be NULL */
+    gcx_reservation reservation; /* acquire within its SMs; NULL: within the device */
 } gcx_lease_params;
 #define GCX_LEASE_PARAMS_INIT GCX_STRUCT_INIT(gcx_lease_params)
 
 /* Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
  * be NULL.
+ *
+ * With params->reservation, device is the reservation's or -1, and family the reservation's or
+ * GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
+ * leases of the same reservation. The lease keeps the reservation, also after
+ * gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
+ * another lease.
  *
  * The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
  * lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
@@ -65,7 +77,7 @@ typedef struct gcx_lease_params {
  * (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
  * older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
  *
- * Errors: those of gcx_context_create, and
+ * Errors: those of gcx_context_create and, with a reservation, of gcx_reservation_get_resource, and
  *   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
  *                                             timeout_ms is 0; the message names them
  *   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
@@ -77,10 +89,12 @@ typedef struct gcx_lease_params {
  *   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
  *                                             gcx_device_map_sms() for both families first
  *   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
- *   GCX_ERROR_INVALID_DEVICE                  there is no such device
- *   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
- *                                             too long; min_sm_count or exclusive_sm_count is
- *                                             greater than sm_count */
+ *   GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
+ *                                             reservation's
+ *   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
+ *                                             the reservation's; the name is too long;
+ *                                             min_sm_count or exclusive_sm_count is greater than
+ *                                             sm_count */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 
@@ -91,12 +105,15 @@ GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
  * waits for a resize that another thread is making. */
 GCX_API gcx_result gcx_lease_release(gcx_lease lease);
 
+/* Flags of a lease's size. */
+#define GCX_SIZE_PARKED 0x1u /* no SMs (see Leases) */
+
 /* The SM count that a lease is to have. */
 typedef struct gcx_lease_size {
     gcx_lease lease;
     uint32_t sm_count; /* SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave,
-                          shared as evenly as atoms allow */
-    uint32_t reserved; /* 0 */
+                          shared as evenly as atoms allow; 0 with GCX_SIZE_PARKED */
+    uint32_t flags;    /* GCX_SIZE_ */
 } gcx_lease_size;
 
 /* Flags of a resize. */
@@ -111,6 +128,9 @@ typedef struct gcx_lease_size {
  * later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
  * are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
  *
+ * {a, 0, GCX_SIZE_PARKED} and {b, GCX_REST, 0} give a's SMs to b, also while requests wait:
+ * leases of one call exchange SMs ahead of the queue.
+ *
  * Errors: those of gcx_context_create, and
  *   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
  *                                             or other requests wait for them; the message names
@@ -118,8 +138,10 @@ typedef struct gcx_lease_size {
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
  *                                             exceed the device or the reservation; or a size is
  *                                             less than the lease's exclusive_sm_count
- *   GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
- *                                             twice */
+ *   GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
+ *   GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
+ *                                             GCX_SIZE_PARKED or not 0 with it, or a lease is
+ *                                             listed twice */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 /* Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
@@ -133,18 +155,12 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  *   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
-/* Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
- * operation. flags are those of a resize.
- *
- * Errors: those of gcx_lease_resize. */
-GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
-
 typedef struct gcx_lease_info {
     uint32_t struct_size;
     int32_t device;
     gcx_sm_family family;
     uint32_t flags;              /* GCX_LEASE_ */
-    uint32_t sm_count;           /* SMs that it has now */
+    uint32_t sm_count;           /* SMs that it has now; 0 if it is parked */
     uint32_t exclusive_sm_count; /* of these, SMs that no other lease can have */
     uint32_t stream_count;
     uint64_t id;      /* never reused in a process */
@@ -156,7 +172,7 @@ typedef struct gcx_lease_info {
 /* Returns the properties of a lease. */
 GCX_API gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
 
-/* Returns the SMs that the lease has now, as a resource. */
+/* Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs. */
 GCX_API gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource);
 
 /* Describes a lease of this process. */
@@ -165,7 +181,7 @@ typedef struct gcx_live_lease {
     int32_t device;
     gcx_sm_family family;
     uint32_t flags;    /* GCX_LEASE_ */
-    uint32_t sm_count; /* of a waiting request: the requested count */
+    uint32_t sm_count; /* 0 if the lease is parked; of a waiting request: the requested count */
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
     uint32_t waits;       /* 1: a request that waits in gcx_lease_acquire */
@@ -174,8 +190,8 @@ typedef struct gcx_live_lease {
     gcx_resource resource; /* its SMs; 0 SMs for a waiting request */
 } gcx_live_lease;
 
-/* Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
- * then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+/* Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then the
+ * waiting requests in the order of their queue. leases may be NULL if capacity is 0.
  *
  * Errors:
  *   GCX_ERROR_INVALID_DEVICE  there is no such device */
@@ -183,7 +199,10 @@ GCX_API gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32
                                   uint32_t* count);
 
 /* Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
- * gcx_stream_create. Destroy it with gcx_stream_destroy(). */
+ * gcx_stream_create. Destroy it with gcx_stream_destroy().
+ *
+ * Errors: those of gcx_stream_create, and
+ *   GCX_ERROR_LEASE_PARKED  the lease has no SMs */
 GCX_API gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
                                            gcx_stream* stream);
 

@@ -5,6 +5,7 @@
 //     const gcx::stream steps(decode);
 //     gcx::resize({{decode, 64}, {prefill, gcx::rest}}); // one operation
 //     kernel<<<grid, block, 0, steps.native()>>>();      // on decode's present SMs
+//     gcx::resize({{prefill, gcx::parked}, {decode, gcx::rest}}); // prefill has no SMs now
 //
 // A CUstream that was obtained before a resize stays valid on the SMs of that time. So obtain it
 // again for each step, and submit nothing to it while another thread resizes the lease. See gcx.h,
@@ -37,6 +38,10 @@ struct lease_params {
     const gcx::cancel* cancel = nullptr;    // aborts the wait; not owned
 };
 
+// In place of an SM count: the lease has no SMs until it is resized, see gcx.h.
+struct parked_t {};
+inline constexpr parked_t parked{};
+
 class lease : public detail::owner<gcx_lease, gcx_lease_release> {
   public:
     lease() noexcept = default;
@@ -45,7 +50,7 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     lease(gcx::device of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
     }
-    // gcx_reservation_acquire_lease: SMs of the reservation, which the lease keeps alive.
+    // The same, within the reservation's SMs. The lease keeps the reservation.
     template <class Count, class = detail::if_count<Count>>
     lease(const reservation& of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
@@ -87,14 +92,9 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     // gcx_lease_resize and gcx_lease_prepare; gcx::resize and gcx::prepare take several leases.
     template <class Count, class = detail::if_count<Count>>
     void resize(Count sms, resize_flags flags = resize_flags::none) const;
+    void resize(parked_t, resize_flags flags = resize_flags::none) const;
     template <class Count, class = detail::if_count<Count>>
     void prepare(Count sms) const;
-
-    // gcx_lease_hand_over: moves all SMs to the other lease. This object is empty afterwards.
-    void hand_over(const lease& to, resize_flags flags = resize_flags::none) {
-        check(gcx_lease_hand_over(handle(), to.handle(), static_cast<uint32_t>(flags)));
-        owner::release();
-    }
 
     // gcx_lease_synchronize
     void synchronize() const { check(gcx_lease_synchronize(handle())); }
@@ -111,9 +111,12 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     template <class Count>
     void acquire(const reservation& of, Count sms, const lease_params& params,
                  const gcx::cancel* cancel) {
-        const gcx_lease_params raw = raw_of(params, cancel);
-        check(gcx_reservation_acquire_lease(of.handle(), detail::sm_count("gcx::lease", sms), &raw,
-                                            receive()));
+        if (!of)
+            throw error(GCX_ERROR_INVALID_HANDLE,
+                        "gcx::lease: the reservation was closed or moved from");
+        gcx_lease_params raw = raw_of(params, cancel);
+        raw.reservation = of.handle();
+        check(gcx_lease_acquire(-1, detail::sm_count("gcx::lease", sms), &raw, receive()));
     }
 #ifdef __cpp_lib_jthread
     template <class Of, class Count>
@@ -143,6 +146,7 @@ struct lease_size : gcx_lease_size {
     template <class Count, class = detail::if_count<Count>>
     lease_size(const gcx::lease& of, Count sms)
         : gcx_lease_size{of.handle(), detail::sm_count("gcx::lease_size", sms), 0} {}
+    lease_size(const gcx::lease& of, parked_t) : gcx_lease_size{of.handle(), 0, GCX_SIZE_PARKED} {}
 };
 static_assert(sizeof(lease_size) == sizeof(gcx_lease_size), "an array of them is one of C's");
 
@@ -160,6 +164,9 @@ inline void prepare(view<lease_size> sizes) {
 template <class Count, class>
 void lease::resize(Count sms, resize_flags flags) const {
     gcx::resize(lease_size(*this, sms), flags);
+}
+inline void lease::resize(parked_t, resize_flags flags) const {
+    gcx::resize(lease_size(*this, parked), flags);
 }
 template <class Count, class>
 void lease::prepare(Count sms) const {

@@ -20,14 +20,13 @@ extern "C" {
  *   has released it or ended, however that ended. A forked child and a program started by exec have
  *   no part in it unless they join or GCX_RESERVATION_INHERIT is set.
  * Queue and placement. As for leases, for each device.
+ * Leases. gcx_lease_params.reservation acquires a lease within the reservation's SMs.
  * Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
  *   if that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. A named folder must
  *   exist and be the user's own with mode 700, or a group's with mode 2770 or 3770.
  * Inside gcx exec. A reservation that its programs acquire is a part of gcx exec's: within it, of
  *   its family and in its folder, disjoint from its other parts.
  * ---------------------------------------------------------------------------------------- */
-
-typedef struct gcx_reservation_s* gcx_reservation;
 
 #define GCX_MAX_RESERVATION_TOKEN 4096u /* bytes of a token, including the final 0 */
 
@@ -138,17 +137,6 @@ GCX_API gcx_result gcx_reservation_get_info(gcx_reservation reservation,
  *                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not */
 GCX_API gcx_result gcx_reservation_get_resource(gcx_reservation reservation,
                                                 gcx_resource* resource);
-
-/* Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
- * resizes stay within the reservation too, and include only leases of the same reservation.
- * params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
- * after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
- * one, but not those of another lease.
- *
- * Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
- *   GCX_ERROR_INVALID_VALUE  another family */
-GCX_API gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count,
-                                                 const gcx_lease_params* params, gcx_lease* lease);
 
 /* Describes a reservation of any process, or a request that waits for one. */
 typedef struct gcx_live_reservation {

@@ -168,7 +168,7 @@ gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_c
 
 gcx_result gcx_context_destroy(gcx_context context) {
     GCX_BODY({
-        Library* const open = library_to_destroy_in();
+        Library* const open = library_unless_closed();
         if (open == nullptr)
             return;
         Library& lib = *open;
@@ -177,10 +177,17 @@ gcx_result gcx_context_destroy(gcx_context context) {
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
                  "the context is current in this thread; pop it with gcx_context_pop first");
         const GreenContext& green = *pin->green;
-        if (lib.cache.last_handle(green) && current_context(lib.driver) == green.native)
-            fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context was made current in this thread by CUDA's functions; make another "
-                 "one current first");
+        if (lib.cache.last_handle(green)) {
+            CUcontext current = nullptr;
+            const CUresult result = lib.driver.cuCtxGetCurrent(&current);
+            if (result == CUDA_ERROR_DEINITIALIZED)
+                return; // the process exits
+            lib.driver.check(result, "cuCtxGetCurrent");
+            if (current == green.native)
+                fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
+                     "the context was made current in this thread by CUDA's functions; make "
+                     "another one current first");
+        }
         lib.contexts.close(std::move(pin));
     });
 }

@@ -31,12 +31,44 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
         return;
     if (params.min_sm_count > sm_count)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
+             format("params->min_sm_count is %u, more than the %u requested", params.min_sm_count,
                     sm_count));
     if (params.exclusive_sm_count > sm_count)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->exclusive_sm_count is %u, more than the %u asked for",
+             format("params->exclusive_sm_count is %u, more than the %u requested",
                     params.exclusive_sm_count, sm_count));
+}
+
+LeaseRequest lease_request(uint32_t sm_count, const gcx_lease_params& params) {
+    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_REQUIRE_WORKQUEUES)) != 0)
+        fail(GCX_ERROR_INVALID_VALUE, format("params->flags is %#x; there are GCX_LEASE_SHARED (1) "
+                                             "and GCX_LEASE_REQUIRE_WORKQUEUES (2)",
+                                             params.flags));
+    check_counts(sm_count, params);
+    LeaseRequest request;
+    request.sm_count = sm_count;
+    request.min_sm_count = params.min_sm_count;
+    request.family = leasable_family(params.family);
+    request.terms = {lease_name(params.name),
+                     (params.flags & GCX_LEASE_SHARED) != 0,
+                     params.exclusive_sm_count,
+                     (params.flags & GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
+                     nullptr,
+                     {}};
+    request.timeout_ms = params.timeout_ms;
+    return request;
+}
+
+void check_reservation(const SmResource& reserved, int32_t device, gcx_sm_family family) {
+    const gcx_sm_family kind = reserved.family->kind();
+    if (device != -1 && device != reserved.device->ordinal())
+        fail(GCX_ERROR_INVALID_DEVICE,
+             format("device is %d; the reservation is of device %d, -1 takes that one", device,
+                    reserved.device->ordinal()));
+    if (family != GCX_SM_FAMILY_NONE && family != kind)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->family is %d; the reservation is of the %s family (%d)", family,
+                    family_name(kind), kind));
 }
 
 // The leases to resize, pinned.
@@ -49,12 +81,19 @@ struct Sizes {
             fail(GCX_ERROR_INVALID_VALUE, "count is 0; there is no lease to change");
         not_null(wanted, "sizes");
         for (uint32_t i = 0; i < count; i++) {
-            if (wanted[i].reserved != 0)
-                fail(GCX_ERROR_INVALID_VALUE, format("sizes[%u].reserved is not 0", i));
-            if (wanted[i].sm_count == 0)
+            const bool parked = wanted[i].flags == GCX_SIZE_PARKED;
+            if (wanted[i].flags != 0 && !parked)
+                fail(GCX_ERROR_INVALID_VALUE,
+                     format("sizes[%u].flags is %#x; there is only GCX_SIZE_PARKED (1)", i,
+                            wanted[i].flags));
+            if (parked && wanted[i].sm_count != 0)
+                fail(GCX_ERROR_INVALID_VALUE,
+                     format("sizes[%u].sm_count is %u, of a lease to park; set it to 0", i,
+                            wanted[i].sm_count));
+            if (!parked && wanted[i].sm_count == 0)
                 fail(GCX_ERROR_INVALID_VALUE,
                      format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
-                            "leave, gcx_lease_release returns them",
+                            "leave, the flag GCX_SIZE_PARKED takes all SMs of the lease",
                             i));
             pins.emplace_back(pin_alive(lib.lease_handles, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
@@ -110,48 +149,38 @@ std::string gcx::lease_name(const char* name) {
     return name;
 }
 
-LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& params) {
-    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_REQUIRE_WORKQUEUES)) != 0)
-        fail(GCX_ERROR_INVALID_VALUE, format("params->flags is %#x; there are GCX_LEASE_SHARED (1) "
-                                             "and GCX_LEASE_REQUIRE_WORKQUEUES "
-                                             "(2)",
-                                             params.flags));
-    check_counts(sm_count, params);
-    LeaseRequest request;
-    request.sm_count = sm_count;
-    request.min_sm_count = params.min_sm_count;
-    request.family = leasable_family(params.family);
-    request.terms = {lease_name(params.name),
-                     (params.flags & GCX_LEASE_SHARED) != 0,
-                     params.exclusive_sm_count,
-                     (params.flags & GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
-                     nullptr,
-                     {}};
-    request.timeout_ms = params.timeout_ms;
-    return request;
-}
-
-gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
-                             gcx_cancel cancel) {
-    std::optional<HandleTable<Cancel>::Pin> pinned;
-    if (cancel != nullptr) {
-        pinned.emplace(lib.cancels.pin(cancel));
-        request.cancel = &**pinned;
-    }
-    claim_leases();
-    auto made = lib.leases.acquire(device, request);
-    auto handle = std::make_unique<LeaseHandle>(lib.leases, std::move(made));
-    return handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
-}
-
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
                              gcx_lease* lease) {
     GCX_BODY({
         not_null(lease, "lease");
-        const auto wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
-        LeaseRequest request = lease_request(sm_count, wanted);
+        auto wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
         Library& lib = library();
-        *lease = acquire_lease(lib, lib.device(device), std::move(request), wanted.cancel);
+        if (device == -1 && wanted.reservation == nullptr)
+            fail(GCX_ERROR_INVALID_DEVICE,
+                 "device is -1, the device of params->reservation, which is NULL");
+        std::optional<ReservationSms> reserved;
+        if (wanted.reservation != nullptr) {
+            reserved = sms_of_reservation(lib, wanted.reservation);
+            check_reservation(reserved->resource, device, wanted.family);
+            wanted.family = reserved->resource.family->kind();
+        }
+        LeaseRequest request = lease_request(sm_count, wanted);
+        if (reserved) {
+            request.reservation = reserved->reservation;
+            request.terms.reservation =
+                std::make_shared<const reservations::Record>(reserved->reservation->record());
+            request.terms.reservation_atoms = reserved->resource.set;
+        }
+        Device& its_device = reserved ? *reserved->resource.device : lib.device(device);
+        std::optional<HandleTable<Cancel>::Pin> cancel;
+        if (wanted.cancel != nullptr) {
+            cancel.emplace(lib.cancels.pin(wanted.cancel));
+            request.cancel = &**cancel;
+        }
+        claim_leases();
+        auto acquired = lib.leases.acquire(its_device, request);
+        auto handle = std::make_unique<LeaseHandle>(lib.leases, std::move(acquired));
+        *lease = handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
     });
 }
 
@@ -164,8 +193,7 @@ gcx_result gcx_lease_release(gcx_lease lease) {
         // Before closing the handle, which waits for threads that use it, as gcx_lease_synchronize.
         if (!lib->leases.release(*pin->lease))
             fail(GCX_ERROR_INVALID_HANDLE,
-                 format("%s was released or handed over by another thread",
-                        pin->lease->label().c_str()));
+                 format("%s was released by another thread", pin->lease->label().c_str()));
         lib->lease_handles.close(std::move(pin));
     });
 }
@@ -184,19 +212,6 @@ gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
         Library& lib = library();
         const Sizes wanted(lib, sizes, count);
         lib.leases.prepare(wanted.sizes);
-    });
-}
-
-gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
-    GCX_BODY({
-        const bool deferred = check_resize_flags(flags);
-        Library& lib = library();
-        if (from == to)
-            fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
-        auto giver = pin_alive(lib.lease_handles, from);
-        const auto taker = pin_alive(lib.lease_handles, to);
-        lib.leases.hand_over(*giver->lease, *taker->lease, deferred);
-        lib.lease_handles.close(std::move(giver));
     });
 }
 

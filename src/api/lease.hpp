@@ -1,8 +1,9 @@
-// Requests for leases, from gcx_lease_params.
+// What the functions of leases and those of reservations have in common.
 #pragma once
 
 #include "api/library.hpp"
 
+#include <memory>
 #include <string>
 
 namespace gcx {
@@ -11,9 +12,11 @@ namespace gcx {
 gcx_sm_family leasable_family(gcx_sm_family family);
 // Returns the name of a lease or a reservation; an empty string for NULL.
 std::string lease_name(const char* name);
-// Returns everything of a request except for its cancel.
-LeaseRequest lease_request(uint32_t sm_count, const gcx_lease_params& params);
-// Acquires a lease and returns a handle for the caller. cancel: may be NULL.
-gcx_lease acquire_lease(Library& lib, Device& device, LeaseRequest request, gcx_cancel cancel);
+
+struct ReservationSms {
+    std::shared_ptr<const reservations::Reservation> reservation;
+    SmResource resource; // its SMs as atoms of this process
+};
+ReservationSms sms_of_reservation(Library& lib, gcx_reservation reservation);
 
 } // namespace gcx

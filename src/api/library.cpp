@@ -147,11 +147,13 @@ bool library_answers() {
            !forked.load(std::memory_order_relaxed);
 }
 
+Library* library_unless_closed() {
+    return closed.load() ? nullptr : &library();
+}
+
 Library* library_to_destroy_in() {
-    if (closed.load())
-        return nullptr;
-    Library& lib = library();
-    return lib.driver.ended() ? nullptr : &lib;
+    Library* const lib = library_unless_closed();
+    return lib == nullptr || lib->driver.ended() ? nullptr : lib;
 }
 
 void open_library(const char* choice) {

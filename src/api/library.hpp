@@ -63,6 +63,8 @@ Library& library();
 // Returns whether a library is open and usable, which it is not while the process exits or after a
 // fork.
 bool library_answers();
+// Returns the library, or null if the process is exiting. The driver may have ended before that.
+Library* library_unless_closed();
 // Returns the library for a destroy function, or null if the process is exiting and the driver has
 // ended. The driver has destroyed the object then, so the destroy function succeeds.
 Library* library_to_destroy_in();

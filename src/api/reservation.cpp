@@ -53,7 +53,7 @@ reservations::ReservationRequest reservation_request(uint32_t sm_count,
         fail(GCX_ERROR_INVALID_VALUE, "sm_count is 0; GCX_REST requests all SMs that are free");
     if (sm_count != GCX_REST && params.min_sm_count > sm_count)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
+             format("params->min_sm_count is %u, more than the %u requested", params.min_sm_count,
                     sm_count));
     if (sm_count > GCX_MAX_SMS && sm_count != GCX_REST)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
@@ -179,6 +179,11 @@ gcx_reservation add_handle(std::shared_ptr<const reservations::Reservation> rese
 
 } // namespace
 
+ReservationSms gcx::sms_of_reservation(Library& lib, gcx_reservation reservation) {
+    const auto pin = reservation_handles().pin(reservation);
+    return {pin->reservation, resource_of_reservation(lib, pin->reservation->record())};
+}
+
 gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
                                    const gcx_reservation_params* params,
                                    gcx_reservation* reservation) {
@@ -255,34 +260,7 @@ gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = reservation_handles().pin(reservation);
-        const reservations::Record& record = pin->reservation->record();
-        *resource = seal(resource_of_reservation(library(), record));
-    });
-}
-
-gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count,
-                                         const gcx_lease_params* params, gcx_lease* lease) {
-    GCX_BODY({
-        not_null(lease, "lease");
-        const auto pin = reservation_handles().pin(reservation);
-        const reservations::Record& record = pin->reservation->record();
-        Library& lib = library();
-        const SmResource resource = resource_of_reservation(lib, record);
-        gcx_lease_params wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
-        if (wanted.family == GCX_SM_FAMILY_NONE)
-            wanted.family = resource.family->kind();
-        if (wanted.family != resource.family->kind())
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("params->family is %d; the reservation is of the %s family (%d)",
-                        wanted.family, family_name(resource.family->kind()),
-                        resource.family->kind()));
-        LeaseRequest request = lease_request(sm_count, wanted);
-        request.reservation = pin->reservation;
-        request.terms.reservation =
-            std::make_shared<const reservations::Record>(pin->reservation->record());
-        request.terms.reservation_atoms = resource.set;
-        *lease = acquire_lease(lib, *resource.device, std::move(request), wanted.cancel);
+        *resource = seal(sms_of_reservation(library(), reservation).resource);
     });
 }
 

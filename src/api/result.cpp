@@ -143,6 +143,7 @@ constexpr ResultRow kResults[] = {
     GCX_ROW(GCX_ERROR_INSUFFICIENT_CAPACITY, "an array or a text is too small for the output"),
     GCX_ROW(GCX_ERROR_CACHE_LIMIT_EXCEEDED,
             "the cache limit is below the number of contexts to prepare"),
+    GCX_ROW(GCX_ERROR_LEASE_PARKED, "the lease is parked and has no SMs"),
 };
 #undef GCX_ROW
 

@@ -18,7 +18,7 @@ namespace {
 bool captures_still(Library& lib, uint64_t stream) {
     try {
         const auto pin = lib.streams.pin(stream);
-        return is_capturing(lib.driver, pin->target(Stream::Purpose::ask).native) == true;
+        return is_capturing(lib.driver, pin->target(Stream::Purpose::wait).native) == true;
     } catch (const Error&) {
         return false;
     }
@@ -199,7 +199,7 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        const Stream::Target target = pin->target(Stream::Purpose::wait);
         refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuStreamSynchronize, target.native);
@@ -210,7 +210,7 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Target target = pin->target(Stream::Purpose::ask);
+        const Stream::Target target = pin->target(Stream::Purpose::wait);
         refuse_capturing(lib.driver, target.native);
         const RelaxedCapture relaxed(lib.driver);
         return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(target.native), "cuStreamQuery");

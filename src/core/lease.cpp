@@ -117,6 +117,12 @@ void Lease::check_unreleased_locked() const {
                     label().c_str()));
 }
 
+void Lease::check_unparked_locked() const {
+    if (allocation_.all().empty())
+        fail(GCX_ERROR_LEASE_PARKED,
+             format("%s is parked and has no SMs; resize it first", label().c_str()));
+}
+
 ContextKey Lease::key(const AtomSet& set) const {
     return {&device, family, set, workqueue_};
 }
@@ -125,6 +131,7 @@ Lease::Target Lease::target(ContextCache& cache, uint64_t waited) {
     end_deferral();
     const std::lock_guard lock(mutex_);
     check_unreleased_locked();
+    check_unparked_locked();
     const ContextCache::Ref& context = former_context_ ? former_context_ : context_;
     Target target{placement_.load(), cache.share(*context, ContextCache::Use::stream), {}};
     for (const Awaited& awaited : awaited_) {
@@ -147,6 +154,7 @@ Lease::Target Lease::target(ContextCache& cache, uint64_t waited) {
 ContextCache::Ref Lease::start_context(ContextCache& cache) {
     const std::lock_guard lock(mutex_);
     check_alive_locked();
+    check_unparked_locked();
     return cache.share(former_context_ ? *former_context_ : *context_, ContextCache::Use::stream);
 }
 
@@ -340,9 +348,10 @@ LeaseStream::~LeaseStream() {
 
 LeaseStream::Target LeaseStream::target(Purpose purpose) {
     const std::lock_guard lock(lease_->streams_mutex_);
-    if (followed_ != lease_->placement_.load(std::memory_order_acquire) ||
-        (purpose == Purpose::submit && waited_ != followed_) ||
-        lease_->is_deferred_.load(std::memory_order_acquire))
+    if (purpose != Purpose::wait &&
+        (followed_ != lease_->placement_.load(std::memory_order_acquire) ||
+         (purpose == Purpose::submit && waited_ != followed_) ||
+         lease_->is_deferred_.load(std::memory_order_acquire)))
         follow(purpose);
     else
         context_.check_alive();

@@ -178,6 +178,8 @@ class Lease {
     // These require mutex_.
     void check_alive_locked() const;
     void check_unreleased_locked() const;
+    // Throws GCX_ERROR_LEASE_PARKED if the lease has no SMs.
+    void check_unparked_locked() const;
 
     Publisher& publisher_;
     SubmitLock submit_lock_;
@@ -193,7 +195,7 @@ class Lease {
     // Whether the streams stay in former_context_ until the SMs of a deferred resize are free.
     std::atomic<bool> is_deferred_{false};
     SmAllocator::Allocation allocation_;
-    ContextCache::Ref context_;
+    ContextCache::Ref context_; // of a parked lease: the last one
     ContextCache::Ref former_context_;
     std::optional<Workqueue> workqueue_;
     // Keeps the SMs from other processes until the lease is released, even if the object lives
@@ -220,10 +222,12 @@ class LeaseStream {
         ContextCache::Ref context;
     };
     // submit: the caller submits work. ask: it does not, so the stream moves with its lease but
-    // need not wait for earlier owners' work.
-    enum class Purpose { submit, ask };
+    // need not wait for earlier owners' work. wait: it waits for submitted work, so the stream
+    // stays where that is.
+    enum class Purpose { submit, ask, wait };
     // Returns where work of the stream goes. Moves the stream to the lease's current SMs first,
-    // unless it captures a graph or the resize is deferred.
+    // unless it captures a graph or the resize is deferred. Throws GCX_ERROR_LEASE_PARKED if the
+    // lease has no SMs and the stream does not capture.
     Target target(Purpose purpose);
     // Releases the native stream. Throws, and changes nothing, if the driver refuses.
     void close();

@@ -184,7 +184,7 @@ void LeaseManager::remove_expired_waiters(DeviceState& state) {
 
 void LeaseManager::remove_lease(DeviceState& state, uint64_t id) {
     for (auto& [family, allocator] : state.allocators)
-        allocator.assign(id, {});
+        allocator.forget(id);
     state.entries.erase(id);
     Publisher::Update(publisher_).remove(id);
     serve_waiters(state);
@@ -282,8 +282,10 @@ void LeaseManager::check_feasible(const DeviceState& state, const std::shared_pt
             return request.shared || request.min_sm_count != 0;
         })) {
         std::vector<uint32_t> counts;
-        for (const SmAllocator::Request& request : requests)
-            counts.push_back(request.sm_count);
+        for (const SmAllocator::Request& request : requests) {
+            if (request.sm_count != 0)
+                counts.push_back(request.sm_count);
+        }
         problem = split_problem(family->shape(), reachable, counts, where.c_str());
     }
     if (problem.empty())
@@ -516,7 +518,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
     AtomSet current;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
-        if (size.sm_count < terms.exclusive_sm_count)
+        if (size.sm_count != 0 && size.sm_count < terms.exclusive_sm_count)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("requested %u SMs for %s, which was acquired with exclusive_sm_count %u; "
                         "request at least as many",
@@ -533,10 +535,11 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
     if (!planned) {
         std::string requested;
         for (const Size& size : sizes)
-            requested +=
-                (requested.empty() ? "" : ", ") +
-                (size.sm_count == kRest ? std::string("the rest") : format("%u", size.sm_count)) +
-                " for " + size.lease->label();
+            requested += (requested.empty() ? "" : ", ") +
+                         (size.sm_count == kRest ? std::string("the rest")
+                          : size.sm_count == 0   ? std::string("none")
+                                                 : format("%u", size.sm_count)) +
+                         " for " + size.lease->label();
         check_feasible(state, family, requests, first, requested);
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("requested %s: %s; release or resize other leases first", requested.c_str(),
@@ -545,7 +548,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
     Transitions transitions;
     for (std::size_t i = 0; i < sizes.size(); i++)
         transitions.push_back(
-            {sizes[i].lease, allocator.of(sizes[i].lease->id), (*planned)[i], {}});
+            {sizes[i].lease, allocator.of(sizes[i].lease->id), (*planned)[i], {}, false});
     return transitions;
 }
 
@@ -555,7 +558,7 @@ void LeaseManager::resize(std::span<const Size> sizes, bool deferred) {
     DeviceState& state = state_of(sizes[0].lease->device);
     wait_for_changes(lock, state, sizes);
     remove_expired_waiters(state);
-    apply(lock, state, plan_transitions(state, sizes), deferred, nullptr);
+    apply(lock, state, plan_transitions(state, sizes), deferred);
 }
 
 void LeaseManager::prepare(std::span<const Size> sizes) {
@@ -570,8 +573,10 @@ void LeaseManager::prepare(std::span<const Size> sizes) {
         transitions = plan_transitions(state, sizes);
     }
     std::vector<ContextKey> keys;
-    for (const Transition& transition : transitions)
-        keys.push_back(transition.lease->key(transition.after.all()));
+    for (const Transition& transition : transitions) {
+        if (!transition.after.all().empty())
+            keys.push_back(transition.lease->key(transition.after.all()));
+    }
     const auto nothing = [] {};
     cache_.prepare(keys, nothing, nothing);
     // Later plans return to this layout, unless a lease was released in the meantime.
@@ -586,33 +591,6 @@ void LeaseManager::prepare(std::span<const Size> sizes) {
     allocator_of(state, first.family).remember(requests_of(sizes), layout);
 }
 
-void LeaseManager::hand_over(Lease& from, Lease& to, bool deferred) {
-    const Size both[] = {{&from, kRest}, {&to, kRest}};
-    check_same_pool(both);
-    Lock lock(mutex_);
-    DeviceState& state = state_of(to.device);
-    wait_for_changes(lock, state, both);
-    const SmAllocator& allocator = allocator_of(state, to.family);
-    const SmAllocator::Allocation before = allocator.of(from.id);
-    SmAllocator::Allocation after = allocator.of(to.id);
-    const SmAllocator::Allocation has = after;
-    after.exclusive = after.exclusive | before.exclusive;
-    after.shared = (after.shared | before.shared) - after.exclusive;
-    if (!to.terms.shared && !before.shared.empty())
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("%s shares SMs with other leases, so %s, which is not shared, cannot get them",
-                    from.label().c_str(), to.label().c_str()));
-    if (!to.family->can_make_context(after.all()))
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("a driver of CUDA %s makes no context of the SMs of both leases: it accepts "
-                    "the remainder atom only together with the last atoms",
-                    version_text(to.device.driver().version()).c_str()));
-    Transitions transitions;
-    transitions.push_back({&from, before, {}, {}});
-    transitions.push_back({&to, has, after, {}});
-    apply(lock, state, std::move(transitions), deferred, &from);
-}
-
 bool LeaseManager::release(Lease& lease) {
     Lock lock(mutex_);
     DeviceState& state = state_of(lease.device);
@@ -624,8 +602,8 @@ bool LeaseManager::release(Lease& lease) {
     if (!state.entries.contains(lease.id))
         return false;
     Transitions transitions;
-    transitions.push_back({&lease, allocator_of(state, lease.family).of(lease.id), {}, {}});
-    apply(lock, state, std::move(transitions), false, &lease);
+    transitions.push_back({&lease, allocator_of(state, lease.family).of(lease.id), {}, {}, true});
+    apply(lock, state, std::move(transitions), false);
     return true;
 }
 
@@ -693,10 +671,10 @@ class LeaseManager::ChangeMark {
 
 // Makes contexts and records work without the mutex, so that other leases are not blocked. The mark
 // keeps the leases of this change as they are until then.
-void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred,
-                         const Lease* released) {
-    transitions.remove_if(
-        [](const Transition& transition) { return transition.before == transition.after; });
+void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred) {
+    transitions.remove_if([](const Transition& transition) {
+        return transition.before == transition.after && !transition.releases;
+    });
     if (transitions.empty())
         return;
     SmAllocator& allocator = allocator_of(state, transitions[0].lease->family);
@@ -725,13 +703,19 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
     Dropped dropped;
     lock.lock();
     mark.end();
-    for (const Transition& transition : transitions)
-        allocator.assign(transition.lease->id, transition.after);
+    for (const Transition& transition : transitions) {
+        if (transition.releases)
+            allocator.forget(transition.lease->id);
+        else
+            allocator.assign(transition.lease->id, transition.after);
+    }
     commit(state, transitions, deferred, dropped);
     publish_transitions(transitions);
     submit_locks.clear();
-    if (released != nullptr)
-        state.entries.erase(released->id);
+    for (const Transition& transition : transitions) {
+        if (transition.releases)
+            state.entries.erase(transition.lease->id);
+    }
     serve_waiters(state);
     const bool last = state.entries.empty();
     if (last)
@@ -752,7 +736,7 @@ void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool def
         for (const auto& work : lease.unregistered_)
             register_work(state, work, dropped);
         lease.unregistered_.clear();
-        if (transition.after.all().empty())
+        if (transition.releases)
             retire_work_of(state, lease, dropped);
     }
     for (Transition& transition : transitions) {
@@ -761,7 +745,7 @@ void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool def
         const AtomSet has = transition.after.all();
         const std::lock_guard lease_lock(lease.mutex_);
         lease.allocation_ = transition.after;
-        lease.released_ = has.empty();
+        lease.released_ = transition.releases;
         if (lease.released_)
             dropped.reservation = std::move(lease.reservation_);
         for (Lease::Awaited& awaited : lease.awaited_) {
@@ -787,7 +771,8 @@ void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool def
 }
 
 // Decides where the streams of a lease go after a change: to the context of the new set, or nowhere
-// yet if the change is deferred.
+// yet if the change is deferred. A parked lease keeps its last context, in which its streams' work
+// finishes.
 void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool deferred,
                                     Dropped& dropped) {
     if (transition.context || lease.released_)
@@ -797,8 +782,9 @@ void LeaseManager::retarget_streams(Lease& lease, Transition& transition, bool d
                            [&](const auto& awaited) { return !(awaited.atoms - from).empty(); });
     };
     const AtomSet had = transition.before.all();
-    // A lease that loses SMs must not stay: other leases would wait for it, and it for them.
-    if (deferred && (had - transition.after.all()).empty()) {
+    // A lease that loses SMs must not stay: other leases would wait for it, and it for them. A
+    // parked lease has no SMs to stay on.
+    if (deferred && !had.empty() && (had - transition.after.all()).empty()) {
         if (!lease.former_context_ && transition.context && is_waited_for(had)) {
             lease.former_context_ = std::move(transition.context);
             lease.is_deferred_.store(true, std::memory_order_release);
@@ -931,7 +917,7 @@ void LeaseManager::publish_transitions(const Transitions& transitions) {
         return;
     Publisher::Update update(publisher_);
     for (const Transition& transition : transitions) {
-        if (transition.after.all().empty())
+        if (transition.releases)
             update.remove(transition.lease->id);
         else
             update.put(row_of(*transition.lease, transition.after));

@@ -61,13 +61,13 @@ class LeaseManager {
     // Acquires a lease. Waits for SMs for at most the request's timeout. Throws as gcx.h documents.
     std::shared_ptr<Lease> acquire(Device& device, const LeaseRequest& request);
     // Frees the SMs of a lease, even if other threads use it. Returns false, and does nothing, if
-    // another thread has released it or handed it over.
+    // another thread has released it.
     bool release(Lease& lease);
 
     // The SM count that a lease is to have.
     struct Size {
         Lease* lease;
-        uint32_t sm_count;
+        uint32_t sm_count; // kRest: what all other leases leave; 0: none, the lease is parked
     };
     // Resizes leases of one device and family together. If deferred, a lease that loses no SMs
     // stays on its old ones until all new ones are free.
@@ -78,8 +78,6 @@ class LeaseManager {
     static std::optional<Workqueue> workqueue(const Device& device);
     // Makes the contexts that resize() would need. Resizes nothing.
     void prepare(std::span<const Size> sizes);
-    // Releases the lease `from` and gives its SMs to the lease `to`.
-    void hand_over(Lease& from, Lease& to, bool deferred);
     // Cancels all calls that were given this cancel.
     void signal(Cancel& cancel);
 
@@ -147,6 +145,7 @@ class LeaseManager {
         SmAllocator::Allocation before;
         SmAllocator::Allocation after;
         ContextCache::Ref context; // of after; empty: the same as before, or no SMs
+        bool releases = false;     // the lease ends
     };
     // Number of pending entries to query at each change. It is constant, so that the cost of a
     // change does not depend on the number of entries.
@@ -210,8 +209,7 @@ class LeaseManager {
     std::shared_ptr<Lease> make_lease(DeviceState& state, const LeaseRequest& request,
                                       const Waiter& waiter);
     // Releases mutex_ before it releases the former contexts.
-    void apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred,
-               const Lease* released);
+    void apply(Lock& lock, DeviceState& state, Transitions transitions, bool deferred);
 
     ContextCache& cache_;
     Publisher publisher_;

@@ -107,6 +107,8 @@ class SmAllocator::Planner {
         Parts parts;
         for (std::size_t i = 0; i < requests_.size(); i++) {
             const Request& request = requests_[i];
+            if (request.sm_count == 0)
+                continue; // parked
             if (!request.shared || shrinks_exclusive(i))
                 parts.push_back({i, request.sm_count, {}});
             else if (request.exclusive_sm_count != 0 && now_[i].exclusive.empty())
@@ -224,7 +226,7 @@ class SmAllocator::Planner {
         for (const Allocation& allocation : next_)
             shareable_ = shareable_ - allocation.exclusive;
         for (std::size_t i = 0; i < requests_.size(); i++) {
-            if (requests_[i].shared && !share(i))
+            if (requests_[i].shared && requests_[i].sm_count != 0 && !share(i))
                 return false;
         }
         return true;
@@ -326,8 +328,9 @@ AtomSet SmAllocator::last_run(std::span<const Request> requests, const AtomSet& 
 }
 
 bool SmAllocator::are_legal(const Allocations& allocations) const {
-    return std::all_of(allocations.begin(), allocations.end(),
-                       [&](const Allocation& allocation) { return is_legal_(allocation.all()); });
+    return std::all_of(allocations.begin(), allocations.end(), [&](const Allocation& allocation) {
+        return allocation.all().empty() || is_legal_(allocation.all());
+    });
 }
 
 std::optional<SmAllocator::Allocations> SmAllocator::plan_within(std::span<const Request> requests,
@@ -416,7 +419,11 @@ void SmAllocator::assign(uint64_t owner, const Allocation& allocation) {
         (exists ? at : allocations_.emplace(at, owner, Allocation()))->second = allocation;
     else if (exists)
         allocations_.erase(at);
-    if (allocation.all().empty() && layout_owners_.erase(owner) != 0)
+}
+
+void SmAllocator::forget(uint64_t owner) {
+    assign(owner, {});
+    if (layout_owners_.erase(owner) != 0)
         std::erase_if(layouts_, [&](const auto& layout) {
             return std::any_of(layout.first.begin(), layout.first.end(),
                                [&](const LayoutPart& part) { return part.owner == owner; });

@@ -33,7 +33,7 @@ class SmAllocator {
     // What one lease is to have, in SMs.
     struct Request {
         uint64_t owner = 0;        // the lease's id; unused so far for a new lease
-        uint32_t sm_count = 0;     // or kRest
+        uint32_t sm_count = 0;     // kRest: what the others leave; 0: none, the lease is parked
         uint32_t min_sm_count = 0; // 0: sm_count, or one atom for kRest
         bool shared = false;
         uint32_t exclusive_sm_count = 0; // of a shared lease: SMs that it does not share
@@ -49,13 +49,15 @@ class SmAllocator {
     // the atoms that may be given out. Prefers a remembered layout with the same SM counts if its
     // atoms are available. The rules are in gcx.h, at leases.
     std::optional<Allocations> plan(std::span<const Request> requests, const AtomSet& usable) const;
-    // Remembers a plan as the layout of its owners until one of them is removed. Forgets the oldest
-    // layouts beyond kMaxLayouts.
+    // Remembers a plan as the layout of its owners until forget(). Forgets the oldest layouts
+    // beyond kMaxLayouts.
     void remember(std::span<const Request> requests, const Allocations& layout);
     static constexpr std::size_t kMaxLayouts = 1024;
 
-    // Replaces the allocation of an owner. An empty allocation removes the owner.
+    // Replaces the allocation of an owner.
     void assign(uint64_t owner, const Allocation& allocation);
+    // Removes an owner, with its allocation and layouts.
+    void forget(uint64_t owner);
 
     // Withholds atoms from plan() while it lives.
     class Placeholder {
@@ -80,7 +82,7 @@ class SmAllocator {
 
     const AtomShape& shape() const { return shape_; }
     Allocation of(uint64_t owner) const;
-    // All allocations, ordered by owner.
+    // All allocations that are not empty, ordered by owner.
     const std::vector<std::pair<uint64_t, Allocation>>& allocations() const { return allocations_; }
     AtomSet allocated() const;
     AtomSet free() const { return shape_.all() - allocated(); }
@@ -115,7 +117,7 @@ class SmAllocator {
     IsLegal is_legal_;
     std::vector<std::pair<uint64_t, Allocation>> allocations_;
     std::map<LayoutKey, Layout> layouts_;
-    std::set<uint64_t> layout_owners_; // lets assign() skip the search for most owners
+    std::set<uint64_t> layout_owners_; // lets forget() skip the search for most owners
     uint64_t next_age_ = 0;
 };
 

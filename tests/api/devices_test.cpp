@@ -169,8 +169,7 @@ void lease_belongs_to_one_device() {
     constexpr auto kUnfit = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     CHECK_REFUSED(gcx_lease_resize(mixed, 2, 0), kUnfit);
     CHECK_REFUSED(gcx_lease_prepare(mixed, 2), kUnfit);
-    CHECK_REFUSED(gcx_lease_hand_over(lease[0], lease[1], 0), kUnfit);
-    CHECK_REFUSED(gcx_lease_hand_over(lease[1], lease[0], 0), kUnfit);
+    CHECK_REFUSED(hand_over(lease[0], lease[1]), kUnfit);
     CHECK_EQ(info_of(lease[0]).sm_count, sms(whole_device(0)));
     CHECK_EQ(info_of(lease[1]).sm_count, 24U);
 

@@ -75,6 +75,13 @@ void two_changed(State& state) {
     CHECK_OK(resize({{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}}));
 }
 
+void two_parked(State& state) {
+    two_at_work_beside_all(state);
+    CHECK_OK(resize({{state.prefill, 0, GCX_SIZE_PARKED}, {state.decode, GCX_REST, 0}}));
+    state.had[0] = resource_of(state.decode);
+    state.had[1] = resource_of(state.prefill);
+}
+
 // Decode's stream stays on its SMs until prefill's work on the new ones is done.
 void two_deferred(State& state) {
     two_at_work(state);
@@ -126,13 +133,12 @@ gcx_result release(gcx_lease& lease) {
     return result;
 }
 
-gcx_result hand_over(State& state) {
-    if (state.prefill == nullptr)
-        return GCX_SUCCESS;
-    const gcx_result result = gcx_lease_hand_over(state.prefill, state.decode, 0);
-    if (result == GCX_SUCCESS)
-        state.prefill = nullptr;
+gcx_result park(State& state) {
+    const gcx_lease_size sizes[] = {{state.prefill, 0, GCX_SIZE_PARKED},
+                                    {state.decode, GCX_REST, 0}};
+    const gcx_result result = gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT);
     no_more_failures();
+    CHECK_EQ(sms_of(state.prefill), result == GCX_SUCCESS ? 0U : 100U);
     CHECK_EQ(sms_of(state.decode), result == GCX_SUCCESS ? 132U : 32U);
     return result;
 }
@@ -173,8 +179,13 @@ const faults::Named<State> kOperations[] = {
          const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
          return gcx_lease_prepare(sizes, 2);
      }},
-    {"hand over", two_at_work, hand_over},
-    {"hand over, all prepared", two_at_work_beside_all, hand_over},
+    {"park", two_at_work, park},
+    {"park, all prepared", two_at_work_beside_all, park},
+    {"resize of a parked one", two_parked,
+     [](State& state) {
+         const gcx_result result = resize_both(state, 0);
+         return result != GCX_SUCCESS ? result : native(state.heavy);
+     }},
     {"release", two_at_work, [](State& state) { return release(state.prefill); }},
     {"release the last", one_with_a_stream, [](State& state) { return release(state.decode); }},
     {"synchronize", two_changed, [](State& state) { return gcx_lease_synchronize(state.decode); }},

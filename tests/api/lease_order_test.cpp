@@ -73,7 +73,7 @@ class Machine {
             resize();
             break;
         case 6:
-            hand_over();
+            give_all();
             break;
         case 7:
             sim::advance(random_.below(3'000'000));
@@ -157,15 +157,12 @@ class Machine {
             launch();
     }
 
-    void hand_over() {
-        if (owners_.size() < 2)
+    // The first lease gives all its SMs to the last one, and ends.
+    void give_all() {
+        if (owners_.size() < 2 ||
+            hand_over(owners_.front().lease, owners_.back().lease) != GCX_SUCCESS)
             return;
-        Owner& from = owners_.front();
-        if (gcx_lease_hand_over(from.lease, owners_.back().lease, GCX_RESIZE_DEFAULT) !=
-            GCX_SUCCESS)
-            return;
-        from.lease = nullptr;
-        release_owner(from);
+        release_owner(owners_.front());
         owners_.erase(owners_.begin());
     }
 

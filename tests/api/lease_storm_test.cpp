@@ -178,7 +178,7 @@ unsigned long long llu(uint64_t value) {
     worker.call(#function, {__VA_ARGS__}, [&] { return function arguments; })
 #define DESTROY(function, ...) destroy(worker, #function, function, __VA_ARGS__)
 // A handle that another thread may have destroyed gives these errors.
-#define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED
+#define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED, GCX_ERROR_LEASE_PARKED
 
 int64_t milliseconds_now() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
@@ -532,7 +532,7 @@ void check_list(Worker& worker, int32_t device) {
     for (uint32_t i = 0; i < count; i++) {
         gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
         if (live[i].waits == 0 && (gcx_resource_get_info(&live[i].resource, &info) != GCX_SUCCESS ||
-                                   info.sm_count != live[i].sm_count || info.sm_count == 0))
+                                   info.sm_count != live[i].sm_count))
             worker.complain("lease %llu has %u SMs by the list, and %u by its resource",
                             llu(live[i].id), live[i].sm_count, info.sm_count);
         for (uint32_t j = 0; j < i; j++) {
@@ -799,38 +799,40 @@ void own_resize(Worker& worker) {
     check_own(worker);
 }
 
-void own_hand_over(Worker& worker) {
+// One lease gives all its SMs to another, and is released.
+void own_parking(Worker& worker) {
     if (worker.own.size() < 2)
         return;
     const BundlePointer from = take_own(worker);
     const BundlePointer to = take_own(worker);
+    const uint32_t both = count_of(from->set) + count_of(to->set);
+    const gcx_lease_size sizes[] = {{from->lease, 0, GCX_SIZE_PARKED}, {to->lease, both, 0}};
     const uint32_t flags = worker.random.below(2);
     const gcx_result result = [&] {
         const SubmitLocks locks({from, to});
-        return CALL(gcx_lease_hand_over, (from->lease, to->lease, flags),
+        return CALL(gcx_lease_resize, (sizes, 2, flags), GCX_ERROR_ALREADY_ACQUIRED,
                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     worker.own.push_back(to);
     if (result != GCX_SUCCESS) {
-        if (!worker.injected && worker.storm.exact() && !(from->shared && !to->shared))
-            worker.complain("a hand-over was refused with %s", gcx_result_name(result));
+        if (!worker.injected && worker.storm.exact() && !from->shared && !to->shared)
+            worker.complain("a lease's SMs for another were refused with %s",
+                            gcx_result_name(result));
         worker.own.push_back(from);
         check_own(worker);
         return;
     }
     worker.storm.changed++;
-    gcx_resource both{};
-    gcx_resource_union(&from->set, &to->set, &both);
     read_set(worker, *to);
-    if (std::memcmp(&both, &to->set, sizeof both) != 0)
-        worker.complain("a hand-over of %u SMs to %u came to %u", count_of(from->set),
-                        count_of(both) - count_of(from->set), count_of(to->set));
+    read_set(worker, *from);
+    if (count_of(from->set) != 0 || count_of(to->set) < both)
+        worker.complain("%u SMs came to %u, and the parked lease has %u", both, count_of(to->set),
+                        count_of(from->set));
+    if (gcx_stream_native(from->streams[0]) != nullptr)
+        worker.complain("a stream of a parked lease takes work");
     check_own(worker);
-    // The hand-over ended the handle.
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    if (gcx_lease_get_info(from->lease, &info) != GCX_ERROR_INVALID_HANDLE)
-        worker.complain("the lease that was handed over still answers");
     destroy_parts(worker, *from);
+    release(worker, *from);
 }
 
 void own_launch(Worker& worker, Bundle* bundle) {
@@ -1042,8 +1044,9 @@ void own_reservation(Worker& worker) {
     if (CALL(gcx_reservation_acquire, (worker.device, 64, &params, &reservation)) != GCX_SUCCESS)
         return;
     gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
+    lease_params.reservation = reservation;
     gcx_lease lease = nullptr;
-    CALL(gcx_reservation_acquire_lease, (reservation, GCX_REST, &lease_params, &lease));
+    CALL(gcx_lease_acquire, (worker.device, GCX_REST, &lease_params, &lease));
     gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
     CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other),
@@ -1103,8 +1106,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
         destroy_parts(worker, *bundle);
     {
         const std::lock_guard lock(bundle->submit);
-        // Another thread may have handed it over.
-        DESTROY(gcx_lease_release, bundle->lease, true);
+        DESTROY(gcx_lease_release, bundle->lease);
     }
     if (!parts_first)
         destroy_parts(worker, *bundle);
@@ -1165,34 +1167,20 @@ void common_resize(Worker& worker) {
         if (bundle == nullptr)
             continue;
         members.push_back(bundle);
-        sizes.push_back({bundle->lease, random.one_in(20) ? 0U : some_count(random),
-                         random.one_in(50) ? 1U : 0U});
+        const bool parked = random.one_in(6);
+        sizes.push_back({bundle->lease, parked || random.one_in(20) ? 0U : some_count(random),
+                         parked ? GCX_SIZE_PARKED : random.below(50) / 48});
     }
     const auto count = static_cast<uint32_t>(sizes.size());
     if (random.one_in(4))
         CALL(gcx_lease_prepare, (sizes.data(), count), STALE, GCX_ERROR_ALREADY_ACQUIRED,
              GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
-             GCX_ERROR_CACHE_LIMIT_EXCEEDED);
+             GCX_ERROR_CACHE_LIMIT_EXCEEDED, GCX_ERROR_SMS_NOT_MAPPED);
     const SubmitLocks locks(members);
     if (CALL(gcx_lease_resize, (sizes.data(), count, random.below(9) % 3), STALE,
              GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             GCX_ERROR_INVALID_VALUE) == GCX_SUCCESS)
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_SMS_NOT_MAPPED) == GCX_SUCCESS)
         storm.changed++;
-}
-
-void common_hand_over(Worker& worker) {
-    Storm& storm = worker.storm;
-    const BundlePointer from = storm.some(worker.random, storm.common);
-    const BundlePointer to = storm.some(worker.random, storm.common);
-    if (from == nullptr || to == nullptr)
-        return;
-    const SubmitLocks locks({from, to});
-    const gcx_result result =
-        CALL(gcx_lease_hand_over, (from->lease, to->lease, worker.random.below(2)), STALE,
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE);
-    gcx_lease_info info = GCX_LEASE_INFO_INIT;
-    if (result == GCX_SUCCESS && gcx_lease_get_info(from->lease, &info) == GCX_SUCCESS)
-        worker.complain("the lease that was handed over still answers");
 }
 
 void common_launch(Worker& worker) {
@@ -1262,7 +1250,8 @@ void common_parts(Worker& worker) {
     case 1:
         CALL(gcx_graph_prepare,
              (graph, sets.data(), count, random.below(2) * GCX_PREPARE_FOR_LEASES), STALE,
-             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+             GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             GCX_ERROR_INVALID_RESOURCE_TYPE);
         break;
     case 2: {
         gcx_graph_info info = GCX_GRAPH_INFO_INIT;
@@ -1473,7 +1462,6 @@ void anyone_forges(Worker& worker) {
     const std::pair<const char*, std::function<gcx_result()>> calls[] = {
         {"gcx_lease_release", [&] { return gcx_lease_release(lease); }},
         {"gcx_lease_resize", [&] { return gcx_lease_resize(&size, 1, 0); }},
-        {"gcx_lease_hand_over", [&] { return gcx_lease_hand_over(lease, lease, 0); }},
         {"gcx_stream_destroy", [&] { return gcx_stream_destroy(stream); }},
         {"gcx_graph_launch", [&] { return gcx_graph_launch(forged<gcx_graph>(bits), &stream, 1); }},
         {"gcx_cancel_signal", [&] { return gcx_cancel_signal(forged<gcx_cancel>(bits)); }},
@@ -1498,7 +1486,7 @@ constexpr Operation kOperations[] = {
     {"own_acquire", 14, own_acquire},
     {"own_release", 10, own_release},
     {"own_resize", 14, own_resize},
-    {"own_hand_over", 3, own_hand_over},
+    {"own_parking", 3, own_parking},
     {"own_launch", 20, on_some_own<own_launch>},
     {"own_query", 8, on_some_own<own_query>},
     {"own_synchronize", 1, on_some_own<own_synchronize>},
@@ -1511,8 +1499,7 @@ constexpr Operation kOperations[] = {
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
     {"common_release", 5, common_release},
-    {"common_resize", 8, common_resize},
-    {"common_hand_over", 2, common_hand_over},
+    {"common_resize", 10, common_resize},
     {"common_launch", 12, common_launch},
     {"common_events", 6, common_events},
     {"common_graph", 8, common_graph},

@@ -188,8 +188,9 @@ void release_during_queries_frees_sms() {
     monitor.join();
 }
 
-// Either the hand-over or the release happens, and completely.
-void hand_over_during_release_is_all_or_nothing() {
+// The resize that parks a lease happens completely or not at all, whether the lease is released by
+// another thread before it or after it.
+void parking_during_release_is_all_or_nothing() {
     std::atomic<int> turn{0};
     std::atomic<int> done{0};
     gcx_lease from = nullptr;
@@ -209,14 +210,14 @@ void hand_over_during_release_is_all_or_nothing() {
         turn = i;
         for (std::atomic<int> wait{i % 300}; wait > 0; wait--) {
         }
-        const gcx_result handed = gcx_lease_hand_over(from, to, GCX_RESIZE_DEFAULT);
+        const gcx_result parked = support::resize({{from, 0, GCX_SIZE_PARKED}, {to, 56, 0}});
         while (done != i)
             std::this_thread::yield();
-        CHECK((handed == GCX_SUCCESS) != (released == GCX_SUCCESS));
-        CHECK_EQ(sms_of(to), handed == GCX_SUCCESS ? 56U : 32U);
-        for (const gcx_result result : {handed, released})
-            CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
-                  result == GCX_ERROR_CONTEXT_IS_DESTROYED);
+        CHECK_OK(released);
+        CHECK_EQ(sms_of(to), parked == GCX_SUCCESS ? 56U : 32U);
+        CHECK(parked == GCX_SUCCESS || parked == GCX_ERROR_INVALID_HANDLE ||
+              parked == GCX_ERROR_CONTEXT_IS_DESTROYED);
+        CHECK_EQ(live_leases().size(), 1U);
         CHECK_OK(gcx_lease_release(to));
     }
     other.join();
@@ -267,7 +268,7 @@ int main(int, char** argv) {
          {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
           change_waits_for_submissions, wait_during_change_holds_later_work,
-          release_during_queries_frees_sms, hand_over_during_release_is_all_or_nothing,
+          release_during_queries_frees_sms, parking_during_release_is_all_or_nothing,
           release_twice_succeeds_once, refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))

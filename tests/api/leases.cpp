@@ -11,8 +11,7 @@ gcx_result try_acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) 
     params.flags = terms.flags;
     params.exclusive_sm_count = terms.exclusive;
     params.family = terms.family;
-    if (terms.reservation != nullptr)
-        return gcx_reservation_acquire_lease(terms.reservation, sm_count, &params, lease);
+    params.reservation = terms.reservation;
     return gcx_lease_acquire(0, sm_count, &params, lease);
 }
 
@@ -64,6 +63,10 @@ uint32_t sms_of(gcx_lease lease) {
 
 gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags) {
     return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
+}
+
+gcx_result hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
+    return resize({{from, 0, GCX_SIZE_PARKED}, {to, sms_of(from) + sms_of(to), 0}}, flags);
 }
 
 void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {

@@ -439,22 +439,122 @@ void released_sms_are_waited_for() {
     release_all({stream, unused}, {three});
 }
 
-void hand_over_moves_all_sms() {
+// Its work finishes, and the next owner's work waits for it; its streams can be queried and
+// destroyed, and refuse work.
+void parked_lease_gives_all_sms() {
     const Work work;
     const gcx_lease from = acquire(24, "from");
     const gcx_lease to = acquire(32, "to");
     const gcx_stream giver = stream_of(from);
     const gcx_stream taker = stream_of(to);
+    const gcx_lease_size sizes[] = {{from, 0, GCX_SIZE_PARKED}, {to, 56, 0}};
+    CHECK_OK(gcx_lease_prepare(sizes, 2)); // creating a context waits for running work
     work.spin(gcx_stream_native(giver), 3'000'000);
-    CHECK_OK(gcx_lease_hand_over(from, to, GCX_RESIZE_DEFAULT));
+    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+    CHECK_EQ(sms_of(from), 0U);
+    CHECK_EQ(info_of(from).exclusive_sm_count, 0U);
+    CHECK_EQ(sms(resource_of(from)), 0U);
     CHECK_EQ(sms_of(to), 56U);
-    gcx_lease_info gone = GCX_LEASE_INFO_INIT;
-    CHECK_REFUSED(gcx_lease_get_info(from, &gone), GCX_ERROR_INVALID_HANDLE);
-    CHECK_REFUSED(gcx_stream_query(giver), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQ(check_live_leases(), 2U);
+    CHECK_EQ(live_leases()[0].sm_count, 0U);
+
+    CHECK(gcx_stream_native(giver) == nullptr);
+    CHECK(message_has("\"from\" is parked"));
+    gcx_stream none = nullptr;
+    CHECK_REFUSED(gcx_lease_stream_create(from, nullptr, &none), GCX_ERROR_LEASE_PARKED);
+    gcx_event event = make_event();
+    CHECK_REFUSED(gcx_stream_record(giver, event), GCX_ERROR_LEASE_PARKED);
+    CHECK_REFUSED(gcx_stream_wait(giver, event), GCX_ERROR_LEASE_PARKED);
+    CHECK_OK(gcx_event_destroy(event));
+    uint32_t ids[GCX_MAX_SMS] = {};
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_stream_probe_sms(giver, ids, GCX_MAX_SMS, &count), GCX_ERROR_LEASE_PARKED);
+
+    CHECK_EQ(gcx_stream_query(giver), GCX_ERROR_NOT_READY);
+    CHECK_EQ(gcx_lease_query(from), GCX_ERROR_NOT_READY);
     CHECK(work.free_at(gcx_stream_native(taker)) >= 3.0F);
+    CHECK_OK(gcx_stream_synchronize(giver));
+    CHECK_OK(gcx_lease_synchronize(from));
+    CHECK_OK(gcx_stream_query(giver));
     CHECK_EQ(probe(taker).size(), 56U);
-    CHECK_EQ(live_leases().size(), 1U);
-    release_all({giver, taker}, {to});
+    CHECK_EQ(info_of(from).changes, 1U);
+    // Parking a parked lease changes nothing.
+    CHECK_OK(resize({{from, 0, GCX_SIZE_PARKED}}));
+    CHECK_EQ(info_of(from).changes, 1U);
+    CHECK_OK(gcx_stream_destroy(giver));
+    CHECK_EQ(info_of(from).stream_count, 0U);
+    release_all({taker}, {from, to});
+}
+
+// Later work runs on the new SMs, behind the stream's earlier work.
+void parked_lease_comes_back() {
+    for (const uint32_t flags : {GCX_RESIZE_DEFAULT, GCX_RESIZE_DEFERRED}) {
+        const Work work;
+        const gcx_lease parked = acquire(24);
+        const gcx_lease other = acquire(GCX_REST);
+        const gcx_stream stream = stream_of(parked);
+        const gcx_stream of_other = stream_of(other);
+        const gcx_resource had = resource_of(parked);
+        CHECK_OK(resize({{parked, 0, GCX_SIZE_PARKED}, {other, GCX_REST, 0}}));
+        CHECK_EQ(sms_of(other), 132U);
+        work.spin(gcx_stream_native(of_other), 3'000'000);
+        CHECK_OK(resize({{parked, 24, 0}, {other, GCX_REST, 0}}, flags));
+        CHECK_EQ(sms_of(parked), 24U);
+        CHECK_EQ(sms_of(other), 108U);
+        CHECK_EQ(overlap(resource_of(parked), resource_of(other)), 0U);
+        CHECK_EQ(sms(had), 24U);
+        CHECK(work.free_at(gcx_stream_native(stream)) >= 3.0F);
+        CHECK_EQ(probe(stream).size(), 24U);
+        // A prepared layout returns, also by way of parking.
+        const gcx_lease_size layout[] = {{parked, 64, 0}, {other, GCX_REST, 0}};
+        CHECK_OK(gcx_lease_prepare(layout, 2));
+        const gcx_lease_size all[] = {{parked, 0, GCX_SIZE_PARKED}, {other, GCX_REST, 0}};
+        CHECK_OK(gcx_lease_prepare(all, 2));
+        const uint64_t made = sim::calls("cuGreenCtxCreate");
+        CHECK_OK(gcx_lease_resize(layout, 2, 0));
+        const gcx_resource wide = resource_of(parked);
+        CHECK_OK(gcx_lease_resize(all, 2, 0));
+        CHECK_OK(gcx_lease_resize(layout, 2, 0));
+        const gcx_resource again = resource_of(parked);
+        CHECK_EQ(std::memcmp(&wide, &again, sizeof wide), 0);
+        CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
+        release_all({stream, of_other}, {parked, other});
+    }
+}
+
+// SMs move within one resize while a request waits, and parking alone serves that request. A
+// parked lease can be released, and a stream that captures is not disturbed.
+void parked_lease_waits_for_no_one() {
+    const gcx_lease decode = acquire(100, "decode");
+    const gcx_lease prefill = acquire(GCX_REST, "prefill");
+    gcx_lease waited = nullptr;
+    std::thread waiter([&] { waited = acquire(16, {.timeout_ms = GCX_FOREVER}); });
+    while (live_leases().size() < 3)
+        std::this_thread::yield();
+    CHECK_OK(resize({{decode, 0, GCX_SIZE_PARKED}, {prefill, GCX_REST, 0}}));
+    CHECK_EQ(sms_of(prefill), 132U);
+    CHECK_OK(resize({{prefill, 0, GCX_SIZE_PARKED}, {decode, GCX_REST, 0}}));
+    CHECK_EQ(sms_of(decode), 132U);
+    CHECK_EQ(live_leases().size(), 3U);
+    const gcx_stream stream = stream_of(decode);
+    CUstream native = gcx_stream_native(stream);
+    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CHECK_OK(resize({{decode, 0, GCX_SIZE_PARKED}}));
+    waiter.join();
+    CHECK_EQ(sms_of(waited), 16U);
+    CHECK_EQ(gcx_stream_native(stream), native);
+    CUgraph graph = nullptr;
+    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
+    CHECK_NATIVE(cuGraphDestroy, graph);
+    CHECK(gcx_stream_native(stream) == nullptr);
+    // The SMs that the others leave; with none left the parked lease stays as it is.
+    CHECK_OK(resize({{prefill, GCX_REST, 0}}));
+    CHECK_REFUSED(resize({{decode, 8, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_EQ(sms_of(decode), 0U);
+    CHECK_OK(gcx_lease_release(decode));
+    CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_stream_destroy(stream));
+    release_all({}, {prefill, waited});
 }
 
 // A capture continues in its context.
@@ -618,7 +718,8 @@ void remainder_atom_of_one_alignment_fits_any_other() {
     const gcx_lease first = acquire(4);
     const gcx_lease remainder = acquire(2);
     CHECK_EQ(sms_of(remainder), 2U);
-    CHECK_OK(gcx_lease_hand_over(remainder, first, GCX_RESIZE_DEFAULT));
+    CHECK_OK(hand_over(remainder, first));
+    CHECK_OK(gcx_lease_release(remainder));
     CHECK_EQ(sms_of(first), 6U);
     const gcx_stream stream = stream_of(first);
     CHECK_EQ(probe(stream).size(), 6U);
@@ -657,13 +758,17 @@ void invalid_arguments_are_refused() {
     lease = acquire(24, "lease");
     CHECK_REFUSED(gcx_lease_resize(nullptr, 1, 0), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(resize({}), GCX_ERROR_INVALID_VALUE);
-    CHECK_REFUSED(resize({{lease, 24, 1}}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({{lease, 24, 2}}), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("sizes[0].flags is 0x2"));
+    CHECK_REFUSED(resize({{lease, 24, GCX_SIZE_PARKED}}), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("set it to 0"));
+    CHECK_REFUSED(resize({{lease, 0, 0}}), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("GCX_SIZE_PARKED"));
     CHECK_REFUSED(resize({{lease, 24, 0}}, 2), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(resize({{lease, 24, 0}, {lease, 32, 0}}), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(resize({{nullptr, 24, 0}}), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(resize({{lease, 140, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("140 for \"lease\"") && message_has("is 144; device 0 has 132"));
-    CHECK_REFUSED(gcx_lease_hand_over(lease, lease, 0), GCX_ERROR_INVALID_VALUE);
     uint32_t count = 0;
     CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
     CHECK_EQ(count, 1U);
@@ -683,7 +788,9 @@ int main() {
             streams_follow_a_resize();
             work_waits_for_the_former_owner();
             released_sms_are_waited_for();
-            hand_over_moves_all_sms();
+            parked_lease_gives_all_sms();
+            parked_lease_comes_back();
+            parked_lease_waits_for_no_one();
             captures_survive_resizes();
             waiting_requests_are_served_in_order();
             waits_are_cancelled();

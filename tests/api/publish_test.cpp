@@ -73,10 +73,11 @@ void publish_some(Other& other) {
     CHECK_OK(gcx_cancel_signal(cancel));
     waiting.join();
     CHECK_OK(gcx_stream_destroy(streams[1]));
-    CHECK_EQ(gcx_lease_hand_over(shared, before, GCX_RESIZE_DEFAULT),
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION); // it shares its SMs
-    CHECK_OK(gcx_lease_hand_over(acquire(16, "giver"), before, GCX_RESIZE_DEFAULT));
+    const gcx_lease giver = acquire(16, "giver");
+    const gcx_lease_size parked[] = {{giver, 0, GCX_SIZE_PARKED}, {before, 64, 0}};
+    CHECK_OK(gcx_lease_resize(parked, 2, GCX_RESIZE_DEFAULT));
     other.point();
+    CHECK_OK(gcx_lease_release(giver));
     CHECK_OK(gcx_lease_release(before));
     other.point();
     CHECK_OK(gcx_publish_stop());
@@ -122,11 +123,14 @@ void check_some(Other& other) {
     other.next();
     other.arrived();
     found = leases();
-    if (!CHECK_EQ(found.size(), 2U))
+    if (!CHECK_EQ(found.size(), 3U))
         return;
     CHECK_EQ(found[0].sm_count, 64U);
     CHECK_EQ(found[0].changes, 2U);
     CHECK_EQ(found[1].stream_count, 1U);
+    CHECK_EQ(std::string(found[2].name), "giver");
+    CHECK_EQ(found[2].sm_count, 0U); // it is parked
+    CHECK_EQ(found[2].waits, 0U);
     other.next();
     other.arrived();
     found = leases();

@@ -1,4 +1,5 @@
 // Reservations across devices, families, drivers and MPS, and leases within a reservation.
+#include "leases.hpp"
 #include "reservations.hpp"
 
 #include <algorithm>
@@ -50,8 +51,7 @@ void devices_are_identified_by_uuid() {
         gcx_resource resource{};
         CHECK_REFUSED(gcx_reservation_get_resource(reservation, &resource), GCX_ERROR_NO_DEVICE);
         gcx_lease lease = nullptr;
-        CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, nullptr, &lease),
-                      GCX_ERROR_NO_DEVICE);
+        CHECK_REFUSED(try_acquire(8, {.reservation = reservation}, &lease), GCX_ERROR_NO_DEVICE);
         release(reservation);
     });
     joined.ended();
@@ -188,22 +188,27 @@ void leases_in_reservation_stay_within(const Folder& /*folder*/) {
     };
     gcx_lease a = nullptr;
     gcx_lease b = nullptr;
-    CHECK_OK(gcx_reservation_acquire_lease(reservation, 8, nullptr, &a));
-    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 0, nullptr, &b),
-                  GCX_ERROR_INVALID_VALUE);
+    CHECK_OK(try_acquire(8, {.reservation = reservation}, &a));
+    CHECK_REFUSED(try_acquire(0, {.reservation = reservation}, &b), GCX_ERROR_INVALID_VALUE);
     CHECK(message_has("sm_count is 0; GCX_REST"));
-    CHECK_OK(gcx_reservation_acquire_lease(reservation, GCX_REST, nullptr, &b));
+    CHECK_OK(try_acquire(GCX_REST, {.reservation = reservation}, &b));
     CHECK_EQ(sms_in_reservation(a) + sms_in_reservation(b), 32U);
     gcx_lease more = nullptr;
-    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, nullptr, &more),
-                  GCX_ERROR_ALREADY_ACQUIRED);
-    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 40, nullptr, &more),
+    CHECK_REFUSED(try_acquire(8, {.reservation = reservation}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_acquire(40, {.reservation = reservation}, &more),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("the reservation of device 0 has 32"));
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.family = GCX_SM_FAMILY_FINE;
-    CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, &params, &more),
+    CHECK_REFUSED(try_acquire(8, {.reservation = reservation, .family = GCX_SM_FAMILY_FINE}, &more),
                   GCX_ERROR_INVALID_VALUE);
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.reservation = reservation;
+    for (const int32_t other : {1, 7, -2}) {
+        CHECK_REFUSED(gcx_lease_acquire(other, 8, &params, &more), GCX_ERROR_INVALID_DEVICE);
+        CHECK(message_has("the reservation is of device 0"));
+    }
+    params.reservation = forged<gcx_reservation>(1234);
+    CHECK_REFUSED(gcx_lease_acquire(-1, 8, &params, &more), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_lease_acquire(-1, 8, nullptr, &more), GCX_ERROR_INVALID_DEVICE);
     // Leases grow within the reservation and compete only with each other.
     const gcx_lease_size sizes[] = {{a, 24, 0}, {b, 8, 0}};
     CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
@@ -215,9 +220,10 @@ void leases_in_reservation_stay_within(const Folder& /*folder*/) {
     CHECK_REFUSED(gcx_lease_resize(&far_beyond, 1, GCX_RESIZE_DEFAULT),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_OK(gcx_lease_acquire(0, 16, nullptr, &more)); // of the others
-    CHECK_REFUSED(gcx_lease_hand_over(more, a, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(hand_over(more, a), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_OK(gcx_lease_release(more));
-    CHECK_OK(gcx_lease_hand_over(b, a, 0));
+    CHECK_OK(hand_over(b, a));
+    CHECK_OK(gcx_lease_release(b));
     CHECK_EQ(sms_in_reservation(a), 32U);
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_lease_stream_create(a, nullptr, &stream));
@@ -246,7 +252,7 @@ void driver_call_failed_leaves_nothing_reserved() {
                 if (reservation == nullptr)
                     return;
                 gcx_reservation_get_resource(reservation, &resource);
-                if (gcx_reservation_acquire_lease(reservation, 8, nullptr, &lease) == GCX_SUCCESS)
+                if (try_acquire(8, {.reservation = reservation}, &lease) == GCX_SUCCESS)
                     gcx_lease_release(lease);
                 release(reservation);
                 CHECK(listed().empty());

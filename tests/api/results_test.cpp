@@ -134,7 +134,8 @@
     X(SHARED_SMS_UNKNOWN)                                                                          \
     X(CORRUPT_FILE)                                                                                \
     X(INSUFFICIENT_CAPACITY)                                                                       \
-    X(CACHE_LIMIT_EXCEEDED)
+    X(CACHE_LIMIT_EXCEEDED)                                                                        \
+    X(LEASE_PARKED)
 
 #define SAME_NUMBER(name)                                                                          \
     static_assert(static_cast<int>(GCX_ERROR_##name) == static_cast<int>(CUDA_ERROR_##name));

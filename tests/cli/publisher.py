@@ -26,6 +26,7 @@ class Params(ctypes.Structure):
         ("timeout_ms", ctypes.c_uint32),
         ("cancel", ctypes.c_void_p),
         ("name", ctypes.c_char_p),
+        ("reservation", ctypes.c_void_p),
     )
 
 
@@ -34,7 +35,7 @@ class ReservationParams(ctypes.Structure):
         *Params._fields_[:4],
         ("timeout_ms", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
-        *Params._fields_[6:],
+        *Params._fields_[6:8],
         ("folder", ctypes.c_char_p),
     )
 
@@ -43,7 +44,7 @@ class Size(ctypes.Structure):
     _fields_ = (
         ("lease", ctypes.c_void_p),
         ("sm_count", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
     )
 
 

@@ -72,18 +72,18 @@ void resize_of_several_leases_is_one_operation() {
     CHECK_EQ(decode.get_resource().overlap(prefill.get_resource()), 0u);
 }
 
-void hand_over_ends_the_first_lease() {
-    gcx::lease from(0, 24);
+void parked_lease_keeps_its_streams() {
+    const gcx::lease from(0, 24);
     const gcx::lease to(0, 32);
     const gcx::stream stream(from);
     const gcx::stream other(to);
-    from.hand_over(to);
-    CHECK(!from && to.sm_count() == 56 && other.sm_ids().size() == 56);
-    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.synchronize());
-    CHECK_EQ(gcx::live_leases().size(), 1u);
-    gcx::lease third(0, 8);
-    third.hand_over(to, gcx::resize_flags::deferred);
-    CHECK_EQ(to.sm_count(), 64u);
+    gcx::resize({{from, gcx::parked}, {to, 56}});
+    CHECK(from.sm_count() == 0 && to.sm_count() == 56 && other.sm_ids().size() == 56);
+    CHECK_THROWS(GCX_ERROR_LEASE_PARKED, stream.native());
+    stream.synchronize();
+    to.resize(gcx::parked, gcx::resize_flags::deferred);
+    from.resize(gcx::rest);
+    CHECK_EQ(stream.sm_ids().size(), 132u);
 }
 
 void acquire_waits_until_its_timeout_or_released() {
@@ -186,8 +186,7 @@ void empty_lease_is_an_invalid_handle() {
     CHECK_THROWS(invalid, none.prepare(8));
     CHECK_THROWS(invalid, none.synchronize());
     CHECK_THROWS(invalid, none.query());
-    CHECK_THROWS(invalid, lease.hand_over(none));
-    CHECK_THROWS(invalid, gcx::lease().hand_over(lease));
+    CHECK_THROWS(invalid, none.resize(gcx::parked));
     CHECK_THROWS(invalid, gcx::resize({{lease, 8}, {none, 8}}));
     CHECK_THROWS(invalid, gcx::stream(none));
     CHECK_EQ(lease.sm_count(), 24u);
@@ -228,7 +227,7 @@ void test_leases() {
     on_each_driver([] {
         lease_describes_itself();
         resize_of_several_leases_is_one_operation();
-        hand_over_ends_the_first_lease();
+        parked_lease_keeps_its_streams();
         acquire_waits_until_its_timeout_or_released();
         cancelled_acquire_returns_an_error();
         moved_lease_has_one_owner();

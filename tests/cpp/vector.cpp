@@ -20,8 +20,7 @@ const std::map<std::string, std::size_t> kInputs = {
     {"push", 1},        {"pop", 0},      {"current", 0},    {"record", 2},    {"wait", 2},
     {"synchronize", 1}, {"query", 1},    {"elapsed", 2},    {"close", 1},     {"live", 1},
     {"limit", 1},       {"cache", 0},    {"lease", 7},      {"resize", 2},    {"prepare", 1},
-    {"hand-over", 3},   {"held", 2},     {"alone", 1},      {"leases", 1},    {"ahead", 1},
-    {"trim", 1}};
+    {"held", 2},        {"alone", 1},    {"leases", 1},     {"ahead", 1},     {"trim", 1}};
 
 std::size_t Vector::inputs(const std::string& operation) {
     const auto found = kInputs.find(operation);

@@ -12,7 +12,11 @@ std::vector<gcx::lease_size> Vector::sizes(const std::string& list) {
     std::vector<gcx::lease_size> sizes;
     for (const std::string& item : items(list)) {
         const Words fields = split_at(item, '/');
-        sizes.emplace_back(get<gcx::lease>(fields.at(0)), sms_of(fields.at(1)));
+        const auto& lease = get<gcx::lease>(fields.at(0));
+        if (fields.at(1) == "parked")
+            sizes.emplace_back(lease, gcx::parked);
+        else
+            sizes.emplace_back(lease, sms_of(fields.at(1)));
     }
     return sizes;
 }
@@ -39,11 +43,6 @@ Words Vector::of_leases(const std::string& operation, const Words& in) {
     }
     if (operation == "prepare")
         return gcx::prepare(sizes(in[0])), Words();
-    if (operation == "hand-over") {
-        const gcx::lease& to = get<gcx::lease>(in[1]);
-        get<gcx::lease>(in[0]).hand_over(to, flags<gcx::resize_flags>(in[2]));
-        return outputs(to.sm_count());
-    }
     if (operation == "held")
         return keep_counted(in[1], get<gcx::lease>(in[0]).get_resource());
     if (operation == "alone")

@@ -658,7 +658,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     acquire_lease,
     release_lease,
     resize_leases,
-    hand_over_lease,
+    park_lease,
     lease_stream,
     lease_facts,
     live_leases,

@@ -163,7 +163,7 @@ inline gcx_resource_type type(Bytes& bytes) {
 void acquire_lease(Bytes& bytes, Shared& shared);
 void release_lease(Bytes& bytes, Shared& shared);
 void resize_leases(Bytes& bytes, Shared& shared);
-void hand_over_lease(Bytes& bytes, Shared& shared);
+void park_lease(Bytes& bytes, Shared& shared);
 void lease_stream(Bytes& bytes, Shared& shared);
 void lease_facts(Bytes& bytes, Shared& shared);
 void live_leases(Bytes& bytes, Shared& shared);

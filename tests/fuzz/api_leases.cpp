@@ -61,7 +61,9 @@ void resize_leases(Bytes& bytes, Shared& shared) {
     std::vector<gcx_lease_size> sizes;
     for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--) {
         gcx_lease lease = shared.leases.pick(bytes);
-        sizes.push_back({lease, bytes.count(), bytes.next() == 0xff ? 1U : 0U});
+        const uint32_t count = bytes.count();
+        const uint8_t kind = bytes.next();
+        sizes.push_back({lease, kind >= 0xf0 ? 0U : count, kind >= 0xe8 ? GCX_SIZE_PARKED : 0U});
     }
     const auto count = static_cast<uint32_t>(sizes.size());
     if (bytes.flag())
@@ -73,17 +75,19 @@ void resize_leases(Bytes& bytes, Shared& shared) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
         if (gcx_lease_get_info(size.lease, &info) == GCX_SUCCESS)
             must((size.sm_count == GCX_REST || info.sm_count >= size.sm_count) &&
-                     info.sm_count != 0,
+                     (info.sm_count == 0) == (size.flags == GCX_SIZE_PARKED),
                  "a lease's new size");
     }
 }
 
-void hand_over_lease(Bytes& bytes, Shared& shared) {
+void park_lease(Bytes& bytes, Shared& shared) {
     gcx_lease from = shared.leases.pick(bytes);
     gcx_lease to = shared.leases.pick(bytes);
-    if (CALL(gcx_lease_hand_over(from, to, bytes.next() % 3)) == GCX_SUCCESS)
-        must(gcx_lease_release(from) == GCX_ERROR_INVALID_HANDLE,
-             "a lease exists after a hand-over");
+    const gcx_lease_size sizes[] = {{from, 0, GCX_SIZE_PARKED}, {to, GCX_REST, 0}};
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    if (CALL(gcx_lease_resize(sizes, 2, bytes.next() % 3)) == GCX_SUCCESS && shared.single_thread &&
+        gcx_lease_get_info(from, &info) == GCX_SUCCESS)
+        must(info.sm_count == 0, "a parked lease has SMs");
 }
 
 void lease_stream(Bytes& bytes, Shared& shared) {

@@ -80,8 +80,10 @@ void reservation_facts(Bytes& bytes, Shared& shared) {
         shared.put(bytes, resource.value);
     const uint32_t count = bytes.count();
     Out<gcx_lease> lease;
-    if (CALL_OUT(lease, gcx_reservation_acquire_lease(reservation, count, nullptr, &lease.value)) ==
-        GCX_SUCCESS) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.reservation = reservation;
+    if (CALL_OUT(lease, gcx_lease_acquire(-1, count, &params, &lease.value)) == GCX_SUCCESS &&
+        reservation != nullptr) {
         gcx_resource sms{};
         uint32_t common = 0;
         if (got == GCX_SUCCESS && gcx_lease_get_resource(lease.value, &sms) == GCX_SUCCESS &&

@@ -50,8 +50,9 @@ def test_everything_is_declared(language: str) -> None:
 )
 def test_new_function_is_declared(language: str, line: str) -> None:
     """A function that is added to the description appears everywhere."""
-    hand_over = API.function["gcx_lease_hand_over"]
-    lease, _, flags = hand_over.parameters
+    query = API.function["gcx_lease_query"]
+    (lease,) = query.parameters
+    flags = API.function["gcx_lease_resize"].parameters[2]
     parameters: tuple[Parameter, ...] = (
         dataclasses.replace(lease, name="lease"),
         dataclasses.replace(flags, name="sm_count"),
@@ -59,7 +60,7 @@ def test_new_function_is_declared(language: str, line: str) -> None:
         dataclasses.replace(flags, name="type", type="uint32_t*", pointer=True, direction="out"),
     )
     pause = dataclasses.replace(
-        hand_over, name="gcx_lease_pause", brief="Stops.", doc="Stops.", parameters=parameters
+        query, name="gcx_lease_pause", brief="Stops.", doc="Stops.", parameters=parameters
     )
     assert line not in texts(language)
     more = texts(language, dataclasses.replace(API, functions=(*API.functions, pause)))

@@ -123,10 +123,10 @@ class Table {
                 launch(i, work);
     }
 
-    // Draws random sizes for some or all of them, and now and then a hand-over and a new lease.
+    // Draws random sizes for some or all of them, and parks one now and then.
     void change(uint32_t flags) {
         if (random_.below(20) == 0) {
-            swap_places();
+            park_one();
             return;
         }
         std::vector<gcx_lease_size> sizes;
@@ -198,34 +198,19 @@ class Table {
         return held;
     }
 
-    // One lease hands all its SMs to another, and is acquired again with what that then releases.
-    void swap_places() {
+    // One lease is parked and gives all its SMs to another, and comes back with some of them.
+    void park_one() {
         const auto count = static_cast<uint32_t>(holders_.size());
         const uint32_t from = random_.below(count);
         const uint32_t to = (from + 1 + random_.below(count - 1)) % count;
-        Owner& giver = holders_[from];
-        CHECK_OK(gcx_lease_hand_over(giver.lease, holders_[to].lease, GCX_RESIZE_DEFAULT));
-        const gcx_lease_size less = {holders_[to].lease, 8, 0};
-        CHECK_OK(gcx_lease_resize(&less, 1, GCX_RESIZE_DEFAULT));
-        CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &giver.lease));
-        // The old streams ended with the old lease. A new one's work runs behind the old one's,
-        // because of its SMs, and here because of its values, which the old work still writes.
-        for (Work& work : giver.work) {
-            gcx_stream next = nullptr;
-            CHECK_OK(gcx_lease_stream_create(giver.lease, nullptr, &next));
-            CHECK_OK(gcx_stream_destroy(work.stream));
-            wait_for_values(work);
-            work.stream = next;
-            work.last = 0;
-        }
-        changes_++;
-    }
-
-    // Its stream can't be queried any more, so this polls what its kernels write.
-    static void wait_for_values(const Work& work) {
-        for (int i = 0; i < 1000 && !work.values.are_of(work.kernels); i++)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        CHECK(work.values.are_of(work.kernels));
+        const gcx_lease_size all[] = {{holders_[from].lease, 0, GCX_SIZE_PARKED},
+                                      {holders_[to].lease, GCX_REST, 0}};
+        CHECK_OK(gcx_lease_resize(all, 2, GCX_RESIZE_DEFAULT));
+        CHECK_EQ(sm_count(holders_[from].sms()), 0U);
+        CHECK(gcx_stream_native(holders_[from].work[0].stream) == nullptr);
+        const gcx_lease_size some[] = {{holders_[from].lease, 8, 0}, {holders_[to].lease, 8, 0}};
+        CHECK_OK(gcx_lease_resize(some, 2, GCX_RESIZE_DEFAULT));
+        changes_ += 2;
     }
 
     void judge(std::vector<raw::Note> notes) {

@@ -170,7 +170,6 @@ void leases_of_both() {
         sizes[i].sm_count = 24;
     }
     CHECK_EQ(gcx_lease_resize(sizes, kDevices, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_EQ(gcx_lease_hand_over(lease[0], lease[1], 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     for (int i = 0; i < kDevices; i++) {
         gcx_stream stream = nullptr;
         CHECK_OK(gcx_lease_stream_create(lease[i], nullptr, &stream));

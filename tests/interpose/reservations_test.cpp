@@ -78,7 +78,9 @@ void check_sms(gcx_reservation reservation, const Board& board) {
     const Partition partition(resource);
     CHECK(set_of(partition.probe()) == expected);
     gcx_lease lease = nullptr;
-    CHECK_OK(gcx_reservation_acquire_lease(reservation, GCX_REST, nullptr, &lease));
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.reservation = reservation;
+    CHECK_OK(gcx_lease_acquire(-1, GCX_REST, &params, &lease));
     gcx_lease_info leased = GCX_LEASE_INFO_INIT;
     CHECK_OK(gcx_lease_get_info(lease, &leased));
     CHECK_EQ(leased.sm_count, info.sm_count);

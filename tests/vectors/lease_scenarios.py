@@ -96,7 +96,7 @@ def at_random(w: Writer, key: str, device: int) -> None:
         names, made = Names(w), 0
         alive: list[str] = []
         for _ in range(16):
-            what = source.choice(("lease", "lease", "resize", "resize", "two", "over", "close"))
+            what = source.choice(("lease", "lease", "resize", "resize", "two", "park", "close"))
             changed: list[str] = []
             if what == "lease" or len(alive) < 2:
                 count = source.choice(("rest", *[source.randint(1, sm_count // 3)] * 9))
@@ -116,11 +116,11 @@ def at_random(w: Writer, key: str, device: int) -> None:
                     _ask(w, "prepare", sizes)
                 if not _ask(w, "resize", sizes, source.choice(("-", "-", "at-once"))):
                     changed = []
-            elif what == "over":
-                source_lease, target_lease = source.sample(alive, 2)
-                if _ask(w, "hand-over", source_lease, target_lease, "-"):
-                    alive.remove(source_lease)
-                    changed = [target_lease]
+            elif what == "park":
+                changed = source.sample(alive, 2)
+                count = source.choice(("rest", source.randint(1, sm_count // 2)))
+                if not _ask(w, "resize", f"{changed[0]}/parked,{changed[1]}/{count}", "-"):
+                    changed = []
             else:
                 w("close", alive.pop(source.randrange(len(alive))))
             names.see(*changed)
@@ -185,7 +185,7 @@ def families(w: Writer) -> None:
         w("lease", 0, 16, "-", two, 0, 0, "b")
         names.see("a", "b")
         _ask(w, "resize", "a/8,b/8", "-")
-        _ask(w, "hand-over", "a", "b", "-")
+        _ask(w, "resize", "a/parked,b/24", "-")
         _ask(w, "resize", "a/32", "-")
         names.see("a")
         w("close", "a")
@@ -220,15 +220,20 @@ def streams(w: Writer) -> None:
     w("record", "s", "e")
     w("wait", "s", "e")
     w("close", "s")
-    _new(w, "streams of a lease that was handed over", 0)
+    _new(w, "streams of a parked lease", 0)
     w("lease", 0, 24, "-", "none", 0, 0, "a")
     w("lease", 0, 16, "-", "none", 0, 0, "b")
     w("stream", "a", 0, "s")
-    w("stream", "b", 0, "t")
-    _ask(w, "hand-over", "a", "b", "at-once")
-    w("query", "s")
-    w("synchronize", "t")
-    w("probe", "t")
+    _ask(w, "resize", "a/parked,b/40", "at-once")
+    w("leases", -1)
+    w.given("query", OK, "s")
+    w.given("synchronize", OK, "s")
+    w("probe", "s")
+    w("stream", "a", 0, "t")
+    _ask(w, "resize", "b/parked,a/40", "-")
+    w("probe", "s")
+    _ask(w, "resize", "a/24,b/16", "-")
+    w("probe", "s")
     w("leases", -1)
 
 
@@ -250,8 +255,6 @@ def misuse(w: Writer) -> None:
     _ask(w, "prepare", "a/0")
     _ask(w, "resize", "a/8,a/16", "-")
     _ask(w, "resize", "a/8,b/8", "-")
-    _ask(w, "hand-over", "a", "a", "-")
-    _ask(w, "hand-over", "a", "b", "-")
     w("leases", -1)
     w.vector("unknown flags of leases")
     w("lease", 0, 8, 128, "none", 0, 0, "x")
@@ -259,7 +262,7 @@ def misuse(w: Writer) -> None:
     w("lease", 0, 24, "-", "none", 0, 0, "a")
     w("lease", 0, 24, "-", "none", 0, 0, "b")
     _ask(w, "resize", "a/8", 128)
-    _ask(w, "hand-over", "a", "b", 128)
+    _ask(w, "resize", "a/parked", 128)
     w("leases", 0)
 
 
@@ -275,9 +278,8 @@ def closed(w: Writer) -> None:
     w("alone", "a")
     w("query", "a")
     w("synchronize", "a")
-    _ask(w, "hand-over", "a", "b", "-")
-    _ask(w, "hand-over", "b", "a", "-")
-    _ask(w, "hand-over", "b", "c", "-")
+    _ask(w, "resize", "a/parked,b/8", "-")
+    _ask(w, "resize", "b/parked,c/32", "-")
     w("held", "b", "r")
     w("leases", 0)
     w.vector("a lease is released twice")

@@ -25,6 +25,7 @@ from tests.vectors.resources import (
 
 TAKEN = "GCX_ERROR_ALREADY_ACQUIRED"
 ENDED = "GCX_ERROR_CONTEXT_IS_DESTROYED"
+PARKED = "GCX_ERROR_LEASE_PARKED"
 EMPTY: Atoms = frozenset()
 
 
@@ -184,7 +185,9 @@ class Leasing(Machine):
 
     def _change(self, sizes: str, flags: str | int, keep: bool) -> Answer:
         pairs = [item.split("/") for item in sizes.split(",")] if sizes != "-" else []
-        names, counts = [pair[0] for pair in pairs], [count_of(pair[1]) for pair in pairs]
+        names = [pair[0] for pair in pairs]
+        parked = {pair[0] for pair in pairs if pair[1] == "parked"}
+        counts = [count_of(pair[1]) for pair in pairs if pair[0] not in parked]
         if isinstance(flags, int) or not names or len(set(names)) != len(names) or 0 in counts:
             return refused(VALUE)
         if set(names) & self.closed:
@@ -194,6 +197,11 @@ class Leasing(Machine):
         if {(lease.device, lease.family) for lease in leases} != {(device, family)}:
             return refused(CONFIGURATION)
         shape = self._shape(device, family)
+        if parked and any(lease.shared for lease in leases):
+            raise Undecided
+        free = self._free(device, family, leases)
+        free = free.union(*(self._lease(name).atoms for name in parked))
+        leases = [lease for name, lease in zip(names, leases) if name not in parked]
         if not any(lease.shared for lease in leases) and shape.plan(counts, shape.all) is None:
             return refused(CONFIGURATION)
         if any(shape.plan([count], shape.all) is None for count in counts):
@@ -203,17 +211,18 @@ class Leasing(Machine):
         for lease, count in zip(leases, counts):
             if lease.shared and count < shape.sms(lease.exclusive):
                 return refused(CONFIGURATION)
-        free = self._free(device, family, leases)
         if any(lease.shared for lease in leases):
             after = self._changed_shared(shape, leases, counts, free)
         else:
             after = resized(shape, counts, [lease.atoms for lease in leases], free)
         if after is None:
             return refused(TAKEN)
+        given = iter(after)
+        after = [EMPTY if name in parked else next(given) for name in names]
         after = self._layout(names, after, free, prepared=not keep)
         new = [self._check(device, family, atoms) for atoms in after]
         if keep:
-            for lease, sms in zip(leases, new):
+            for lease, sms in zip(map(self._lease, names), new):
                 lease.green.sms = sms
                 lease.exclusive = lease.exclusive if lease.shared else sms.atoms
         return Answer(OK, ([sms.sm_count for sms in new],))
@@ -249,21 +258,6 @@ class Leasing(Machine):
         if others is None:
             return [lease.exclusive] if count == REST and lease.exclusive else None
         return [lease.exclusive | others]
-
-    def hand_over(self, source: str, target: str, flags: str | int) -> Answer:
-        if {source, target} & self.closed:
-            return refused(HANDLE)
-        one, two = self._lease(source), self._lease(target)
-        if isinstance(flags, int) or one is two:
-            return refused(VALUE)
-        if (one.device, one.family) != (two.device, two.family):
-            return refused(CONFIGURATION)
-        if one.shared or two.shared:
-            raise Undecided
-        two.green.sms = self._check(two.device, two.family, one.atoms | two.atoms)
-        two.exclusive = two.atoms
-        self._end(source)
-        return Answer(OK, (two.green.sms.sm_count,))
 
     def held(self, name: str, out: str) -> Answer:
         if name in self.closed:
@@ -330,12 +324,20 @@ class Leasing(Machine):
             return super().stream(name, priority, out)
         if name in self.closed:
             return refused(HANDLE)
+        if not found.atoms:
+            return refused(PARKED, "is parked")
         given = max(-5, min(0, priority))
         found.streams.append(out)
         self.names[out] = Stream(found.green, given)
         return Answer(OK, (found.device, given, found.green.sms.sm_count))
 
+    def _parked(self, name: str) -> bool:
+        found = self.names.get(name)
+        return isinstance(found, Stream) and not found.green.sms.atoms
+
     def probe(self, name: str) -> Answer:
+        if self._parked(name) and name not in self.closed and not self._ended(name):
+            return refused(PARKED, "is parked")
         return refused(ENDED) if self._ended(name) else super().probe(name)
 
     def get(self, name: str, kind: str, out: str) -> Answer:

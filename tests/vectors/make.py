@@ -34,7 +34,7 @@ INPUTS = {
     **dict.fromkeys(("split", "configure"), 4),
     **dict.fromkeys(("prepare", "alone", "leases"), 1),
     **dict.fromkeys(("resize", "held"), 2),
-    **{"hand-over": 3, "lease": 7, "ahead": 1, "trim": 1},
+    **{"lease": 7, "ahead": 1, "trim": 1},
 }
 
 

@@ -453,7 +453,10 @@ static uint32_t sizes_of(struct vector* vector, char* text, gcx_lease_size* size
             return 0;
         }
         *sms++ = '\0';
-        sizes[i] = (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = count_of(sms)};
+        const int parked = strcmp(sms, "parked") == 0;
+        sizes[i] = (gcx_lease_size){.lease = lease_of(vector, items[i]),
+                                    .sm_count = parked ? 0 : count_of(sms),
+                                    .flags = parked ? GCX_SIZE_PARKED : 0};
     }
     return count;
 }
@@ -474,17 +477,6 @@ static gcx_result op_prepare(struct vector* vector, char** in) {
     gcx_lease_size sizes[MAX_LIST];
     const uint32_t count = sizes_of(vector, in[0], sizes);
     return gcx_lease_prepare(sizes, count);
-}
-
-static gcx_result op_hand_over(struct vector* vector, char** in) {
-    struct object* from = object_of(vector, in[0]);
-    const gcx_lease to = lease_of(vector, in[1]);
-    const gcx_result result = gcx_lease_hand_over(from->lease, to, flags_of(in[2]));
-    if (result == GCX_SUCCESS) {
-        from->closed = 1;
-        answer(vector, "%" PRIu32, info_of(to).sm_count);
-    }
-    return result;
 }
 
 static gcx_result op_held(struct vector* vector, char** in) {
@@ -559,7 +551,6 @@ static const struct operation kOperations[] = {
     {"lease", 7, op_lease},
     {"resize", 2, op_resize},
     {"prepare", 1, op_prepare},
-    {"hand-over", 3, op_hand_over},
     {"held", 2, op_held},
     {"alone", 1, op_alone},
     {"leases", 1, op_leases},

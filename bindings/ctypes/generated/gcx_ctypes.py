@@ -185,6 +185,8 @@ GCX_ERROR_CORRUPT_FILE = 10008
 GCX_ERROR_INSUFFICIENT_CAPACITY = 10009
 # the cache limit is below the number of contexts to prepare
 GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010
+# the lease is parked and has no SMs: resize it first
+GCX_ERROR_LEASE_PARKED = 10011
 
 # gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
 gcx_mps_state = c_int32
@@ -325,6 +327,8 @@ GCX_MAX_LEASE_NAME = 64
 GCX_LEASE_SHARED = 1
 # fail on drivers before 13.1
 GCX_LEASE_REQUIRE_WORKQUEUES = 2
+# no SMs (see Leases)
+GCX_SIZE_PARKED = 1
 # later work waits on the device for the former owners' work
 GCX_RESIZE_DEFAULT = 0
 # A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
@@ -627,6 +631,8 @@ class gcx_lease_params(_Struct):
         ("cancel", gcx_cancel),
         # for messages and lists, copied; may be NULL
         ("name", c_char_p),
+        # acquire within its SMs; NULL: within the device
+        ("reservation", gcx_reservation),
     )
 
 
@@ -635,10 +641,10 @@ class gcx_lease_size(_Struct):
     _fields_ = (
         ("lease", gcx_lease),
         # SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly
-        # as atoms allow
+        # as atoms allow; 0 with GCX_SIZE_PARKED
         ("sm_count", c_uint32),
-        # 0
-        ("reserved", c_uint32),
+        # GCX_SIZE_
+        ("flags", c_uint32),
     )
 
 
@@ -649,7 +655,7 @@ class gcx_lease_info(_Struct):
         ("family", gcx_sm_family),
         # GCX_LEASE_
         ("flags", c_uint32),
-        # SMs that it has now
+        # SMs that it has now; 0 if it is parked
         ("sm_count", c_uint32),
         # of these, SMs that no other lease can have
         ("exclusive_sm_count", c_uint32),
@@ -670,7 +676,7 @@ class gcx_live_lease(_Struct):
         ("family", gcx_sm_family),
         # GCX_LEASE_
         ("flags", c_uint32),
-        # of a waiting request: the requested count
+        # 0 if the lease is parked; of a waiting request: the requested count
         ("sm_count", c_uint32),
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),
@@ -1258,15 +1264,12 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and
     # resizes nothing.
     "gcx_lease_prepare": (gcx_result, {"sizes": POINTER(gcx_lease_size), "count": c_uint32}),
-    # Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
-    # one operation.
-    "gcx_lease_hand_over": (gcx_result, {"from": gcx_lease, "to": gcx_lease, "flags": c_uint32}),
     # Returns the properties of a lease.
     "gcx_lease_get_info": (gcx_result, {"lease": gcx_lease, "info": POINTER(gcx_lease_info)}),
-    # Returns the SMs that the lease has now, as a resource.
+    # Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
     "gcx_lease_get_resource": (gcx_result, {"lease": gcx_lease, "resource": POINTER(gcx_resource)}),
-    # Lists the leases of a device, or of all (-1): first those that have SMs, in order of
-    # acquisition, then the waiting requests in the order of their queue.
+    # Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then
+    # the waiting requests in the order of their queue.
     "gcx_lease_list": (
         gcx_result,
         {
@@ -1319,16 +1322,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_reservation_get_resource": (
         gcx_result,
         {"reservation": gcx_reservation, "resource": POINTER(gcx_resource)},
-    ),
-    # Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
-    "gcx_reservation_acquire_lease": (
-        gcx_result,
-        {
-            "reservation": gcx_reservation,
-            "sm_count": c_uint32,
-            "params": POINTER(gcx_lease_params),
-            "lease": POINTER(gcx_lease),
-        },
     ),
     # Lists the reservations of a folder by device: first those that have SMs, in order of
     # acquisition, then the waiting requests in the order of their queue.

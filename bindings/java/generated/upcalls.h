@@ -44,10 +44,11 @@ static void fill_gcx_sm_request(gcx_sm_request* to, const jlong* from) {
 static void fill_gcx_lease_size(gcx_lease_size* to, const jlong* from) {
     to->lease = (gcx_lease)(intptr_t)from[0];
     to->sm_count = (uint32_t)from[1];
+    to->flags = (uint32_t)from[2];
 }
 
 #define INPUT_STRUCTS(X) \
     X(gcx_sm_request, 5) \
-    X(gcx_lease_size, 2)
+    X(gcx_lease_size, 3)
 
 #endif

@@ -64,7 +64,6 @@ local functions = {
     gcx_lease_release = {},
     gcx_lease_resize = { { 2, "count", "uint32_t" }, { 3, "flags", "uint32_t" } },
     gcx_lease_prepare = { { 2, "count", "uint32_t" } },
-    gcx_lease_hand_over = { { 3, "flags", "uint32_t" } },
     gcx_lease_get_info = {},
     gcx_lease_get_resource = {},
     gcx_lease_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
@@ -77,7 +76,6 @@ local functions = {
     gcx_reservation_release = {},
     gcx_reservation_get_info = {},
     gcx_reservation_get_resource = {},
-    gcx_reservation_acquire_lease = { { 2, "sm_count", "uint32_t" } },
     gcx_reservation_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
     gcx_graph_create = {},
     gcx_graph_destroy = {},
@@ -134,7 +132,7 @@ local structs = {
         timeout_ms = "uint32_t",
         name = "string",
     },
-    gcx_lease_size = { sm_count = "uint32_t", reserved = "uint32_t" },
+    gcx_lease_size = { sm_count = "uint32_t", flags = "uint32_t" },
     gcx_reservation_params = {
         struct_size = "uint32_t",
         flags = "uint32_t",
@@ -304,6 +302,8 @@ enum {
     GCX_ERROR_INSUFFICIENT_CAPACITY = 10009,
     // the cache limit is below the number of contexts to prepare
     GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010,
+    // the lease is parked and has no SMs: resize it first
+    GCX_ERROR_LEASE_PARKED = 10011,
 };
 
 // Whether contexts of a process on a device are shared by way of MPS.
@@ -458,6 +458,8 @@ static const uint32_t GCX_MAX_LEASE_NAME = 64;
 static const uint32_t GCX_LEASE_SHARED = 1;
 // fail on drivers before 13.1
 static const uint32_t GCX_LEASE_REQUIRE_WORKQUEUES = 2;
+// no SMs (see Leases)
+static const uint32_t GCX_SIZE_PARKED = 1;
 // later work waits on the device for the former owners' work
 static const uint32_t GCX_RESIZE_DEFAULT = 0;
 // A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
@@ -704,16 +706,18 @@ typedef struct {
     gcx_cancel cancel;
     // for messages and lists, copied; may be NULL
     const char* name;
+    // acquire within its SMs; NULL: within the device
+    gcx_reservation reservation;
 } gcx_lease_params;
 
 // The SM count that a lease is to have.
 typedef struct {
     gcx_lease lease;
     // SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
-    // atoms allow
+    // atoms allow; 0 with GCX_SIZE_PARKED
     uint32_t sm_count;
-    // 0
-    uint32_t reserved;
+    // GCX_SIZE_
+    uint32_t flags;
 } gcx_lease_size;
 
 typedef struct {
@@ -722,7 +726,7 @@ typedef struct {
     gcx_sm_family family;
     // GCX_LEASE_
     uint32_t flags;
-    // SMs that it has now
+    // SMs that it has now; 0 if it is parked
     uint32_t sm_count;
     // of these, SMs that no other lease can have
     uint32_t exclusive_sm_count;
@@ -741,7 +745,7 @@ typedef struct {
     gcx_sm_family family;
     // GCX_LEASE_
     uint32_t flags;
-    // of a waiting request: the requested count
+    // 0 if the lease is parked; of a waiting request: the requested count
     uint32_t sm_count;
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
@@ -1202,15 +1206,12 @@ gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_
 // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
 // nothing.
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
-// Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
-// operation.
-gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
 // Returns the properties of a lease.
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
-// Returns the SMs that the lease has now, as a resource.
+// Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
 gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource);
-// Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
-// then the waiting requests in the order of their queue.
+// Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then the
+// waiting requests in the order of their queue.
 gcx_result gcx_lease_list(
     int32_t device, gcx_live_lease* leases, uint32_t capacity, uint32_t* count);
 // Creates a stream of the lease, which follows it to other SMs (see Leases).
@@ -1237,10 +1238,6 @@ gcx_result gcx_reservation_release(gcx_reservation reservation);
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info);
 // Returns the reservation's SMs as a resource of this process.
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource);
-// Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
-gcx_result gcx_reservation_acquire_lease(
-    gcx_reservation reservation, uint32_t sm_count, const gcx_lease_params* params, gcx_lease*
-    lease);
 // Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
 // then the waiting requests in the order of their queue.
 gcx_result gcx_reservation_list(

@@ -139,6 +139,8 @@ export const GCX_ERROR_CORRUPT_FILE = 10008;
 export const GCX_ERROR_INSUFFICIENT_CAPACITY = 10009;
 // the cache limit is below the number of contexts to prepare
 export const GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
+// the lease is parked and has no SMs: resize it first
+export const GCX_ERROR_LEASE_PARKED = 10011;
 
 // gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
 // the driver does not report it
@@ -270,6 +272,8 @@ export const GCX_MAX_LEASE_NAME = 64;
 export const GCX_LEASE_SHARED = 1;
 // fail on drivers before 13.1
 export const GCX_LEASE_REQUIRE_WORKQUEUES = 2;
+// no SMs (see Leases)
+export const GCX_SIZE_PARKED = 1;
 // later work waits on the device for the former owners' work
 export const GCX_RESIZE_DEFAULT = 0;
 // A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
@@ -528,16 +532,18 @@ export const gcx_lease_params = koffi.struct({
   cancel: gcx_cancel,
   // for messages and lists, copied; may be NULL
   name: "const char*",
+  // acquire within its SMs; NULL: within the device
+  reservation: gcx_reservation,
 });
 
 // The SM count that a lease is to have.
 export const gcx_lease_size = koffi.struct({
   lease: gcx_lease,
   // SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
-  // atoms allow
+  // atoms allow; 0 with GCX_SIZE_PARKED
   sm_count: "uint32_t",
-  // 0
-  reserved: "uint32_t",
+  // GCX_SIZE_
+  flags: "uint32_t",
 });
 
 export const gcx_lease_info = koffi.struct({
@@ -546,7 +552,7 @@ export const gcx_lease_info = koffi.struct({
   family: "int32_t",
   // GCX_LEASE_
   flags: "uint32_t",
-  // SMs that it has now
+  // SMs that it has now; 0 if it is parked
   sm_count: "uint32_t",
   // of these, SMs that no other lease can have
   exclusive_sm_count: "uint32_t",
@@ -565,7 +571,7 @@ export const gcx_live_lease = koffi.struct({
   family: "int32_t",
   // GCX_LEASE_
   flags: "uint32_t",
-  // of a waiting request: the requested count
+  // 0 if the lease is parked; of a waiting request: the requested count
   sm_count: "uint32_t",
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",
@@ -1098,15 +1104,12 @@ export const FUNCTIONS = {
   // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
   // nothing.
   gcx_lease_prepare: ["int32_t", { sizes: pointer(gcx_lease_size), count: "uint32_t" }],
-  // Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
-  // one operation.
-  gcx_lease_hand_over: ["int32_t", { from: gcx_lease, to: gcx_lease, flags: "uint32_t" }],
   // Returns the properties of a lease.
   gcx_lease_get_info: ["int32_t", { lease: gcx_lease, info: inout(gcx_lease_info) }],
-  // Returns the SMs that the lease has now, as a resource.
+  // Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
   gcx_lease_get_resource: ["int32_t", { lease: gcx_lease, resource: out(gcx_resource) }],
-  // Lists the leases of a device, or of all (-1): first those that have SMs, in order of
-  // acquisition, then the waiting requests in the order of their queue.
+  // Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then
+  // the waiting requests in the order of their queue.
   gcx_lease_list: ["int32_t", {
     device: "int32_t",
     leases: out(gcx_live_lease),
@@ -1152,13 +1155,6 @@ export const FUNCTIONS = {
   gcx_reservation_get_resource: ["int32_t", {
     reservation: gcx_reservation,
     resource: out(gcx_resource),
-  }],
-  // Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
-  gcx_reservation_acquire_lease: ["int32_t", {
-    reservation: gcx_reservation,
-    sm_count: "uint32_t",
-    params: pointer(gcx_lease_params),
-    lease: out(gcx_lease),
   }],
   // Lists the reservations of a folder by device: first those that have SMs, in order of
   // acquisition, then the waiting requests in the order of their queue.

@@ -62,7 +62,7 @@ from gcx._errors import Error
 from gcx._event import Event
 from gcx._external import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphInfo, GraphNode
-from gcx._lease import Lease, LiveLease, acquire, leases, prepare, resize
+from gcx._lease import PARKED, Lease, LiveLease, Size, acquire, leases, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
 from gcx._publish import (
@@ -89,6 +89,7 @@ from gcx.generated import errors as _exceptions
 from gcx.generated.errors import *  # noqa: F403
 
 __all__ = [
+    "PARKED",
     "CacheStats",
     "CacheTrimmed",
     "Cancel",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, Final, NamedTuple, NoReturn, SupportsIndex, Union
 
 from gcx import _gcx
 from gcx._cancel import Cancel, wait_for
@@ -15,6 +16,19 @@ from gcx._owned import Closing
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, Stream, empty_stream, priority_of
+
+
+class _Parked(enum.Enum):
+    PARKED = 0
+
+    def __repr__(self) -> str:
+        return "gcx.PARKED"
+
+
+#: In gcx.resize in place of a count: the lease has no SMs until it is resized again.
+PARKED: Final = _Parked.PARKED
+#: What gcx.resize takes for a lease.
+Size = Union[Count, _Parked]
 
 
 class Lease(Closing):
@@ -126,30 +140,9 @@ class Lease(Closing):
         """Makes later work of its stream wait, see Stream.wait."""
         self.stream.wait(what)
 
-    def resize(self, sm_count: Count, *, deferred: bool = False) -> None:
+    def resize(self, sm_count: Size, *, deferred: bool = False) -> None:
         """Resizes the lease, see gcx.resize."""
         resize({self: sm_count}, deferred=deferred)
-
-    def hand_over(self, to: Lease, *, deferred: bool = False) -> None:
-        """Closes this lease and gives all its SMs to another one, before any waiting request.
-
-        If it fails, this lease is unchanged.
-
-        Args:
-            to: A lease of the same device and family.
-            deferred: As in gcx.resize.
-
-        Raises:
-            As gcx.resize.
-        """
-        if not isinstance(to, Lease):
-            raise TypeError(f"a lease is handed over to a gcx.Lease, not to {type(to).__name__}")
-        if to is self:
-            raise InvalidValueError("a lease can't be handed over to itself")
-        claim = self._claim
-        _gcx.gcx_lease_hand_over(claim._live(), to._claim._live(), _change_flags(deferred))
-        claim._forget()
-        self.close()
 
     def synchronize(self) -> None:
         """Blocks the calling thread until all work of its streams has finished, including work
@@ -163,7 +156,7 @@ class Lease(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed or handed over."""
+        """Whether it was closed."""
         return self._claim.closed
 
     def close(self) -> None:
@@ -259,7 +252,7 @@ def acquire(
     text = name_of(name)
 
     def ask(milliseconds: int, cancel_handle: int) -> None:
-        _gcx.gcx_lease_acquire(*request, exclusive, milliseconds, cancel_handle, text, claim)
+        _gcx.gcx_lease_acquire(*request, exclusive, milliseconds, cancel_handle, text, 0, claim)
 
     wait_for(ask, claim, timeout, cancel)
     return lease
@@ -282,11 +275,12 @@ def name_of(name: object) -> str:
     return text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
 
-def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
+def resize(sizes: Mapping[Lease, Size], *, deferred: bool = False) -> None:
     """Resizes leases in one operation, so that one can grow by what another releases. If it fails,
     nothing changes.
 
     >>> gcx.resize({decode: 64, prefill: None})
+    >>> gcx.resize({prefill: gcx.PARKED, decode: None})  # also while others wait for SMs
 
     Work in flight finishes where it runs. Later work of their streams runs on the new SMs, behind
     earlier work of its stream and behind the work of the SMs' former owners. The host waits for
@@ -294,7 +288,8 @@ def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
 
     Args:
         sizes: Leases of one device and family with their counts, rounded up to whole atoms. None:
-            what the other leases leave; several share it.
+            what the other leases leave; several share it. gcx.PARKED: no SMs. The lease keeps its
+            streams, which raise gcx.LeaseParkedError until it is resized again.
         deferred: A lease that only grows stays on its old SMs until all new ones are free, instead
             of waiting for the work of their former owners. A lease that loses SMs moves at once.
 
@@ -308,7 +303,7 @@ def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
     _gcx.gcx_lease_resize(_sizes_of(sizes), _change_flags(deferred))
 
 
-def prepare(sizes: Mapping[Lease, Count]) -> None:
+def prepare(sizes: Mapping[Lease, Size]) -> None:
     """Creates the contexts that gcx.resize with these sizes would need, so that it takes
     microseconds later; changes no lease. Call it once for each layout. The contexts are cached
     within gcx.set_cache_limit.
@@ -352,7 +347,7 @@ def leases(device: DeviceLike | None = None) -> list[LiveLease]:
     ]  # fmt: skip
 
 
-def _sizes_of(sizes: object) -> list[tuple[int, int]]:
+def _sizes_of(sizes: object) -> list[tuple[int, int, int]]:
     if not isinstance(sizes, Mapping):
         raise TypeError(
             "leases are given with their counts, as in {decode: 64, prefill: None}, "
@@ -360,7 +355,12 @@ def _sizes_of(sizes: object) -> list[tuple[int, int]]:
         )
     if not sizes:
         raise InvalidValueError("there are no leases in it")
-    return [(_claim_of(lease)._live(), sm_count_of(count)) for lease, count in sizes.items()]
+    return [
+        (_claim_of(lease)._live(), 0, _gcx.GCX_SIZE_PARKED)
+        if count is PARKED
+        else (_claim_of(lease)._live(), sm_count_of(count), 0)
+        for lease, count in sizes.items()
+    ]
 
 
 def _claim_of(lease: Any) -> Claim:
@@ -373,7 +373,11 @@ def sm_count_of(value: object) -> int:
     """Returns a requested SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    return sms_of(value, "sm_count", "None requests the rest, and close() releases a lease")
+    return sms_of(
+        value,
+        "sm_count",
+        "None requests the rest, gcx.PARKED in gcx.resize takes all SMs of a lease",
+    )
 
 
 def count_or_rest(sm_count: int) -> int | None:

@@ -158,8 +158,8 @@ class Reservation(Owned):
         text = name_of(name)
 
         def ask(milliseconds: int, cancel_handle: int) -> None:
-            _gcx.gcx_reservation_acquire_lease(
-                reservation, *request, exclusive, milliseconds, cancel_handle, text, claim
+            _gcx.gcx_lease_acquire(
+                -1, *request, exclusive, milliseconds, cancel_handle, text, reservation, claim
             )
 
         wait_for(ask, claim, timeout, cancel)

@@ -72,7 +72,7 @@ class Stream(Ordered):
     def _raise_closed(self) -> NoReturn:
         if isinstance(self._keeps, Claim) and self._keeps.closed:
             raise ContextDestroyedError(
-                "the lease of this gcx.Stream was closed or handed over; use a stream of another"
+                "the lease of this gcx.Stream was closed; use a stream of another"
             )
         super()._raise_closed()
 

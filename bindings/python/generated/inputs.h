@@ -26,6 +26,8 @@ static int to_gcx_lease_size(PyObject* fields, gcx_lease_size* to) {
         return 0;
     if (!u32_field(fields, 1, &to->sm_count))
         return 0;
+    if (!u32_field(fields, 2, &to->flags))
+        return 0;
     to->lease = (gcx_lease)lease;
     return 1;
 }

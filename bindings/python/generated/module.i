@@ -117,6 +117,7 @@
 %constant int GCX_ERROR_CORRUPT_FILE = GCX_ERROR_CORRUPT_FILE;
 %constant int GCX_ERROR_INSUFFICIENT_CAPACITY = GCX_ERROR_INSUFFICIENT_CAPACITY;
 %constant int GCX_ERROR_CACHE_LIMIT_EXCEEDED = GCX_ERROR_CACHE_LIMIT_EXCEEDED;
+%constant int GCX_ERROR_LEASE_PARKED = GCX_ERROR_LEASE_PARKED;
 %constant int GCX_MPS_UNKNOWN = GCX_MPS_UNKNOWN;
 %constant int GCX_MPS_OFF = GCX_MPS_OFF;
 %constant int GCX_MPS_ON = GCX_MPS_ON;
@@ -182,6 +183,7 @@
 %constant int GCX_MAX_LEASE_NAME = GCX_MAX_LEASE_NAME;
 %constant int GCX_LEASE_SHARED = GCX_LEASE_SHARED;
 %constant int GCX_LEASE_REQUIRE_WORKQUEUES = GCX_LEASE_REQUIRE_WORKQUEUES;
+%constant int GCX_SIZE_PARKED = GCX_SIZE_PARKED;
 %constant int GCX_RESIZE_DEFAULT = GCX_RESIZE_DEFAULT;
 %constant int GCX_RESIZE_DEFERRED = GCX_RESIZE_DEFERRED;
 %constant int GCX_MAX_RESERVATION_TOKEN = GCX_MAX_RESERVATION_TOKEN;
@@ -879,10 +881,16 @@ kept_streams).
 %}
 
 %feature("docstring") call_gcx_lease_acquire %{
-gcx_lease_acquire(device, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
+gcx_lease_acquire(device, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, reservation, owner)
 
 Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
 be NULL.
+
+With params->reservation, device is the reservation's or -1, and family the reservation's or
+GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
+leases of the same reservation. The lease keeps the reservation, also after
+gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
+another lease.
 
 The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
 lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
@@ -893,7 +901,7 @@ are served in order of arrival.
 (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
 older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 
-Errors: those of gcx_context_create, and
+Errors: those of gcx_context_create and, with a reservation, of gcx_reservation_get_resource, and
   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
                                             timeout_ms is 0; the message names them
   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
@@ -905,10 +913,12 @@ Errors: those of gcx_context_create, and
   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
                                             gcx_device_map_sms() for both families first
   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
-  GCX_ERROR_INVALID_DEVICE                  there is no such device
-  GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
-                                            too long; min_sm_count or exclusive_sm_count is
-                                            greater than sm_count
+  GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
+                                            reservation's
+  GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
+                                            the reservation's; the name is too long;
+                                            min_sm_count or exclusive_sm_count is greater than
+                                            sm_count
 
 Returns the owner, which has the gcx_lease now.
 %}
@@ -931,6 +941,9 @@ grow by the SMs that another gives up in the same call. Work in flight finishes 
 later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
 are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
 
+{a, 0, GCX_SIZE_PARKED} and {b, GCX_REST, 0} give a's SMs to b, also while requests wait:
+leases of one call exchange SMs ahead of the queue.
+
 Errors: those of gcx_context_create, and
   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
                                             or other requests wait for them; the message names
@@ -938,8 +951,10 @@ Errors: those of gcx_context_create, and
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
                                             exceed the device or the reservation; or a size is
                                             less than the lease's exclusive_sm_count
-  GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
-                                            twice
+  GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
+  GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
+                                            GCX_SIZE_PARKED or not 0 with it, or a lease is
+                                            listed twice
 %}
 
 %feature("docstring") gcx_lease_prepare %{
@@ -956,15 +971,6 @@ Errors: those of gcx_lease_resize, and
   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
 %}
 
-%feature("docstring") gcx_lease_hand_over %{
-gcx_lease_hand_over(from_, to, flags)
-
-Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
-operation. flags are those of a resize.
-
-Errors: those of gcx_lease_resize.
-%}
-
 %feature("docstring") gcx_lease_get_info %{
 gcx_lease_get_info(lease)
 
@@ -976,7 +982,7 @@ Returns (device, family, flags, sm_count, exclusive_sm_count, stream_count, id, 
 %feature("docstring") gcx_lease_get_resource %{
 gcx_lease_get_resource(lease)
 
-Returns the SMs that the lease has now, as a resource.
+Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
 
 Returns resource.
 %}
@@ -984,8 +990,8 @@ Returns resource.
 %feature("docstring") call_gcx_lease_list %{
 gcx_lease_list(device)
 
-Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
-then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then the
+waiting requests in the order of their queue. leases may be NULL if capacity is 0.
 
 Errors:
   GCX_ERROR_INVALID_DEVICE  there is no such device
@@ -999,6 +1005,9 @@ gcx_lease_stream_create(lease, sync, priority, owner)
 
 Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
 gcx_stream_create. Destroy it with gcx_stream_destroy().
+
+Errors: those of gcx_stream_create, and
+  GCX_ERROR_LEASE_PARKED  the lease has no SMs
 
 Returns the owner, which has the gcx_stream now.
 %}
@@ -1112,21 +1121,6 @@ Errors:
                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not
 
 Returns resource.
-%}
-
-%feature("docstring") call_gcx_reservation_acquire_lease %{
-gcx_reservation_acquire_lease(reservation, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
-
-Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
-resizes stay within the reservation too, and include only leases of the same reservation.
-params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
-after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
-one, but not those of another lease.
-
-Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
-  GCX_ERROR_INVALID_VALUE  another family
-
-Returns the owner, which has the gcx_lease now.
 %}
 
 %feature("docstring") call_gcx_reservation_list %{

@@ -68,9 +68,9 @@ def lease_resized() -> None:
     lease.close()
 
 
-def lease_handed_over() -> None:
+def lease_parked() -> None:
     giver, taker = gcx.acquire(8), gcx.acquire(8)
-    giver.hand_over(taker)
+    gcx.resize({giver: gcx.PARKED, taker: 16})
 
 
 def lease_in_cycle() -> None:
@@ -149,7 +149,7 @@ def logged() -> None:
 CASES: dict[str, tuple[Callable[[], None], bool]] = {
     call.__name__: (call, call in (refused, waiting, waiting_for_long))
     for call in (
-        *(lease_in_with, lease_closed, lease_collected, lease_resized, lease_handed_over),
+        *(lease_in_with, lease_closed, lease_collected, lease_resized, lease_parked),
         *(lease_in_cycle, reservation, split, context_and_stream, cancel, graph, graph_launched),
         *(prewarm, refused, waiting, waiting_for_long, logged),
     )

@@ -271,7 +271,10 @@ class Vector:
 
     def sizes(self, text: str) -> Pairs:
         pairs = [item.split("/") for item in text.split(",")] if text != "-" else []
-        return Pairs({self.objects[name]: count_of(count)} for name, count in pairs)
+        return Pairs(
+            {self.objects[name]: gcx.PARKED if count == "parked" else count_of(count)}
+            for name, count in pairs
+        )
 
     def resize(self, sizes: str, flags: str) -> list[object]:
         wanted = self.sizes(sizes)
@@ -280,10 +283,6 @@ class Vector:
 
     def prepare(self, sizes: str) -> None:
         gcx.prepare(self.sizes(sizes))
-
-    def hand_over(self, giver: str, to: str, flags: str) -> list[object]:
-        self.objects[giver].hand_over(self.objects[to], deferred=flags == "at-once")
-        return [self.objects[to].sm_count]
 
     def held(self, name: str, out: str) -> list[object]:
         self.objects[out] = self.objects[name].resource

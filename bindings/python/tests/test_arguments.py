@@ -325,7 +325,7 @@ def test_wrong_values_are_refused(group: gcx.SMResource, part: gcx.Partition) ->
         (TypeError, "not as list", lambda: a.resize([decode])),
         (TypeError, "not as Lease", lambda: a.resize(decode)),
         (TypeError, "not Stream", lambda: a.resize({decode.stream: 8})),
-        (gcx.InvalidValueError, "close", lambda: a.resize({decode: 0})),
+        (gcx.InvalidValueError, "gcx.PARKED", lambda: a.resize({decode: 0})),
         (TypeError, "'8'", lambda: a.prepare({decode: "8"})),
         (TypeError, "deferred", lambda: a.resize({decode: 16}, deferred=1)),
         (TypeError, "gcx.acquire", a.Lease),
@@ -373,7 +373,7 @@ def misuse(sms: gcx.SMResource, stream: gcx.Stream, lease: gcx.Lease) -> None:
     gcx.resize([lease])  # type: ignore[arg-type]
     gcx.resize({stream: 8})  # type: ignore[dict-item]
     gcx.prepare({lease: "8"})  # type: ignore[dict-item]
-    lease.hand_over(stream)  # type: ignore[arg-type]
+    gcx.acquire(gcx.PARKED)  # type: ignore[arg-type]
     gcx.Graph("graph")  # type: ignore[arg-type]
     gcx.Graph(1).launch("stream")  # type: ignore[arg-type]
     gcx.Graph(1).prepare(8)  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def test_leases_print_a_row_for_each_step(gpu: str) -> None:
     driver = f"sim:{gpu}@{'.'.join(map(str, gcx.driver_info().version))}"
     status, out, err = run("leases", "--steps", "14", driver=driver)
     assert (status, err) == (0, "")
-    simulated, device, head, *steps, changes, handed_over, released = out.splitlines()
+    simulated, device, head, *steps, changes, parked, released = out.splitlines()
     assert simulated == "SIMULATED: no GPU is involved"
     found = re.search(r"(\d+) SMs", device)
     assert found is not None
@@ -98,8 +98,8 @@ def test_leases_print_a_row_for_each_step(gpu: str) -> None:
     assert ordered == sorted(ordered, reverse=True)  # Decode has fewer with more prompts.
     assert len(set(ordered)) > 2
     assert re.fullmatch(r"[5-9] changes of decode; resize took \d+ us in the median", changes)
-    assert (handed_over, released) == (
-        *(f"handed over: decode has {count}", "released: 0 leases remain"),
+    assert (parked, released) == (
+        *(f"prefill is parked: decode has {count}, prefill 0", "released: 0 leases remain"),
     )
 
 

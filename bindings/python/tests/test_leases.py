@@ -102,26 +102,25 @@ def test_lease_stream_closed_is_recreated() -> None:
         assert lease.stream_count == 1
 
 
-def test_lease_handed_over_is_closed(work: Work) -> None:
+def test_parked_lease_keeps_its_streams(work: Work) -> None:
     with gcx.acquire(32, name="decode") as decode, gcx.acquire(None) as prefill:
         other, own = decode.create_stream(), decode.stream
         work.spin(own, 3)
-        with pytest.raises(gcx.InvalidValueError, match="itself"):
-            decode.hand_over(decode)
-        with pytest.raises(TypeError, match=r"gcx\.Lease, not to Stream"):
-            decode.hand_over(own)  # type: ignore[arg-type]
-        decode.hand_over(prefill)
-        assert decode.closed
-        assert own.closed
-        with pytest.raises(gcx.ContextDestroyedError, match="handed over"):
-            _ = own.native
-        with pytest.raises(gcx.ContextDestroyedError):
-            other.query()
-        assert prefill.sm_count == 132
+        gcx.resize({decode: gcx.PARKED, prefill: None})
+        assert (decode.sm_count, prefill.sm_count) == (0, 132)
+        assert decode.resource.sm_count == 0
+        for call in (lambda: own.native, other.record, decode.create_stream):
+            with pytest.raises(gcx.LeaseParkedError, match='"decode" is parked'):
+                call()
+        assert not own.query()
         assert work.free_at(prefill.stream) >= 3
-        with pytest.raises(gcx.InvalidHandleError, match=r"gcx\.Lease is closed"):
-            prefill.hand_over(decode)
-        assert not prefill.closed
+        own.synchronize()
+        with pytest.raises(TypeError):
+            gcx.acquire(gcx.PARKED)  # type: ignore[arg-type]
+        gcx.resize({decode: 24, prefill: None})
+        assert len(own.sm_ids()) == 24
+        decode.resize(gcx.PARKED)
+        assert repr(gcx.PARKED) == "gcx.PARKED"
 
 
 def test_closed_lease_and_its_streams_are_refused() -> None:

@@ -327,7 +327,7 @@ def test_exit_with_live_objects_is_quiet(script: Any, ending: str) -> None:
 CALLS = (
     *("resources", "plan", "context", "context closed", "stream", "event", "record and wait"),
     *("external stream", "info", "error", "lease", "lease with stream", "resize", "lease info"),
-    *("cancel", "lease error", "hand over", "partition"),
+    *("cancel", "lease error", "park", "partition"),
 )
 
 
@@ -346,8 +346,8 @@ def test_repeated_calls_leak_nothing(group: gcx.SMResource, name: str) -> None:
             part.stream.record().close()
             part.context.resources.sm.sm_ids()
 
-    def hand_over() -> None:
-        gcx.acquire(8, timeout=None).hand_over(lease)
+    def park() -> None:
+        lease.resize(gcx.PARKED)
         lease.resize(16)
 
     calls: dict[str, tuple[int, Callable[[], object]]] = {
@@ -370,7 +370,7 @@ def test_repeated_calls_leak_nothing(group: gcx.SMResource, name: str) -> None:
         "lease info": (5000, lambda: (lease.resource, lease.query(), gcx.leases())),
         "cancel": (5000, lambda: gcx.Cancel().signal()),
         "lease error": (1000, lambda: fails(lambda: gcx.acquire(130))),
-        "hand over": (50, hand_over),
+        "park": (5000, park),
         "partition": (1000, partition),
     }
     assert (*calls,) == CALLS

@@ -223,7 +223,7 @@ def test_leases_of_a_split_have_the_same_sms_each_time() -> None:
             split = chance.choice([0, 24, 32, 48, 64, 132])
             both.arrange(split)
             have = [
-                lease.stream.sm_ids() if lease is not None else ()
+                lease.stream.sm_ids() if lease.sm_count else ()
                 for lease in (both.decode, both.prefill)
             ]
             assert [len(sms) for sms in have] == [split, 132 - split]

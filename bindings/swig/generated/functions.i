@@ -211,7 +211,7 @@ gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
 
 %rename(gcx_lease_acquire) call_gcx_lease_acquire;
 %inline %{
-static gcx_result call_gcx_lease_acquire(int32_t device, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t exclusive_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, gcx_lease* lease) {
+static gcx_result call_gcx_lease_acquire(int32_t device, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t exclusive_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, gcx_reservation reservation, gcx_lease* lease) {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = flags;
     params.family = family;
@@ -220,6 +220,7 @@ static gcx_result call_gcx_lease_acquire(int32_t device, uint32_t sm_count, uint
     params.timeout_ms = timeout_ms;
     params.cancel = cancel;
     params.name = name;
+    params.reservation = reservation;
     return gcx_lease_acquire(device, sm_count, &params, lease);
 }
 %}
@@ -229,8 +230,6 @@ gcx_result gcx_lease_release(gcx_lease lease);
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
-
-gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
 
@@ -281,21 +280,6 @@ gcx_result gcx_reservation_release(gcx_reservation reservation);
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info);
 
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource);
-
-%rename(gcx_reservation_acquire_lease) call_gcx_reservation_acquire_lease;
-%inline %{
-static gcx_result call_gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t exclusive_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, gcx_lease* lease) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = flags;
-    params.family = family;
-    params.min_sm_count = min_sm_count;
-    params.exclusive_sm_count = exclusive_sm_count;
-    params.timeout_ms = timeout_ms;
-    params.cancel = cancel;
-    params.name = name;
-    return gcx_reservation_acquire_lease(reservation, sm_count, &params, lease);
-}
-%}
 
 %rename(gcx_reservation_list) call_gcx_reservation_list;
 %inline %{

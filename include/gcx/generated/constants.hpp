@@ -169,6 +169,8 @@ inline constexpr uint32_t rest = GCX_REST;
 inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
 // bytes of a lease's name, including the final 0
 inline constexpr uint32_t max_lease_name = GCX_MAX_LEASE_NAME;
+// no SMs (see Leases)
+inline constexpr uint32_t size_parked = GCX_SIZE_PARKED;
 // bytes of a token, including the final 0
 inline constexpr uint32_t max_reservation_token = GCX_MAX_RESERVATION_TOKEN;
 inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;

@@ -326,11 +326,6 @@ inline void lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
     check(gcx_lease_prepare(sizes, count));
 }
 
-// gcx_lease_hand_over
-inline void lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
-    check(gcx_lease_hand_over(from, to, flags));
-}
-
 // gcx_lease_get_info
 inline gcx_lease_info lease_get_info(gcx_lease lease) {
     gcx_lease_info info = GCX_LEASE_INFO_INIT;
@@ -407,14 +402,6 @@ inline gcx_resource reservation_get_resource(gcx_reservation reservation) {
     gcx_resource resource;
     check(gcx_reservation_get_resource(reservation, &resource));
     return resource;
-}
-
-// gcx_reservation_acquire_lease
-inline gcx_lease reservation_acquire_lease(
-        gcx_reservation reservation, uint32_t sm_count, const gcx_lease_params* params) {
-    gcx_lease lease = nullptr;
-    check(gcx_reservation_acquire_lease(reservation, sm_count, params, &lease));
-    return lease;
 }
 
 // gcx_reservation_list

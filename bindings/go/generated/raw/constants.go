@@ -142,6 +142,8 @@ const (
 	ErrorInsufficientCapacity Result = 10009
 	// the cache limit is below the number of contexts to prepare
 	ErrorCacheLimitExceeded Result = 10010
+	// the lease is parked and has no SMs: resize it first
+	ErrorLeaseParked Result = 10011
 )
 
 // MPSState is gcx_mps_state.
@@ -350,6 +352,8 @@ const (
 	LeaseShared uint32 = 0x1
 	// fail on drivers before 13.1
 	LeaseRequireWorkqueues uint32 = 0x2
+	// no SMs (see Leases)
+	SizeParked uint32 = 0x1
 	// later work waits on the device for the former owners' work
 	ResizeDefault uint32 = 0x0
 	// A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
@@ -513,6 +517,7 @@ var resultNames = map[Result]string{
 	ErrorCorruptFile:                  "GCX_ERROR_CORRUPT_FILE",
 	ErrorInsufficientCapacity:         "GCX_ERROR_INSUFFICIENT_CAPACITY",
 	ErrorCacheLimitExceeded:           "GCX_ERROR_CACHE_LIMIT_EXCEEDED",
+	ErrorLeaseParked:                  "GCX_ERROR_LEASE_PARKED",
 }
 
 // Error is the result's name, as in "GCX_ERROR_INVALID_HANDLE".

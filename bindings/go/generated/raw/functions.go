@@ -544,6 +544,12 @@ type Functions struct {
 	// Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
 	// be NULL.
 	//
+	// With params->reservation, device is the reservation's or -1, and family the reservation's or
+	// GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
+	// leases of the same reservation. The lease keeps the reservation, also after
+	// gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
+	// another lease.
+	//
 	// The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
 	// lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
 	// take about 1 us. If other leases have the SMs, blocks for at most params->timeout_ms. Requests
@@ -553,7 +559,7 @@ type Functions struct {
 	// (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
 	// older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 	//
-	// Errors: those of gcx_context_create, and
+	// Errors: those of gcx_context_create and, with a reservation, of gcx_reservation_get_resource, and
 	//   GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
 	//                                             timeout_ms is 0; the message names them
 	//   GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
@@ -565,10 +571,12 @@ type Functions struct {
 	//   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
 	//                                             gcx_device_map_sms() for both families first
 	//   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
-	//   GCX_ERROR_INVALID_DEVICE                  there is no such device
-	//   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
-	//                                             too long; min_sm_count or exclusive_sm_count is
-	//                                             greater than sm_count
+	//   GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
+	//                                             reservation's
+	//   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
+	//                                             the reservation's; the name is too long;
+	//                                             min_sm_count or exclusive_sm_count is greater than
+	//                                             sm_count
 	LeaseAcquire func(device int32, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_lease_acquire"`
 
 	// LeaseRelease is gcx_lease_release.
@@ -587,6 +595,9 @@ type Functions struct {
 	// later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
 	// are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
 	//
+	// {a, 0, GCX_SIZE_PARKED} and {b, GCX_REST, 0} give a's SMs to b, also while requests wait:
+	// leases of one call exchange SMs ahead of the queue.
+	//
 	// Errors: those of gcx_context_create, and
 	//   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
 	//                                             or other requests wait for them; the message names
@@ -594,8 +605,10 @@ type Functions struct {
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
 	//                                             exceed the device or the reservation; or a size is
 	//                                             less than the lease's exclusive_sm_count
-	//   GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
-	//                                             twice
+	//   GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
+	//   GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
+	//                                             GCX_SIZE_PARKED or not 0 with it, or a lease is
+	//                                             listed twice
 	LeaseResize func(sizes *LeaseSize, count uint32, flags uint32) Result `c:"gcx_lease_resize"`
 
 	// LeasePrepare is gcx_lease_prepare.
@@ -611,14 +624,6 @@ type Functions struct {
 	//   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
 	LeasePrepare func(sizes *LeaseSize, count uint32) Result `c:"gcx_lease_prepare"`
 
-	// LeaseHandOver is gcx_lease_hand_over.
-	//
-	// Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
-	// operation. flags are those of a resize.
-	//
-	// Errors: those of gcx_lease_resize.
-	LeaseHandOver func(from Lease, to Lease, flags uint32) Result `c:"gcx_lease_hand_over"`
-
 	// LeaseGetInfo is gcx_lease_get_info.
 	//
 	// Returns the properties of a lease.
@@ -626,13 +631,13 @@ type Functions struct {
 
 	// LeaseGetResource is gcx_lease_get_resource.
 	//
-	// Returns the SMs that the lease has now, as a resource.
+	// Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
 	LeaseGetResource func(lease Lease, resource *Resource) Result `c:"gcx_lease_get_resource"`
 
 	// LeaseList is gcx_lease_list.
 	//
-	// Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
-	// then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+	// Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then the
+	// waiting requests in the order of their queue. leases may be NULL if capacity is 0.
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_DEVICE  there is no such device
@@ -642,6 +647,9 @@ type Functions struct {
 	//
 	// Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
 	// gcx_stream_create. Destroy it with gcx_stream_destroy().
+	//
+	// Errors: those of gcx_stream_create, and
+	//   GCX_ERROR_LEASE_PARKED  the lease has no SMs
 	LeaseStreamCreate func(lease Lease, params *StreamParams, stream *Stream) Result `c:"gcx_lease_stream_create"`
 
 	// LeaseSynchronize is gcx_lease_synchronize.
@@ -735,18 +743,6 @@ type Functions struct {
 	//                        acquired the reservation, or is limited by
 	//                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not
 	ReservationGetResource func(reservation Reservation, resource *Resource) Result `c:"gcx_reservation_get_resource"`
-
-	// ReservationAcquireLease is gcx_reservation_acquire_lease.
-	//
-	// Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
-	// resizes stay within the reservation too, and include only leases of the same reservation.
-	// params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
-	// after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
-	// one, but not those of another lease.
-	//
-	// Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
-	//   GCX_ERROR_INVALID_VALUE  another family
-	ReservationAcquireLease func(reservation Reservation, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_reservation_acquire_lease"`
 
 	// ReservationList is gcx_reservation_list.
 	//

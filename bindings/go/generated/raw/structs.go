@@ -298,6 +298,8 @@ type LeaseParams struct {
 	Cancel Cancel
 	// for messages and lists, copied; may be NULL
 	Name *byte
+	// acquire within its SMs; NULL: within the device
+	Reservation Reservation
 }
 
 // LeaseSize is gcx_lease_size.
@@ -306,10 +308,10 @@ type LeaseParams struct {
 type LeaseSize struct {
 	Lease Lease
 	// SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
-	// atoms allow
+	// atoms allow; 0 with GCX_SIZE_PARKED
 	SMCount uint32
-	// 0
-	_ uint32
+	// GCX_SIZE_
+	Flags uint32
 }
 
 // LeaseInfo is gcx_lease_info.
@@ -319,7 +321,7 @@ type LeaseInfo struct {
 	Family     SMFamily
 	// GCX_LEASE_
 	Flags uint32
-	// SMs that it has now
+	// SMs that it has now; 0 if it is parked
 	SMCount uint32
 	// of these, SMs that no other lease can have
 	ExclusiveSMCount uint32
@@ -340,7 +342,7 @@ type LiveLease struct {
 	Family SMFamily
 	// GCX_LEASE_
 	Flags uint32
-	// of a waiting request: the requested count
+	// 0 if the lease is parked; of a waiting request: the requested count
 	SMCount          uint32
 	ExclusiveSMCount uint32
 	StreamCount      uint32

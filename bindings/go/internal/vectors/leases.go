@@ -42,13 +42,6 @@ var ofLeases = map[string]operation{
 	"prepare": {1, func(world *world, in []string) ([]string, error) {
 		return nil, gcx.Prepare(leaseSizes(world, in[0])...)
 	}},
-	"hand-over": onTwo(3, func(_ *world, from, to gcx.Lease, in []string) ([]string, error) {
-		if err := from.HandOver(to, number(in[0], resizeFlags)); err != nil {
-			return nil, err
-		}
-		info, err := to.Info()
-		return answer(err, info.SMCount)
-	}),
 	"held": on(2, func(world *world, lease gcx.Lease, in []string) ([]string, error) {
 		resource, err := lease.Resource()
 		return keepResource(world, in[0], resource, err)
@@ -75,8 +68,11 @@ func leaseSizes(world *world, text string) []gcx.LeaseSize {
 		if len(fields) != 2 {
 			wrong("%s is no size of a lease", item)
 		}
-		lease, count := find[gcx.Lease](world, fields[0]), number(fields[1], smCounts)
-		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: count})
+		size := gcx.LeaseSize{Lease: find[gcx.Lease](world, fields[0]), Parked: fields[1] == "parked"}
+		if !size.Parked {
+			size.SMCount = number(fields[1], smCounts)
+		}
+		sizes = append(sizes, size)
 	}
 	return sizes
 }

@@ -260,6 +260,13 @@ class CacheLimitExceededError(Error, ValueError):
     name = "GCX_ERROR_CACHE_LIMIT_EXCEEDED"
 
 
+class LeaseParkedError(Error):
+    """The lease is parked and has no SMs; resize it first."""
+
+    code = 10011
+    name = "GCX_ERROR_LEASE_PARKED"
+
+
 __all__ = [
     "AlreadyAcquiredError",
     "CacheLimitExceededError",
@@ -282,6 +289,7 @@ __all__ = [
     "InvalidValueError",
     "LaunchError",
     "LaunchTooLargeError",
+    "LeaseParkedError",
     "NoDeviceError",
     "NotFoundError",
     "NotInitializedError",
@@ -353,4 +361,5 @@ CLASSES: dict[int, type[Error]] = {
     10008: CorruptFileError,
     10009: InsufficientCapacityError,
     10010: CacheLimitExceededError,
+    10011: LeaseParkedError,
 }

@@ -13,7 +13,7 @@ _Owner = TypeVar("_Owner", bound=Owner)
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 # An int is the first field, and the others are 0.
 _SmRequest: TypeAlias = int | tuple[int, int, int, int, int]
-_LeaseSize: TypeAlias = int | tuple[int, int]
+_LeaseSize: TypeAlias = int | tuple[int, int, int]
 _DeviceInfo: TypeAlias = tuple[int, int, int, int, int, int, str, bytes, int, float]
 _ResourceInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
 _ContextInfo: TypeAlias = tuple[int, int, int, int]
@@ -201,6 +201,7 @@ GCX_ERROR_SHARED_SMS_UNKNOWN: int
 GCX_ERROR_CORRUPT_FILE: int
 GCX_ERROR_INSUFFICIENT_CAPACITY: int
 GCX_ERROR_CACHE_LIMIT_EXCEEDED: int
+GCX_ERROR_LEASE_PARKED: int
 GCX_MPS_UNKNOWN: int
 GCX_MPS_OFF: int
 GCX_MPS_ON: int
@@ -266,6 +267,7 @@ GCX_FOREVER: int
 GCX_MAX_LEASE_NAME: int
 GCX_LEASE_SHARED: int
 GCX_LEASE_REQUIRE_WORKQUEUES: int
+GCX_SIZE_PARKED: int
 GCX_RESIZE_DEFAULT: int
 GCX_RESIZE_DEFERRED: int
 GCX_MAX_RESERVATION_TOKEN: int
@@ -509,6 +511,7 @@ def gcx_lease_acquire(
     timeout_ms: int,
     cancel: int,
     name: str | None,
+    reservation: int,
     owner: _Owner,
     /,
 ) -> _Owner:
@@ -525,20 +528,15 @@ def gcx_lease_prepare(sizes: Sequence[_LeaseSize], /) -> None:
     resizes nothing.
     """
 
-def gcx_lease_hand_over(from_: int, to: int, flags: int, /) -> None:
-    """Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests,
-    in one operation.
-    """
-
 def gcx_lease_get_info(lease: int, /) -> _LeaseInfo:
     """Returns the properties of a lease."""
 
 def gcx_lease_get_resource(lease: int, /) -> bytes:
-    """Returns the SMs that the lease has now, as a resource."""
+    """Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs."""
 
 def gcx_lease_list(device: int, /) -> list[_LiveLease]:
-    """Lists the leases of a device, or of all (-1): first those that have SMs, in order of
-    acquisition, then the waiting requests in the order of their queue.
+    """Lists the leases of a device, or of all (-1): first the leases, in order of acquisition,
+    then the waiting requests in the order of their queue.
     """
 
 def gcx_lease_stream_create(lease: int, sync: int, priority: int, owner: _Owner, /) -> _Owner:
@@ -585,23 +583,6 @@ def gcx_reservation_get_info(reservation: int, /) -> _ReservationInfo:
 
 def gcx_reservation_get_resource(reservation: int, /) -> bytes:
     """Returns the reservation's SMs as a resource of this process."""
-
-def gcx_reservation_acquire_lease(
-    reservation: int,
-    sm_count: int,
-    flags: int,
-    family: int,
-    min_sm_count: int,
-    exclusive_sm_count: int,
-    timeout_ms: int,
-    cancel: int,
-    name: str | None,
-    owner: _Owner,
-    /,
-) -> _Owner:
-    """Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the
-    device.
-    """
 
 def gcx_reservation_list(folder: _Path | None, /) -> list[_LiveReservation]:
     """Lists the reservations of a folder by device: first those that have SMs, in order of

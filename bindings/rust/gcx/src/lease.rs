@@ -1,13 +1,10 @@
 //! Leases: acquiring, changing and releasing SMs within a process.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::ptr;
 use std::time::Duration;
 
-use crate::call::{
-    address_of, c_text, check, counted, described, filled, finished, given_back, handle,
-};
+use crate::call::{address_of, c_text, check, counted, described, filled, finished, handle};
 use crate::device::{leases_of, Device};
 use crate::error::{Error, Result};
 use crate::generated::{Family, LeaseInfo, LiveLease};
@@ -24,6 +21,9 @@ pub enum Sms {
     Count(u32),
     /// What all others leave. In [`resize`] several share it as evenly as the device allows.
     Rest,
+    /// None, only in [`resize`]: the lease keeps its streams, which fail with
+    /// [`LeaseParked`](crate::ErrorKind) until it is resized again.
+    Parked,
 }
 
 impl Sms {
@@ -31,9 +31,10 @@ impl Sms {
     pub(crate) fn raw(self) -> Result<u32> {
         let message = match self {
             Sms::Rest => return Ok(sys::GCX_REST),
+            Sms::Parked => "Sms::Parked is for resizes of a lease; request at least 1 SM",
             Sms::Count(0) => {
-                "0 SMs were requested; Sms::Rest takes what the others leave, and dropping a lease \
-                 or reservation releases all"
+                "0 SMs were requested; Sms::Rest takes what the others leave, Sms::Parked in a \
+                 resize all SMs of a lease"
             }
             Sms::Count(sys::GCX_REST) => {
                 "4294967295 is no count of SMs; Sms::Rest takes what the others leave"
@@ -146,28 +147,6 @@ impl Lease {
         resize(&[(self, sms.into())], how)
     }
 
-    /// Releases this lease and gives all its SMs to another, before requests that wait. If it
-    /// fails, as [`resize`] does, the error gives the lease back.
-    ///
-    /// ```
-    /// let device = gcx::Device::new(0)?;
-    /// let (old, new) = (gcx::Lease::acquire(&device, 24)?, gcx::Lease::acquire(&device, 32)?);
-    /// old.hand_over(&new)?;
-    /// assert_eq!(new.sm_count()?, 56);
-    /// # Ok::<(), gcx::Error>(())
-    /// ```
-    pub fn hand_over(self, to: &Lease) -> std::result::Result<(), NotHandedOver> {
-        self.hand_over_with(to, Resize::new())
-    }
-
-    /// As [`hand_over`](Self::hand_over), with options.
-    pub fn hand_over_with(self, to: &Lease, how: Resize) -> std::result::Result<(), NotHandedOver> {
-        let from = ManuallyDrop::new(self);
-        // SAFETY: the handles are alive; this object's isn't used again if this succeeds.
-        check(unsafe { sys::gcx_lease_hand_over(from.0, to.0, how.flags) })
-            .map_err(|error| NotHandedOver { lease: ManuallyDrop::into_inner(from), error })
-    }
-
     /// Waits until the work of its streams has finished, also on earlier SMs. Doesn't wait for a
     /// stream that captures a graph.
     pub fn synchronize(&self) -> Result<()> {
@@ -190,11 +169,6 @@ impl fmt::Debug for Lease {
         });
         described(out, "Lease", known)
     }
-}
-
-given_back! {
-    /// The error of [`Lease::hand_over`]. As an [`Error`] it drops the lease.
-    NotHandedOver, lease: Lease
 }
 
 /// Declares what the builders of leases and reservations have in common.
@@ -340,6 +314,10 @@ impl<'a> LeaseBuilder<'a> {
     /// - `InvalidValue`: a count, name or family is invalid.
     pub fn acquire(&self) -> Result<Lease> {
         let name = self.name.as_deref().map(|name| c_text(name, "the lease's name")).transpose()?;
+        let (device, reservation) = match self.source {
+            Source::Device(device) => (device, ptr::null_mut()),
+            Source::Reservation(reservation) => (-1, reservation.as_raw()),
+        };
         let params = sys::gcx_lease_params {
             flags: self.flags,
             family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
@@ -348,18 +326,13 @@ impl<'a> LeaseBuilder<'a> {
             timeout_ms: self.timeout_ms,
             cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
             name: address_of(name.as_ref()),
+            reservation,
             ..sys::GCX_LEASE_PARAMS_INIT
         };
         let sm_count = self.sms.raw()?;
-        Lease::created(|handle| match self.source {
-            // SAFETY: what the struct points to is alive; a handle is written.
-            Source::Device(device) => unsafe {
-                sys::gcx_lease_acquire(device, sm_count, &params, handle)
-            },
-            // SAFETY: as above; the reservation is alive.
-            Source::Reservation(reservation) => unsafe {
-                sys::gcx_reservation_acquire_lease(reservation.as_raw(), sm_count, &params, handle)
-            },
+        // SAFETY: what the struct has is alive; a handle is written.
+        Lease::created(|handle| unsafe {
+            sys::gcx_lease_acquire(device, sm_count, &params, handle)
         })
     }
 }
@@ -489,7 +462,9 @@ fn raw_sizes(sizes: &[(&Lease, Sms)]) -> Result<(Vec<sys::gcx_lease_size>, u32)>
     let raw = sizes
         .iter()
         .map(|(lease, sms)| {
-            Ok(sys::gcx_lease_size { lease: lease.0, sm_count: sms.raw()?, reserved: 0 })
+            let (sm_count, flags) =
+                if *sms == Sms::Parked { (0, sys::GCX_SIZE_PARKED) } else { (sms.raw()?, 0) };
+            Ok(sys::gcx_lease_size { lease: lease.0, sm_count, flags })
         })
         .collect::<Result<Vec<_>>>()?;
     let count = counted(raw.len())?;

@@ -80,7 +80,7 @@ pub use error::{Error, Result};
 pub use event::{Event, EventOptions, WaitFor};
 pub use generated::*;
 pub use graph::{Graph, GraphNode, GraphOptions, KernelNode, KernelParams};
-pub use lease::{leases, prepare, resize, Cancel, Lease, LeaseBuilder, NotHandedOver, Resize, Sms};
+pub use lease::{leases, prepare, resize, Cancel, Lease, LeaseBuilder, Resize, Sms};
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use reservation::{reservations, Reservation, ReservationBuilder};
 pub use resource::{SmResource, WorkqueueResource};

@@ -71,22 +71,19 @@ fn resize_moves_streams() -> Result<()> {
 }
 
 #[test]
-fn hand_over_consumes_the_lease_or_gives_it_back() -> Result<()> {
+fn parked_lease_keeps_its_streams() -> Result<()> {
     let _turn = turn();
-    let (one, two) = (device().lease().shared().acquire()?, device().lease().shared().acquire()?);
-    drop(two);
-    one.resize(64)?;
-    let other = Lease::acquire(&device(), 32)?;
-    let refused = one.hand_over(&other).unwrap_err(); // shared SMs for a lease that shares none
-    assert_eq!(refused.error.kind(), ErrorKind::InvalidResourceConfiguration);
-    assert_eq!(refused.to_string(), refused.error.to_string());
-    assert_eq!(refused.lease.sm_count()?, 64);
-    drop(refused);
-    let from = Lease::acquire(&device(), 24)?;
+    let (from, to) = (Lease::acquire(&device(), 24)?, Lease::acquire(&device(), 32)?);
     let stream = from.stream()?;
-    from.hand_over(&other)?;
-    assert_eq!((other.sm_count()?, gcx::leases()?.len()), (56, 1));
-    assert_eq!(stream.query().unwrap_err().kind(), ErrorKind::ContextDestroyed);
+    gcx::resize(&[(&from, Sms::Parked), (&to, Sms::Count(56))], Resize::new())?;
+    assert_eq!((from.sm_count()?, to.sm_count()?), (0, 56));
+    assert_eq!(stream.native().unwrap_err().kind(), ErrorKind::LeaseParked);
+    assert!(stream.query()?);
+    to.resize(Sms::Parked)?;
+    from.resize(64)?;
+    assert_eq!(stream.sm_ids()?.len(), 64);
+    let refused = Lease::acquire(&device(), Sms::Parked).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidValue);
     Ok(())
 }
 

@@ -74,6 +74,7 @@ public class GcxException extends Refused {
       case CORRUPT_FILE -> new CorruptFile(code, name, detail);
       case INSUFFICIENT_CAPACITY -> new InsufficientCapacity(code, name, detail);
       case CACHE_LIMIT_EXCEEDED -> new CacheLimitExceeded(code, name, detail);
+      case LEASE_PARKED -> new LeaseParked(code, name, detail);
       default -> new GcxException(code, name, detail);
     };
   }
@@ -523,6 +524,19 @@ public class GcxException extends Refused {
 
     CacheLimitExceeded(String detail) {
       super(Result.CACHE_LIMIT_EXCEEDED, detail);
+    }
+  }
+
+  /** The lease is parked and has no SMs; resize it first. */
+  public static final class LeaseParked extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    LeaseParked(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+
+    LeaseParked(String detail) {
+      super(Result.LEASE_PARKED, detail);
     }
   }
 }

@@ -8,7 +8,7 @@ package gcx;
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
- * @param smCount SMs that it has now
+ * @param smCount SMs that it has now; 0 if it is parked
  * @param exclusiveSmCount of these, SMs that no other lease can have
  * @param streamCount its streams
  * @param id never reused in a process

@@ -11,7 +11,7 @@ import java.util.OptionalInt;
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
- * @param smCount of a waiting request: the requested count
+ * @param smCount 0 if the lease is parked; of a waiting request: the requested count
  * @param exclusiveSmCount of these, those that it has exclusively
  * @param streamCount its streams
  * @param waits true: a request that waits in {@code Device.acquire}

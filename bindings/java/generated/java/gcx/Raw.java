@@ -365,6 +365,9 @@ public final class Raw {
   /** The cache limit is below the number of contexts to prepare. */
   public static final int GCX_ERROR_CACHE_LIMIT_EXCEEDED = 10010;
 
+  /** The lease is parked and has no SMs: resize it first. */
+  public static final int GCX_ERROR_LEASE_PARKED = 10011;
+
   /** The driver does not report it. */
   public static final int GCX_MPS_UNKNOWN = 0;
 
@@ -574,6 +577,9 @@ public final class Raw {
 
   /** Fail on drivers before 13.1. */
   public static final int GCX_LEASE_REQUIRE_WORKQUEUES = 2;
+
+  /** No SMs (see Leases). */
+  public static final int GCX_SIZE_PARKED = 1;
 
   /** Later work waits on the device for the former owners' work. */
   public static final int GCX_RESIZE_DEFAULT = 0;
@@ -1550,6 +1556,12 @@ public final class Raw {
    * Acquires sm_count SMs of a device, or {@code GCX_REST}, for exclusive use within this process.
    * params may be NULL.
    *
+   * <p>With params-&gt;reservation, device is the reservation's or -1, and family the reservation's
+   * or {@code GCX_SM_FAMILY_NONE}. Resizes of the lease stay within the reservation's SMs and
+   * include only leases of the same reservation. The lease keeps the reservation, also after {@code
+   * Reservation.close}(). A lease without a reservation can have SMs of one, but not those of
+   * another lease.
+   *
    * <p>The count is rounded up to whole atoms; {@code Lease.info}() returns what was acquired. The
    * first lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later
    * leases take about 1 us. If other leases have the SMs, blocks for at most params-&gt;timeout_ms.
@@ -1560,7 +1572,8 @@ public final class Raw {
    * older drivers all leases share the process's queues; {@code LeaseRequest.withOwnQueues} fails
    * there.
    *
-   * <p>Errors: those of {@code Context.create}, and
+   * <p>Errors: those of {@code Context.create} and, with a reservation, of {@code Reservation.sms},
+   * and
    * <ul>
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other leases have the SMs or wait for them, and
    * timeout_ms is 0; the message names them
@@ -1573,9 +1586,10 @@ public final class Raw {
    * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} there are leases of another family: call {@code
    * Device.mapSms}() for both families first
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
-   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
-   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no leases; the name is too
-   * long; min_sm_count or exclusive_sm_count is greater than sm_count
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device, or it is not the reservation's
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no leases or is not the
+   * reservation's; the name is too long; min_sm_count or exclusive_sm_count is greater than
+   * sm_count
    * </ul>
    *
    * @param device device
@@ -1588,6 +1602,7 @@ public final class Raw {
    * @param timeoutMs milliseconds to wait for the SMs; 0: do not wait; {@code GCX_FOREVER}
    * @param cancel cancel
    * @param name name
+   * @param reservation acquire within its SMs; NULL: within the device
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
@@ -1600,7 +1615,8 @@ public final class Raw {
       int exclusiveSmCount,
       int timeoutMs,
       long cancel,
-      String name) {
+      String name,
+      long reservation) {
     return Natives.gcx_lease_acquire(
         device,
         smCount,
@@ -1610,7 +1626,8 @@ public final class Raw {
         exclusiveSmCount,
         timeoutMs,
         cancel,
-        Upcalls.bytes(name));
+        Upcalls.bytes(name),
+        reservation);
   }
 
   /**
@@ -1634,6 +1651,9 @@ public final class Raw {
    * new sets are cached ({@code Lease.prepare}); otherwise the time to create them, which delays no
    * other lease.
    *
+   * <p>{a, 0, {@code GCX_SIZE_PARKED}} and {b, {@code GCX_REST}, 0} give a's SMs to b, also while
+   * requests wait: leases of one call exchange SMs ahead of the queue.
+   *
    * <p>Errors: those of {@code Context.create}, and
    * <ul>
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs of the leases and the free ones are too few, or
@@ -1641,7 +1661,9 @@ public final class Raw {
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices or families;
    * the sizes exceed the device or the reservation; or a size is less than the lease's
    * exclusive_sm_count
-   * <li>{@code GCX_ERROR_INVALID_VALUE} count or an sm_count is 0, or a lease is listed twice
+   * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} of a parked lease: there are leases of another family
+   * <li>{@code GCX_ERROR_INVALID_VALUE} count is 0, an sm_count is 0 without
+   * <li>{@code GCX_SIZE_PARKED} or not 0 with it, or a lease is listed twice
    * </ul>
    *
    * @param sizes sizes
@@ -1673,21 +1695,6 @@ public final class Raw {
   }
 
   /**
-   * Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
-   * one operation. flags are those of a resize.
-   *
-   * <p>Errors: those of {@code Lease.resize}.
-   *
-   * @param from from
-   * @param to to
-   * @param flags flags
-   * @throws GcxException the result is no success
-   */
-  public static void gcx_lease_hand_over(long from, long to, int flags) {
-    Natives.gcx_lease_hand_over(from, to, flags);
-  }
-
-  /**
    * Returns the properties of a lease.
    *
    * @param lease lease
@@ -1699,7 +1706,7 @@ public final class Raw {
   }
 
   /**
-   * Returns the SMs that the lease has now, as a resource.
+   * Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
    *
    * @param lease lease
    * @return resource
@@ -1710,9 +1717,8 @@ public final class Raw {
   }
 
   /**
-   * Lists the leases of a device, or of all (-1): first those that have SMs, in order of
-   * acquisition, then the waiting requests in the order of their queue. leases may be NULL if
-   * capacity is 0.
+   * Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then
+   * the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
    *
    * <p>Errors:
    * <ul>
@@ -1730,6 +1736,11 @@ public final class Raw {
   /**
    * Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
    * {@code Context.createStream}. Destroy it with {@code Stream.close}().
+   *
+   * <p>Errors: those of {@code Context.createStream}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_LEASE_PARKED} the lease has no SMs
+   * </ul>
    *
    * @param lease lease
    * @param sync {@code GCX_STREAM_NON_BLOCKING}
@@ -1842,7 +1853,7 @@ public final class Raw {
    * <li>{@code GCX_ERROR_INSUFFICIENT_CAPACITY} capacity is too small
    * </ul>
    *
-   * @param reservation reservation
+   * @param reservation acquire within its SMs; NULL: within the device
    * @return token
    * @throws GcxException the result is no success
    */
@@ -1876,7 +1887,7 @@ public final class Raw {
    * Releases the reservation. If no other process joined it and no lease in it is left, other
    * processes can have its SMs at once. A forked child has none of its parent's handles.
    *
-   * @param reservation reservation
+   * @param reservation acquire within its SMs; NULL: within the device
    * @throws GcxException the result is no success
    */
   public static void gcx_reservation_release(long reservation) {
@@ -1886,7 +1897,7 @@ public final class Raw {
   /**
    * Returns the properties of a reservation. Opens no driver.
    *
-   * @param reservation reservation
+   * @param reservation acquire within its SMs; NULL: within the device
    * @return info
    * @throws GcxException the result is no success
    */
@@ -1905,59 +1916,12 @@ public final class Raw {
    * that one was not
    * </ul>
    *
-   * @param reservation reservation
+   * @param reservation acquire within its SMs; NULL: within the device
    * @return resource
    * @throws GcxException the result is no success
    */
   public static byte[] gcx_reservation_get_resource(long reservation) {
     return Natives.gcx_reservation_get_resource(reservation);
-  }
-
-  /**
-   * Acquires a lease within the reservation's SMs, as {@code Device.acquire}() does within the
-   * device. Its resizes stay within the reservation too, and include only leases of the same
-   * reservation. params-&gt;family is the reservation's or {@code GCX_SM_FAMILY_NONE}. The lease
-   * keeps the reservation, also after {@code Reservation.close}(). A lease that was acquired
-   * without a reservation can have SMs of one, but not those of another lease.
-   *
-   * <p>Errors: those of {@code Device.acquire} and of {@code Reservation.sms}, and
-   * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} another family
-   * </ul>
-   *
-   * @param reservation reservation
-   * @param smCount SM count
-   * @param flags flags
-   * @param family family
-   * @param minSmCount smallest acceptable SM count; 0: the requested count, or one atom with
-   *     {@code GCX_REST}
-   * @param exclusiveSmCount with {@code LeaseRequest.withSharing}: SMs that it has exclusively
-   * @param timeoutMs milliseconds to wait for the SMs; 0: do not wait; {@code GCX_FOREVER}
-   * @param cancel cancel
-   * @param name name
-   * @return a handle, the caller's to destroy
-   * @throws GcxException the result is no success
-   */
-  public static long gcx_reservation_acquire_lease(
-      long reservation,
-      int smCount,
-      int flags,
-      int family,
-      int minSmCount,
-      int exclusiveSmCount,
-      int timeoutMs,
-      long cancel,
-      String name) {
-    return Natives.gcx_reservation_acquire_lease(
-        reservation,
-        smCount,
-        flags,
-        family,
-        minSmCount,
-        exclusiveSmCount,
-        timeoutMs,
-        cancel,
-        Upcalls.bytes(name));
   }
 
   /**

@@ -241,7 +241,9 @@ public enum Result {
   /** An array or a text is too small for the output. */
   INSUFFICIENT_CAPACITY(10009),
   /** The cache limit is below the number of contexts to prepare. */
-  CACHE_LIMIT_EXCEEDED(10010);
+  CACHE_LIMIT_EXCEEDED(10010),
+  /** The lease is parked and has no SMs. */
+  LEASE_PARKED(10011);
 
   private final int code;
 

@@ -24,6 +24,7 @@ pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;
 pub const GCX_LEASE_REQUIRE_WORKQUEUES: u32 = 2;
+pub const GCX_SIZE_PARKED: u32 = 1;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
 pub const GCX_RESIZE_DEFERRED: u32 = 1;
 pub const GCX_MAX_CONNECTIONS: u32 = 32;
@@ -190,6 +191,8 @@ pub const GCX_ERROR_CORRUPT_FILE: gcx_result = gcx_result(10008);
 pub const GCX_ERROR_INSUFFICIENT_CAPACITY: gcx_result = gcx_result(10009);
 /// the cache limit is below the number of contexts to prepare
 pub const GCX_ERROR_CACHE_LIMIT_EXCEEDED: gcx_result = gcx_result(10010);
+/// the lease is parked and has no SMs: resize it first
+pub const GCX_ERROR_LEASE_PARKED: gcx_result = gcx_result(10011);
 #[repr(transparent)]
 /** Below 10000, numbers and names are CUresult's. From 10000 on they are gcx's own, for conditions
  that CUDA has no result for.*/
@@ -1802,11 +1805,21 @@ pub struct gcx_lease_s {
    at that call, ordered behind the stream's earlier work. A CUstream that was obtained before a
    resize stays valid, on the SMs of that time. A stream that captures a graph moves when the
    capture ends.
+ Parked leases. A resize can take all SMs of a lease, which keeps its handle and its streams.
+   Submitted work finishes where it runs, and gcx_stream_query(), gcx_stream_synchronize(),
+   gcx_lease_query() and gcx_lease_synchronize() see it; other functions that take a stream fail
+   with GCX_ERROR_LEASE_PARKED until a resize gives the lease SMs.
  Owners. Work of a new owner waits on the device until the former owner's work on those SMs,
    submitted before the change, has finished. No host thread waits. A call that submits to a
    lease's stream takes effect before a resize or after it, never during one.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_reservation_s {
+    _unused: [u8; 0],
+}
+pub type gcx_reservation = *mut gcx_reservation_s;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_lease_params {
@@ -1826,6 +1839,8 @@ with GCX_REST*/
     pub cancel: gcx_cancel,
     /// for messages and lists, copied; may be NULL
     pub name: *const ::std::os::raw::c_char,
+    /// acquire within its SMs; NULL: within the device
+    pub reservation: gcx_reservation,
 }
 #[test]
 fn bindgen_test_layout_gcx_lease_params() {
@@ -1833,7 +1848,7 @@ fn bindgen_test_layout_gcx_lease_params() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_lease_params>(),
-        40usize,
+        48usize,
         "Size of gcx_lease_params",
     );
     assert_eq!(
@@ -1883,6 +1898,11 @@ fn bindgen_test_layout_gcx_lease_params() {
         32usize,
         "Offset of field: gcx_lease_params::name",
     );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reservation) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_lease_params::reservation",
+    );
 }
 impl Default for gcx_lease_params {
     fn default() -> Self {
@@ -1897,6 +1917,12 @@ extern "C" {
     /** Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
  be NULL.
 
+ With params->reservation, device is the reservation's or -1, and family the reservation's or
+ GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
+ leases of the same reservation. The lease keeps the reservation, also after
+ gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
+ another lease.
+
  The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
  lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
  take about 1 us. If other leases have the SMs, blocks for at most params->timeout_ms. Requests
@@ -1906,7 +1932,7 @@ extern "C" {
  (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
  older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
 
- Errors: those of gcx_context_create, and
+ Errors: those of gcx_context_create and, with a reservation, of gcx_reservation_get_resource, and
    GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, and
                                              timeout_ms is 0; the message names them
    GCX_ERROR_TIMEOUT                         the same, still after timeout_ms
@@ -1918,10 +1944,12 @@ extern "C" {
    GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
                                              gcx_device_map_sms() for both families first
    GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
-   GCX_ERROR_INVALID_DEVICE                  there is no such device
-   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
-                                             too long; min_sm_count or exclusive_sm_count is
-                                             greater than sm_count*/
+   GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
+                                             reservation's
+   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
+                                             the reservation's; the name is too long;
+                                             min_sm_count or exclusive_sm_count is greater than
+                                             sm_count*/
     pub fn gcx_lease_acquire(
         device: i32,
         sm_count: u32,
@@ -1943,10 +1971,10 @@ extern "C" {
 pub struct gcx_lease_size {
     pub lease: gcx_lease,
     /** SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave,
-shared as evenly as atoms allow*/
+shared as evenly as atoms allow; 0 with GCX_SIZE_PARKED*/
     pub sm_count: u32,
-    /// 0
-    pub reserved: u32,
+    /// GCX_SIZE_
+    pub flags: u32,
 }
 #[test]
 fn bindgen_test_layout_gcx_lease_size() {
@@ -1973,9 +2001,9 @@ fn bindgen_test_layout_gcx_lease_size() {
         "Offset of field: gcx_lease_size::sm_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         12usize,
-        "Offset of field: gcx_lease_size::reserved",
+        "Offset of field: gcx_lease_size::flags",
     );
 }
 impl Default for gcx_lease_size {
@@ -1993,6 +2021,9 @@ extern "C" {
  later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
  are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
 
+ {a, 0, GCX_SIZE_PARKED} and {b, GCX_REST, 0} give a's SMs to b, also while requests wait:
+ leases of one call exchange SMs ahead of the queue.
+
  Errors: those of gcx_context_create, and
    GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
                                              or other requests wait for them; the message names
@@ -2000,8 +2031,10 @@ extern "C" {
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
                                              exceed the device or the reservation; or a size is
                                              less than the lease's exclusive_sm_count
-   GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
-                                             twice*/
+   GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
+   GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
+                                             GCX_SIZE_PARKED or not 0 with it, or a lease is
+                                             listed twice*/
     pub fn gcx_lease_resize(
         sizes: *const gcx_lease_size,
         count: u32,
@@ -2020,13 +2053,6 @@ extern "C" {
    GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
-extern "C" {
-    /** Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
- operation. flags are those of a resize.
-
- Errors: those of gcx_lease_resize.*/
-    pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_lease_info {
@@ -2035,7 +2061,7 @@ pub struct gcx_lease_info {
     pub family: gcx_sm_family,
     /// GCX_LEASE_
     pub flags: u32,
-    /// SMs that it has now
+    /// SMs that it has now; 0 if it is parked
     pub sm_count: u32,
     /// of these, SMs that no other lease can have
     pub exclusive_sm_count: u32,
@@ -2127,7 +2153,7 @@ extern "C" {
     pub fn gcx_lease_get_info(lease: gcx_lease, info: *mut gcx_lease_info) -> gcx_result;
 }
 extern "C" {
-    /// Returns the SMs that the lease has now, as a resource.
+    /// Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
     pub fn gcx_lease_get_resource(
         lease: gcx_lease,
         resource: *mut gcx_resource,
@@ -2142,7 +2168,7 @@ pub struct gcx_live_lease {
     pub family: gcx_sm_family,
     /// GCX_LEASE_
     pub flags: u32,
-    /// of a waiting request: the requested count
+    /// 0 if the lease is parked; of a waiting request: the requested count
     pub sm_count: u32,
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
@@ -2236,8 +2262,8 @@ impl Default for gcx_live_lease {
     }
 }
 extern "C" {
-    /** Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
- then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+    /** Lists the leases of a device, or of all (-1): first the leases, in order of acquisition, then the
+ waiting requests in the order of their queue. leases may be NULL if capacity is 0.
 
  Errors:
    GCX_ERROR_INVALID_DEVICE  there is no such device*/
@@ -2250,7 +2276,10 @@ extern "C" {
 }
 extern "C" {
     /** Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
- gcx_stream_create. Destroy it with gcx_stream_destroy().*/
+ gcx_stream_create. Destroy it with gcx_stream_destroy().
+
+ Errors: those of gcx_stream_create, and
+   GCX_ERROR_LEASE_PARKED  the lease has no SMs*/
     pub fn gcx_lease_stream_create(
         lease: gcx_lease,
         params: *const gcx_stream_params,
@@ -3588,30 +3617,6 @@ extern "C" {
     ) -> gcx_result;
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct gcx_reservation_s {
-    _unused: [u8; 0],
-}
-/** ------------------------------------------------------------------------------------------
- Reservations
-
- A reservation is a set of SMs that no other process of the host has, among the processes that use
- the same folder. It isolates under MPS; without MPS processes take turns on the whole device, the
- reservation succeeds and the log has a warning. docs/explanation/reservations.md has the
- guarantees.
-
- Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
-   has released it or ended, however that ended. A forked child and a program started by exec have
-   no part in it unless they join or GCX_RESERVATION_INHERIT is set.
- Queue and placement. As for leases, for each device.
- Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
-   if that is not set, /dev/shm/gcx-UID, which gcx creates with mode 700. A named folder must
-   exist and be the user's own with mode 700, or a group's with mode 2770 or 3770.
- Inside gcx exec. A reservation that its programs acquire is a part of gcx exec's: within it, of
-   its family and in its folder, disjoint from its other parts.
- ----------------------------------------------------------------------------------------*/
-pub type gcx_reservation = *mut gcx_reservation_s;
-#[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_reservation_params {
     pub struct_size: u32,
@@ -3916,22 +3921,6 @@ extern "C" {
     pub fn gcx_reservation_get_resource(
         reservation: gcx_reservation,
         resource: *mut gcx_resource,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
- resizes stay within the reservation too, and include only leases of the same reservation.
- params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
- after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
- one, but not those of another lease.
-
- Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
-   GCX_ERROR_INVALID_VALUE  another family*/
-    pub fn gcx_reservation_acquire_lease(
-        reservation: gcx_reservation,
-        sm_count: u32,
-        params: *const gcx_lease_params,
-        lease: *mut gcx_lease,
     ) -> gcx_result;
 }
 /// Describes a reservation of any process, or a request that waits for one.

@@ -78,6 +78,8 @@ pub enum ErrorKind {
     InsufficientCapacity,
     /// The cache's limit is below the number of contexts to prepare; raise it.
     CacheLimitExceeded,
+    /// The lease is parked and has no SMs; resize it first.
+    LeaseParked,
     /// The simulated driver or libgcx-counts.so is missing.
     FileNotFound,
     /// A file can't be created or read; the message has the system's reason.
@@ -139,6 +141,7 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_CORRUPT_FILE => Self::CorruptFile,
             sys::GCX_ERROR_INSUFFICIENT_CAPACITY => Self::InsufficientCapacity,
             sys::GCX_ERROR_CACHE_LIMIT_EXCEEDED => Self::CacheLimitExceeded,
+            sys::GCX_ERROR_LEASE_PARKED => Self::LeaseParked,
             sys::GCX_ERROR_FILE_NOT_FOUND => Self::FileNotFound,
             sys::GCX_ERROR_OPERATING_SYSTEM => Self::OperatingSystem,
             _ => Self::Other,

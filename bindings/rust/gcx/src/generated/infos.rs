@@ -212,7 +212,7 @@ pub struct LeaseInfo {
     pub shared: bool,
     /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
-    /// SMs that it has now.
+    /// SMs that it has now; 0 if it is parked.
     pub sm_count: u32,
     /// Of these, its exclusive ones.
     pub exclusive_sm_count: u32,

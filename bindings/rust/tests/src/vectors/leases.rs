@@ -1,15 +1,16 @@
 //! The operations of vectors on leases.
 
-use gcx::{Device, Error, Lease, Resize, Result, Sms};
+use gcx::{Device, Lease, Resize, Result, Sms};
 
 use crate::objects::{Object, Objects};
 use crate::operations::texts;
 use crate::words::{family, flags, joined, list, number};
 
-/// A count of SMs, or `rest`.
+/// A count of SMs, `rest`, or `parked`.
 fn sms(text: &str) -> Sms {
     match text {
         "rest" => Sms::Rest,
+        "parked" => Sms::Parked,
         count => Sms::Count(number(count)),
     }
 }
@@ -48,23 +49,6 @@ pub fn of_leases(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Res
             gcx::prepare(&sizes(objects, inputs[0]))?;
             Vec::new()
         }
-        "hand-over" if inputs[0] == inputs[1] => return Err(to_itself(objects.lease(inputs[0]))),
-        "hand-over" => {
-            let from = match objects.take(inputs[0]) {
-                Object::Lease(lease) => lease,
-                _ => panic!("{} is no lease", inputs[0]),
-            };
-            let to = objects.lease(inputs[1]);
-            let done = from.hand_over_with(to, resize_of(inputs[2]));
-            let sm_count = to.sm_count();
-            match done {
-                Ok(()) => texts([sm_count?]),
-                Err(refused) => {
-                    objects.add(inputs[0], Object::Lease(refused.lease));
-                    return Err(refused.error);
-                }
-            }
-        }
         "held" => {
             let held = objects.lease(inputs[0]).sms()?;
             objects.add(inputs[1], Object::Sms(held));
@@ -82,16 +66,6 @@ pub fn of_leases(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Res
             }))]
         }
     })
-}
-
-/// Returns the error of a lease that is handed over to itself, which Rust's types forbid: C reports
-/// the one of a resize with a lease listed twice.
-fn to_itself(lease: &Lease) -> Error {
-    // SAFETY: the handle is alive; it is refused, so that it stays so.
-    let result = unsafe { gcx::sys::gcx_lease_hand_over(lease.as_raw(), lease.as_raw(), 0) };
-    let error = gcx::resize(&[(lease, Sms::Rest); 2], Resize::new()).unwrap_err();
-    assert_eq!(result.0, error.result());
-    error
 }
 
 fn acquired(inputs: &[&str]) -> Result<Lease> {

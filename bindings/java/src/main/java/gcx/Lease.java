@@ -78,19 +78,6 @@ public final class Lease extends Owned {
   }
 
   /**
-   * Closes this lease and adds its SMs to another one; waiting requests get none of them.
-   *
-   * @param to another lease of the same device and family
-   * @param options how later work of the other lease's streams starts
-   * @throws GcxException.InvalidValue it is this lease itself
-   */
-  public void handOver(Lease to, ResizeOption... options) {
-    int flags = ResizeOption.flags(options);
-    releaseBy(() -> Functions.gcx_lease_hand_over(this, to, flags));
-    closeStream();
-  }
-
-  /**
    * Returns the lease's first stream, of priority 0, which is closed with the lease.
    *
    * @return the same stream each time, unless the caller has closed it

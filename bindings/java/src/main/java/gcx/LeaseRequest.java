@@ -158,10 +158,8 @@ public record LeaseRequest(
     int exclusive = (int) exclusiveSmCount;
     int wait = Wait.milliseconds(timeout);
     int of = family.number;
-    return reservation == null
-        ? Functions.gcx_lease_acquire(
-            device.ordinal(), count, flags, of, minimum, exclusive, wait, token, name)
-        : Functions.gcx_reservation_acquire_lease(
-            reservation, count, flags, of, minimum, exclusive, wait, token, name);
+    int ordinal = reservation == null ? device.ordinal() : -1;
+    return Functions.gcx_lease_acquire(
+        ordinal, count, flags, of, minimum, exclusive, wait, token, name, reservation);
   }
 }

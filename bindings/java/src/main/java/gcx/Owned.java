@@ -31,11 +31,6 @@ abstract class Owned implements AutoCloseable {
       }
     }
 
-    synchronized void release(Runnable call) {
-      call.run();
-      value = 0;
-    }
-
     /** Runs in the cleaner's thread, where no one can catch; the library logs the problem. */
     @Override
     public void run() {
@@ -60,12 +55,6 @@ abstract class Owned implements AutoCloseable {
       throw new GcxException.InvalidHandle("the " + name + " is closed");
     }
     return handle;
-  }
-
-  /** Closes this object by a call other than the one that close makes. */
-  final void releaseBy(Runnable call) {
-    owned.release(call);
-    cleanable.clean();
   }
 
   /**

@@ -92,23 +92,20 @@ class LeaseTest {
   }
 
   @Test
-  void leaseHandedOverIsClosed() {
-    Lease from = device.acquire(24);
-    try (Lease to = device.acquire(32);
+  void parkedLeaseKeepsItsStreams() {
+    try (Lease from = device.acquire(24);
+        Lease to = device.acquire(32);
         Stream stream = from.createStream()) {
-      Stream first = from.stream();
-      assertThrows(GcxException.InvalidValue.class, () -> from.handOver(from));
-      assertThrows(NullPointerException.class, () -> from.handOver(null));
-      assertFalse(from.isClosed());
-      assertEquals(24, stream.smCount());
-      from.handOver(to, ResizeOption.DEFERRED);
+      Lease.resize(
+          List.of(LeaseSize.parked(from), new LeaseSize(to, 56)), ResizeOption.DEFERRED);
+      assertEquals(0, from.smCount());
       assertEquals(56, to.smCount());
-      assertTrue(from.isClosed() && first.isClosed());
-      assertThrows(GcxException.ContextDestroyed.class, stream::isDone);
-      assertThrows(GcxException.InvalidHandle.class, () -> from.handOver(to));
-      from.close();
-      assertThrows(GcxException.InvalidHandle.class, () -> to.handOver(from));
-      assertFalse(to.isClosed());
+      assertThrows(GcxException.LeaseParked.class, stream::nativeHandle);
+      assertThrows(GcxException.LeaseParked.class, from::stream);
+      assertTrue(stream.isDone());
+      Lease.resize(List.of(LeaseSize.parked(to), LeaseSize.rest(from)));
+      assertEquals(132, stream.probeSms().length);
+      assertThrows(GcxException.InvalidValue.class, () -> device.acquire(LeaseSize.PARKED));
     }
   }
 

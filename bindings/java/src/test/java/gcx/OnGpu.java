@@ -71,8 +71,10 @@ final class OnGpu {
         check("the leases are disjoint", !ofDecode.intersects(ofPrefill));
       }
       check("the native stream has changed", decode.stream().nativeHandle() != before);
-      decode.handOver(prefill);
+      Lease.resize(List.of(LeaseSize.parked(decode), LeaseSize.rest(prefill)));
       check("prefill has all SMs", prefill.stream().probeSms().length == all);
+      Lease.resize(List.of(new LeaseSize(decode, 32), LeaseSize.rest(prefill)));
+      check("decode has SMs again", decode.stream().probeSms().length == 32);
     }
     check("no lease is alive", Lease.live().equals(List.of()));
   }

@@ -127,7 +127,8 @@ final class VectorStep {
     List<LeaseSize> sizes = new ArrayList<>();
     for (String item : items(list)) {
       String[] parts = item.split("/");
-      sizes.add(new LeaseSize((Lease) find(parts[0]), count(parts[1])));
+      long count = parts[1].equals("parked") ? LeaseSize.PARKED : count(parts[1]);
+      sizes.add(new LeaseSize((Lease) find(parts[0]), count));
     }
     return sizes;
   }
@@ -221,12 +222,6 @@ final class VectorStep {
         give(list(sizes.stream().map(size -> size.lease().smCount())));
       }
       case "prepare" -> Lease.prepare(sizes(text()));
-      case "hand-over" -> {
-        Lease from = (Lease) object();
-        Lease to = (Lease) object();
-        from.handOver(to, options(ResizeOption.class, ResizeOption[]::new, text()));
-        give(to.smCount());
-      }
       case "held" -> {
         Lease of = (Lease) object();
         String name = text();
