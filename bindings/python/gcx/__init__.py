@@ -123,6 +123,7 @@ __all__ = [
     "Resources",
     "SMResource",
     "Scope",
+    "Size",
     "Split",
     "SplitOptions",
     "Stream",
