@@ -77,8 +77,9 @@ func (stream Stream) Synchronize() error {
 }
 
 // Query returns whether all work has finished.
-func (stream Stream) Query() (bool, error) { return finished(func() Result { return Raw.StreamQuery(raw.Stream(stream)) }) }
-
+func (stream Stream) Query() (bool, error) {
+	return finished(func() Result { return Raw.StreamQuery(raw.Stream(stream)) })
+}
 
 // Record captures in the event what was submitted so far.
 func (stream Stream) Record(event Event) error {
