@@ -933,13 +933,15 @@ void own_graph(Worker& worker, Bundle* bundle) {
         bundle->graph = graph;
         return;
     }
-    gcx_stream stream = bundle->streams[random.below(2)];
+    const std::size_t at = random.below(2);
+    gcx_stream stream = bundle->streams[at];
     if (random.one_in(8)) {
         DESTROY(gcx_graph_destroy, bundle->graph.exchange(nullptr));
     } else if (random.one_in(6)) {
         CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
     } else if (stream != nullptr) {
         bundle->graph_launched = true;
+        bundle->used[at] = true;
         CALL(gcx_graph_launch, (graph, &stream, 1));
     }
 }
