@@ -3,7 +3,6 @@ package gcx;
 import static gcx.Support.NAME;
 import static gcx.Support.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -96,8 +95,7 @@ class LeaseTest {
     try (Lease from = device.acquire(24);
         Lease to = device.acquire(32);
         Stream stream = from.createStream()) {
-      Lease.resize(
-          List.of(LeaseSize.parked(from), new LeaseSize(to, 56)), ResizeOption.DEFERRED);
+      Lease.resize(List.of(LeaseSize.parked(from), new LeaseSize(to, 56)), ResizeOption.DEFERRED);
       assertEquals(0, from.smCount());
       assertEquals(56, to.smCount());
       assertThrows(GcxException.LeaseParked.class, stream::nativeHandle);
