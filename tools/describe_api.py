@@ -1,4 +1,4 @@
-"""Describes the C API for programs: docs/gcx-api.json, made by libclang from the public headers.
+"""Describes the C API for programs: gcx-api.json, made by libclang from the public headers.
 
     tools/describe_api.py            # writes it
     tools/describe_api.py --check    # fails if it isn't what the header gives
@@ -51,7 +51,7 @@ from clang.cindex import CursorKind, TypeKind
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 HEADERS = ("common", "partition", "lease", "reservation", "graph", "diagnostics")
-OUTPUT = ROOT / "docs" / "gcx-api.json"
+OUTPUT = ROOT / "docs" / "generated" / "gcx-api.json"
 FORMAT = 1
 Json = dict[str, Any]
 
@@ -478,7 +478,7 @@ def written(value: Any, indent: str = "") -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Describes the C API: docs/gcx-api.json.")
+    parser = argparse.ArgumentParser(description="Describes the C API: gcx-api.json.")
     parser.add_argument("--check", action="store_true", help="fail if the file isn't up to date")
     text = written(describe()) + "\n"
     if not parser.parse_args().check:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Writes everything that follows from the public headers: docs/gcx-api.json, the generated files of the
-# bindings, the record of the ABI of the version that is not yet released, and bindgen's file.
+# Writes everything that follows from the public headers: docs/generated/gcx-api.json, the generated
+# files of the bindings, the record of the ABI of the version that is not yet released, and bindgen's
+# file.
 #
 #     tools/regenerate.sh [BUILD]      # BUILD: the Meson build whose library bindgen's test links
 set -euo pipefail

@@ -21,7 +21,7 @@ from bindings.generator import (
     rust,
     swig,
 )
-from bindings.generator.api import ROOT, Api, load
+from bindings.generator.api import DESCRIPTION, ROOT, Api, load
 
 # For each language a function that maps the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
@@ -70,11 +70,15 @@ def read(path: Path) -> str | None:
 
 
 def generated() -> list[Path]:
-    """Lists the files in folders named `generated`."""
+    """Lists the files in folders named `generated`, without the description."""
     folders = (ROOT / "bindings", ROOT / "docs", ROOT / "include")
     found = [path for folder in folders for path in folder.glob("**/generated/**/*")]
     skipped = {"node_modules", "target", "vendor"}
-    return [path for path in found if path.is_file() and not skipped & set(path.parts)]
+    return [
+        path
+        for path in found
+        if path.is_file() and path != DESCRIPTION and not skipped & set(path.parts)
+    ]
 
 
 def show(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/gcx-api.json as objects: what every language's module of the generator reads.
+"""docs/generated/gcx-api.json as objects: what every language's module of the generator reads.
 
 docs/reference/gcx-api.md says what the keys mean; attributes have the same names.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parents[2]
-DESCRIPTION = ROOT / "docs" / "gcx-api.json"
+DESCRIPTION = ROOT / "docs" / "generated" / "gcx-api.json"
 
 Json = dict[str, Any]
 Made = TypeVar("Made")

@@ -29,7 +29,7 @@ type description struct {
 
 func described(t *testing.T) (api description) {
 	t.Helper()
-	noError(t, json.Unmarshal(must[[]byte](t)(os.ReadFile("../../docs/gcx-api.json")), &api))
+	noError(t, json.Unmarshal(must[[]byte](t)(os.ReadFile("../../docs/generated/gcx-api.json")), &api))
 	return api
 }
 

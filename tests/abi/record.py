@@ -20,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-API = ROOT / "docs" / "gcx-api.json"
+API = ROOT / "docs" / "generated" / "gcx-api.json"
 Json = dict[str, Any]
 
 # GCC and Clang compare types exactly in C++ alone: an enum is no unsigned int there.

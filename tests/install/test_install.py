@@ -155,4 +155,4 @@ def test_description_of_the_api(pkg_config: dict[str, str]) -> None:
     path = {"PKG_CONFIG_PATH": pkg_config["PKG_CONFIG_PATH"]}
     done = run("pkg-config", "--variable=api", "gcx", **path)
     description = Path(pkg_config["PKG_CONFIG_SYSROOT_DIR"] + done.stdout.strip())
-    assert description.read_bytes() == (ROOT / "docs" / "gcx-api.json").read_bytes()
+    assert description.read_bytes() == (ROOT / "docs" / "generated" / "gcx-api.json").read_bytes()

@@ -33,7 +33,7 @@ def test_go(suite: Suite) -> bool:
     suite.run("build the vectors' runner in Go", runner, env)
     suite.run("go vet", [*go, "vet", "./..."], env)
     suite.run("go test", [*go, "test", "-count=1", "."], env)
-    files = sorted((ROOT / "tests" / "vectors").glob("*.tsv"))
+    files = sorted((ROOT / "tests" / "vectors" / "generated").glob("*.tsv"))
     suite.count("there are vectors", bool(files))
     for file in files:
         suite.run(f"Go answers {file.name}", [VECTORS, file], env)

@@ -1,4 +1,4 @@
-"""The part that compares the languages with the C API, as docs/gcx-api.json describes it."""
+"""The part that compares the languages with the C API, as docs/generated/gcx-api.json describes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.abi.record import compile_problems
 from tests.suite.builds import MAIN, build_main
 from tests.suite.runner import ROOT, Suite
 
-API = ROOT / "docs" / "gcx-api.json"
+API = ROOT / "docs" / "generated" / "gcx-api.json"
 Json = dict[str, Any]
 
 

@@ -1,6 +1,6 @@
 """Fills in the answers of vectors by the model.
 
-python -m tests.vectors.make             # fills in the answers in the files of this folder
+python -m tests.vectors.make             # fills in the answers in the files of the folder generated
 python -m tests.vectors.make --check     # fails if an answer differs from the model's
 python -m tests.vectors.make FILE...     # writes the full set of each all-VERSION.tsv
 """
@@ -19,7 +19,7 @@ from tests.vectors.planner import count_of
 from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
 
-FILES = sorted(Path(__file__).parent.glob("*.tsv"))
+FILES = sorted((Path(__file__).parent / "generated").glob("*.tsv"))
 #: The GPUs of the full set: two equal ones, and one of each other kind
 GPUS = ("h100", "h100", "h200", "a100", "b200", "gb200", "rtx4090", "l40s", "orin")
 #: The number of inputs of each operation

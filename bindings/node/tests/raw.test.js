@@ -41,7 +41,7 @@ function tests() {
   });
 
   test("structs_and_values_match_c", () => {
-    const path = new URL("../../../docs/gcx-api.json", import.meta.url);
+    const path = new URL("../../../docs/generated/gcx-api.json", import.meta.url);
     const api = JSON.parse(readFileSync(path, "utf8"));
     for (const struct of api.structs) {
       const type = gcx[struct.name];
