@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bindings.generator import swig
 from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
+from bindings.generator.docs import LINK, sentence
 from bindings.generator.errors import KINDS, Kind
 from bindings.generator.names import IN_JAVA
 from bindings.generator.text import (
@@ -18,7 +19,6 @@ from bindings.generator.text import (
     plain,
     render,
     render_file,
-    texts,
     wrapped,
 )
 
@@ -32,7 +32,6 @@ LEFT_OUT = {("gcx_reservation_info", "flags")}
 LONG = {("gcx_live_reservation", "user")}
 # Ids for which 0 is none.
 OPTIONAL = {("gcx_live_reservation", "parent")}
-TEXTS = texts("java.txt")
 # Further members of records.
 MEMBERS = {
     "gcx_graph_node": [
@@ -93,6 +92,21 @@ def _text(api: Api, text: str) -> str:
     return re.sub(r"\b(?:gcx|GCX)_\w+", named, escaped)
 
 
+def _documented(api: Api, key: str, brief: str, none: str = "0") -> str:
+    """The documentation of a name as Javadoc."""
+    text = sentence(key, brief).replace("`None`", none)
+    text = _text(api, text.replace("Major and minor: (13, 0)", "13000"))
+    text = LINK.sub(lambda found: f"{{@link {found[1]}#{camel(found[2])}}}", text)
+    text = re.sub(r"`(\{@[^`]*)`", r"\1", text)
+    return re.sub(r"`([^`]*)`", r"{@code \1}", text)
+
+
+def _part(api: Api, key: str, brief: str, none: str = "0") -> str:
+    """The same as the text of a tag."""
+    text = _documented(api, key, brief, none).removesuffix(".")
+    return text if text[0] == "{" or text[1].isupper() else text[0].lower() + text[1:]
+
+
 def _said(name: str) -> str:
     """A name in words, if the header has no comment."""
     words = name.lower().replace("_", " ")
@@ -149,13 +163,9 @@ def _booleans(api: Api) -> set[str]:
 
 def _components(api: Api, struct: Struct) -> list[Component]:
     booleans = _booleans(api)
-    made: list[Component] = []
-    above = ""
-    for field in struct.own_fields:
-        said = replace(field, brief=above) if field.brief == "as above" else field
-        above = said.brief
-        made += _component(api, struct, said, booleans)
-    return made
+    return [
+        made for field in struct.own_fields for made in _component(api, struct, field, booleans)
+    ]
 
 
 def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> list[Component]:
@@ -169,29 +179,14 @@ def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> li
         for flag in flags:
             name = flag.name.removeprefix(begin[0] if begin else "").lower()
             here = NAMES.get(name, camel(name))
-            doc = TEXTS["components"].get(here) or _text(api, flag.brief) or _said(name)
+            doc = _part(api, flag.name, flag.brief)
             made.append(Component("boolean", here, doc, f"({value} & Raw.{flag.name}) != 0"))
         return made
     name = re.sub("_(ms|ns)$", "", field.name)
-    brief = re.sub(
-        "^([01]): ", lambda found: "true: " if found[1] == "1" else "false: ", field.brief
-    )
-    brief = brief.replace("milliseconds since 1970 ", "").replace("nanoseconds", "the time")
     type_, converted = _converted(struct, field, booleans, value)
-    if type_ == "OptionalInt":
-        brief = brief.replace("or GCX_REST", "empty: the rest")
-    if type_ == "OptionalLong":
-        brief = brief.replace("0:", "empty:")
-    if type_ == "Optional<Instant>":
-        brief = brief.replace("0: never", "empty: never")
-    here = NAMES.get(name, camel(name))
-    doc = (
-        TEXTS["components"].get(here)
-        or _text(api, brief)
-        or TEXTS["fallback"].get(here)
-        or _said(name)
-    )
-    return [Component(type_, here, doc, converted)]
+    none = "empty" if type_.startswith("Optional") else "0"
+    doc = _part(api, f"{struct.name}.{field.name}", field.brief, none)
+    return [Component(type_, NAMES.get(name, camel(name)), doc, converted)]
 
 
 def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> tuple[str, str]:
@@ -253,19 +248,13 @@ def _imports(components: list[Component]) -> set[str]:
 
 def _record(api: Api, struct: Struct) -> str:
     components = _components(api, struct)
-    doc = [_sentence(_text(api, struct.brief or f"What {_giver(api, struct)} returns")), ""]
+    doc = [_documented(api, struct.name, struct.brief), ""]
     doc += [f"@param {made.name} {made.doc}" for made in components]
     inner = ",\n".join(f"    {made.type} {made.name}" for made in components)
     members = MEMBERS.get(struct.name, [])
     end = [") {", *members, "}"] if members else [") {}"]
     head = f"public record {pascal(struct.name)}("
     return _file(_imports(components), [*_comment(doc), head, inner + end[0], *end[1:]])
-
-
-def _giver(api: Api, struct: Struct) -> str:
-    return next(
-        call.name for call in swig.calls(api) if struct.name in (call.output.base, call.output.item)
-    )
 
 
 # ---- Structs.java and JNI ----
@@ -446,9 +435,9 @@ def _constants(rows: list[tuple[str, str]]) -> list[str]:
 def _enum(api: Api, enum: Enum) -> str:
     rows = []
     for here, value in _values(enum):
-        text = TEXTS["values"].get(value.name) or _sentence(_text(api, value.brief) or _said(here))
+        text = _documented(api, value.name, value.brief)
         rows.append((text, f"{here}(Raw.{value.name})"))
-    doc = TEXTS["enums"].get(enum.name) or _sentence(_text(api, enum.brief))
+    doc = _documented(api, enum.name, enum.brief)
     name = pascal(enum.name)
     return render_file("Enum.java.in", doc=_comment([doc]), name=name, values=_constants(rows))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bindings.generator.api import ROOT, Api, Enum, Field, Struct
+from bindings.generator.docs import sentence
 from bindings.generator.errors import KINDS
 from bindings.generator.text import NOTICE, pascal, render, texts, wrapped
 
@@ -50,11 +51,6 @@ BOOLS = {"simulated", "certain", "waits"}
 FOREIGN = ("gcx_published_", "gcx_reservation_", "gcx_live_reservation")
 RENAMED = {"waits": "waiting", "resource": "sms"}
 
-IN_C = re.compile(r".*\b(gcx_|GCX_|cu[A-Z])|as (in|above)|the same|of |[01]: ")
-ALL_FREE = "How many SMs it has, or requested if it waits; `None` of that is all that are free."
-
-TEXTS = texts("rust.txt")
-DOCS = TEXTS["docs"]
 # Kinds of errors that Rust names otherwise, and those with fewer results.
 KIND_NAMES = {
     "LaunchTooLarge": "CooperativeTooLarge",
@@ -88,15 +84,6 @@ def files(api: Api) -> dict[str, str]:
 
 def _doc(text: str, indent: str = "") -> list[str]:
     return wrapped(text, f"{indent}/// ")
-
-
-def _sentence(key: str, brief: str) -> str:
-    """The documentation of a name: that of DOCS, or the header's as a sentence."""
-    name = key.rpartition(".")[2]
-    text = DOCS.get(key) or ("" if IN_C.match(brief) else brief) or DOCS.get(name, brief)
-    text = re.sub("^1: ", "true: ", text) or name.replace("_", " ")
-    text = re.sub(r"(?<![`\w])(\w+_\w*|cu[A-Z]\w+|CU\w*[a-z]\w*)(?![`\w])", r"`\1`", text)
-    return text[0].upper() + text[1:].removesuffix(".") + "."
 
 
 def _derives(*more: str) -> str:
@@ -160,7 +147,7 @@ def _enum(enum: Enum) -> list[str]:
     unknown = UNKNOWN.get(enum.name, rows[0][0])
     variants: list[str] = []
     for variant, value in rows:
-        text = _sentence(value.name, value.brief)
+        text = sentence(value.name, value.brief)
         variants += [*wrapped(text, "/// ", 96), f"{variant},"]
     from_c = [f"sys::{value.name} => Self::{row}," for row, value in rows if row != unknown]
     to_c = [f"{name}::{variant} => sys::{value.name}," for variant, value in rows]
@@ -176,7 +163,7 @@ def _enum(enum: Enum) -> list[str]:
         every = ["", *render(ALL, name=name, count=str(len(rows)), all=all_of)]
     return render(
         ENUM,
-        doc=_doc(_sentence(enum.name, enum.brief)),
+        doc=_doc(sentence(enum.name, enum.brief)),
         derives=_derives("Copy", "Eq", "Hash", "Ord", "PartialOrd"),
         name=name,
         c=enum.name,
@@ -216,7 +203,7 @@ def _error_kind(api: Api) -> list[str]:
         for kind in KINDS
         if kind.java is None
     ]
-    rows += [(name, doc, [_upper(name)]) for name, doc in TEXTS["errors"].items()]
+    rows += [(name, doc, [_upper(name)]) for name, doc in texts("docs.txt")["errors"].items()]
     kinds: list[str] = []
     arms: list[str] = []
     for name, doc, results in rows:
@@ -319,7 +306,7 @@ def _info(api: Api, struct: Struct) -> list[str]:
     many_bools = sum(member.type == "bool" for member in members) > 3
     return render(
         INFO + (TRY_FROM if "SmResource" in types else FROM).lstrip(),
-        doc=_doc(_sentence(struct.name, struct.brief)),
+        doc=_doc(sentence(struct.name, struct.brief)),
         derives=_derives(*derives),
         allowed=["#[allow(clippy::struct_excessive_bools)]"] if many_bools else [],
         name=pascal(struct.name),
@@ -341,9 +328,7 @@ def _members(api: Api, struct: Struct) -> Iterable[Member]:
             value = read if kind in ("f32", "u32", "u64") else f"raw.{field.name}"
             then = "" if value == read else f".map({read.partition('(')[0]})"
             kind, read = f"Option<{kind}>", f"some({value}, {OPTIONAL[key]}){then}"
-        brief = field.brief.removeprefix("milliseconds since 1970 ")
-        of_rest = OPTIONAL.get(key) == "sys::GCX_REST"
-        yield Member(name, kind, read, ALL_FREE if of_rest else _sentence(key, brief))
+        yield Member(name, kind, read, sentence(key, field.brief))
 
 
 def _flags(api: Api, field: Field) -> Iterable[Member]:
@@ -355,7 +340,7 @@ def _flags(api: Api, field: Field) -> Iterable[Member]:
         if constant.name.startswith(found[0]):
             name = constant.name.removeprefix(found[0]).lower()
             read = f"raw.flags & sys::{constant.name} != 0"
-            yield Member(name, "bool", read, _sentence(constant.name, constant.brief))
+            yield Member(name, "bool", read, sentence(constant.name, constant.brief))
 
 
 def _converted(struct: Struct, field: Field) -> tuple[str, str]:

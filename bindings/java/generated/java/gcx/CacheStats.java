@@ -4,19 +4,19 @@ package gcx;
 import java.time.Duration;
 
 /**
- * What {@code Cache.stats} returns.
+ * Counters of green contexts since the driver was opened.
  *
- * @param limit for each device
- * @param inUse green contexts with a handle or stream
+ * @param limit how many green contexts without a context or stream a device keeps
+ * @param inUse green contexts with a context or stream
  * @param kept green contexts without
  * @param hits requests met by a context that existed
  * @param misses green contexts created
- * @param evicted destroyed by the limit and by {@code Cache.trim}
- * @param lost destroyed by a reset of the device
- * @param prepared of those created, by a prepare function
- * @param making the time in the driver creating them, in total
- * @param longestMaking the time for the slowest one
- * @param keptStreams streams without handle that are kept for reuse
+ * @param evicted green contexts destroyed by the limit and by a trim
+ * @param lost green contexts that a reset of the device destroyed
+ * @param prepared of those made, the ones made ahead of time
+ * @param making the time that the driver took to make them, in all
+ * @param longestMaking the time of the one that took longest
+ * @param keptStreams released streams that all contexts keep
  */
 public record CacheStats(
     int limit,

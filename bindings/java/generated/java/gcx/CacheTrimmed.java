@@ -2,12 +2,12 @@
 package gcx;
 
 /**
- * The result of {@code Cache.trim}.
+ * What a trim destroyed, and what it left.
  *
- * @param contexts destroyed
- * @param streams idle streams destroyed, with their contexts or alone
- * @param contextsLeft beyond the number, kept because a stream captures in them
- * @param streamsLeft without a handle, kept because they work or capture
+ * @param contexts green contexts that were destroyed
+ * @param streams released streams that were destroyed
+ * @param contextsLeft contexts beyond the limit that a graph capture keeps
+ * @param streamsLeft released streams that still work or capture a graph
  * @param bytes by which free device memory grew, all devices together, including changes by
  *     other code during the call; at least 0
  */

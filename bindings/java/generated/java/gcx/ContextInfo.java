@@ -2,13 +2,12 @@
 package gcx;
 
 /**
- * What {@code Context.info} returns.
+ * Information about a context.
  *
- * @param device the device's ordinal
- * @param smCount its SMs
- * @param streamCount live gcx streams of the green context, also of its other handles
- * @param id equal for two handles exactly if they share a green context; never reused in a
- *     process. It is not cuGreenCtxGetId's
+ * @param device the ordinal of its device
+ * @param smCount how many SMs it has
+ * @param streamCount live streams of the green context, by whichever context
+ * @param id equal for two contexts exactly if they share a green context
  */
 public record ContextInfo(
     int device,

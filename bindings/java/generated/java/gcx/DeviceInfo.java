@@ -4,20 +4,20 @@ package gcx;
 import java.util.UUID;
 
 /**
- * What {@code Device.info} returns.
+ * Information about a device.
  *
  * @param computeCapabilityMajor compute capability major
  * @param computeCapabilityMinor compute capability minor
- * @param smCount its SMs
+ * @param smCount how many SMs it has
  * @param minPartitionSize SMs: the smallest coscheduled partition
  * @param coscheduledAlignment SMs: coscheduled partitions come in multiples of this
  * @param localityDomainCount 1 if the driver does not report it
  * @param name begins with "SIMULATED" on the simulated driver
- * @param uuid the UUID, the same in all processes
- * @param mps of contexts of this process, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose accuracy
- *     was not measured
- * @param mpsThreadPercentage CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than
- *     0 and at most 100; 0: not set, or another value. The daemon's own default is not visible
+ * @param uuid the device's UUID, the same in all processes
+ * @param mps whether MPS shares the device between processes
+ * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} in the environment,
+ *     greater than 0 and at most 100; 0: not set, or another value. The daemon's own default is not
+ *     visible
  */
 public record DeviceInfo(
     int computeCapabilityMajor,

@@ -4,12 +4,12 @@ package gcx;
 import java.util.Set;
 
 /**
- * What {@code Gcx.driver} returns.
+ * Information about the open driver.
  *
- * @param version of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
- * @param headerVersion CUDA_VERSION of the cuda.h that gcx was built with
- * @param simulated true: the simulated driver
- * @param library what was opened
+ * @param version 13000 is CUDA 13.0
+ * @param headerVersion the version of the cuda.h that gcx was built with
+ * @param simulated whether it is the simulated driver, without a GPU
+ * @param library the file that was opened
  * @param capabilities what the driver can do
  */
 public record DriverInfo(

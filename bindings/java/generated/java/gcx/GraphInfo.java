@@ -2,18 +2,18 @@
 package gcx;
 
 /**
- * What {@code Graph.info} returns.
+ * Information about a graph.
  *
- * @param device the device's ordinal
- * @param nodePriorities whether kernels run with the priorities that they were captured with
+ * @param device the ordinal of its device
+ * @param nodePriorities whether kernels run with the priorities of their capture
  * @param nodeCount including those of child graphs
  * @param kernelCount of these, kernels
- * @param partCount part count
- * @param executables cached now
- * @param maxExecutables max executables
- * @param launches since it was created
+ * @param partCount how many parts it has
+ * @param executables executables that are kept now
+ * @param maxExecutables the most executables that are kept
+ * @param launches launches since it was created
  * @param made executables instantiated since then
- * @param evicted of these, destroyed because of max_executables
+ * @param evicted executables destroyed because of {@code max_executables}
  */
 public record GraphInfo(
     int device,

@@ -2,14 +2,13 @@
 package gcx;
 
 /**
- * What {@code Stream.kernelFit} returns.
+ * How much of a kernel fits a stream's SMs at once.
  *
  * @param smCount SMs that the stream's kernels can run on
  * @param blocksPerSm blocks that run on one SM at once; 0: the kernel cannot run
  * @param maxBlocks the largest grid whose blocks all run at once, and so the largest
  *     cooperative grid
- * @param maxClusters clusters of cluster_blocks that run at once; 0 without clusters.
- *     max_blocks is this times cluster_blocks
+ * @param maxClusters clusters that run at once; 0 without clusters
  * @param maxClusterBlocks the most blocks in a cluster of this kernel; 1 on a device without
  *     clusters; 0: the kernel cannot run
  */

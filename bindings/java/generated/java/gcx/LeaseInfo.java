@@ -2,18 +2,18 @@
 package gcx;
 
 /**
- * What {@code Lease.info} returns.
+ * Information about a lease.
  *
- * @param device the device's ordinal
- * @param family the family of its atoms
+ * @param device the ordinal of its device
+ * @param family how its SMs are taken
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount SMs that it has now; 0 if it is parked
- * @param exclusiveSmCount of these, SMs that no other lease can have
- * @param streamCount its streams
+ * @param exclusiveSmCount of these, its exclusive ones
+ * @param streamCount its live streams
  * @param id never reused in a process
  * @param changes how often its SMs have changed
- * @param name its name
+ * @param name its name; empty if it was given none
  */
 public record LeaseInfo(
     int device,

@@ -4,12 +4,12 @@ package gcx;
 /**
  * Describes a green context that is in use.
  *
- * @param id as in {@link ContextInfo}
- * @param device the device's ordinal
- * @param smCount its SMs
- * @param handleCount {@code gcx_context} handles
- * @param streamCount {@code gcx_stream} handles
- * @param isPrivate whether no other handle shares the context
+ * @param id {@link ContextInfo#id}
+ * @param device the ordinal of its device
+ * @param smCount how many SMs it has
+ * @param handleCount contexts that stand for it
+ * @param streamCount its live streams
+ * @param isPrivate whether it is shared with no others
  * @param sms its SMs
  */
 public record LiveContext(

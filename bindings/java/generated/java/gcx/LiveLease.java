@@ -4,18 +4,19 @@ package gcx;
 import java.util.OptionalInt;
 
 /**
- * Describes a lease of this process.
+ * A lease of this process, or a request that waits for one.
  *
- * @param id unique in the process
- * @param device the device's ordinal
- * @param family the family of its atoms
+ * @param id {@link LeaseInfo#id}
+ * @param device the ordinal of its device
+ * @param family how its SMs are taken
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
- * @param smCount 0 if the lease is parked; of a waiting request: the requested count
- * @param exclusiveSmCount of these, those that it has exclusively
- * @param streamCount its streams
- * @param waits true: a request that waits in {@code Device.acquire}
- * @param name its name
+ * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
+ *     are free
+ * @param exclusiveSmCount of these, its exclusive ones
+ * @param streamCount its live streams
+ * @param waits whether it is a request that waits
+ * @param name its name; empty if it was given none
  * @param sms its SMs; 0 SMs for a waiting request
  */
 public record LiveLease(

@@ -13,27 +13,28 @@ import java.util.UUID;
  *
  * @param id a random number that identifies the reservation
  * @param since when it was acquired or the wait began
- * @param until of a waiting request: when it times out; empty: never
+ * @param until when a waiting request times out; empty if it never does
  * @param pid the process that acquired it, or, once that has ended, another one that keeps it;
  *     0: none is visible here, as in another container
  * @param user id of the user who owns the file
- * @param simulated true: of the simulated driver
- * @param waits true: a request that waits in {@code Device.reserve}
- * @param family the family of its atoms
- * @param smCount of a waiting request: the requested count, empty: the rest
- * @param deviceSmCount the SMs of the device
- * @param atomCount of the family on that device
+ * @param simulated whether it is on the simulated driver
+ * @param waits whether it is a request that waits
+ * @param family how its SMs are taken
+ * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
+ *     are free
+ * @param deviceSmCount SMs of the device
+ * @param atomCount atoms of the family on the device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
  * @param mps as the process that acquired it saw it
- * @param mpsThreadPercentage the same, as in {@link DeviceInfo}
- * @param parent id of the reservation that it is a part of, which may have ended; empty: of the
- *     device
- * @param atoms the numbers of its atoms
+ * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} of that process; 0 if it
+ *     was not set or held something else
+ * @param parent the id of the reservation that it is a part of, which may have ended
+ * @param atoms the numbers of its atoms, ascending
  * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them for display
- * @param processName of that process; as above
- * @param deviceName of that process; as above
+ * @param processName the process's name
+ * @param deviceName the device's name
  */
 public record LiveReservation(
     long id,

@@ -5,9 +5,9 @@ package gcx;
 public enum MpsState {
   /** The driver does not report it. */
   UNKNOWN(Raw.GCX_MPS_UNKNOWN),
-  /** Processes take turns on the device. */
+  /** Processes take turns on the whole device. */
   OFF(Raw.GCX_MPS_OFF),
-  /** Processes run concurrently. */
+  /** Partitions of two processes run concurrently. */
   ON(Raw.GCX_MPS_ON);
 
   /** The number in gcx.h. */

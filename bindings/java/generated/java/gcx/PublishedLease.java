@@ -8,29 +8,30 @@ import java.util.UUID;
 /**
  * Describes a lease of a process that publishes.
  *
- * @param process as in {@link PublishedProcess}
- * @param id of the lease, in that process
+ * @param process {@link PublishedProcess#process}
+ * @param id {@link LeaseInfo#id} in that process
  * @param changes how often its SMs have changed
- * @param pid pid
- * @param simulated simulated
- * @param device the ordinal in that process; device_uuid identifies the device
- * @param family the family of its atoms
+ * @param pid the id of the process, as it sees itself; other containers may not
+ * @param simulated whether it is on the simulated driver
+ * @param device the device's ordinal in that process
+ * @param family how its SMs are taken
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
- * @param waits true: a request that waits in {@code Device.acquire}
- * @param smCount of a waiting request: the requested count, empty: the rest
- * @param exclusiveSmCount of these, those that it has exclusively
- * @param streamCount its streams
- * @param deviceSmCount the SMs of the device
- * @param atomCount of the family on that device
+ * @param waits whether it is a request that waits
+ * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
+ *     are free
+ * @param exclusiveSmCount of these, its exclusive ones
+ * @param streamCount its live streams
+ * @param deviceSmCount SMs of the device
+ * @param atomCount atoms of the family on the device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
- * @param exclusiveAtoms the numbers of the atoms that it has exclusively
- * @param sharedAtoms the numbers of the atoms that others may have too
+ * @param exclusiveAtoms the numbers of its exclusive atoms, ascending
+ * @param sharedAtoms the numbers of the atoms that it may share, ascending
  * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them for display
- * @param processName any bytes: escape them for display
- * @param deviceName any bytes: escape them for display
+ * @param processName the process's name
+ * @param deviceName the device's name
  */
 public record PublishedLease(
     long process,

@@ -9,11 +9,11 @@ import java.time.Instant;
  * @param process a random number that identifies the process
  * @param since when it began to publish
  * @param pid as the process itself sees it; differs in other containers
- * @param simulated true: it uses the simulated driver
- * @param driverVersion driver version
- * @param deviceCount device count
- * @param leaseCount lease count
- * @param unlistedCount leases beyond 512, missing in {@code Published.leases}
+ * @param simulated whether the simulated driver is used, without a GPU
+ * @param driverVersion 13000 is CUDA 13.0
+ * @param deviceCount its devices
+ * @param leaseCount its leases
+ * @param unlistedCount leases beyond the 512 that are listed
  * @param name any bytes: escape them for display
  */
 public record PublishedProcess(

@@ -2,16 +2,14 @@
 package gcx;
 
 /**
- * What {@code Gcx.queues} returns.
+ * Information about the hardware's queues.
  *
- * @param connections that CUDA has, or would have if it started now; 0: unknown, because the
- *     variable is not a number from 1 to {@code GCX_MAX_CONNECTIONS}
- * @param source where the number comes from
- * @param started true: CUDA has started in the process, and the number is final
- * @param certain false: CUDA started before gcx looked, and the process changed the variable at
- *     some time: connections is its present value
- * @param tooFew true: there is one connection: all partitions wait as soon as one stream waits.
- *     Creating a context then logs a {@code GCX_LOG_WARNING}, once
+ * @param connections the connections that CUDA has, or would have if it started now; 0 if the
+ *     variable holds anything else than 1 to 32
+ * @param source where that number comes from
+ * @param started whether CUDA has started in the process, so that the number stays
+ * @param certain false if CUDA started before gcx looked and the process changed the variable
+ * @param tooFew whether there is one connection: all partitions wait as soon as one stream does
  */
 public record QueueInfo(
     int connections,

@@ -5,7 +5,7 @@ package gcx;
 public enum QueueSource {
   /** CUDA's default, 8: the variable is not set. */
   DEFAULT(Raw.GCX_QUEUE_SOURCE_DEFAULT),
-  /** CUDA_DEVICE_MAX_CONNECTIONS. */
+  /** {@code CUDA_DEVICE_MAX_CONNECTIONS}. */
   ENVIRONMENT(Raw.GCX_QUEUE_SOURCE_ENVIRONMENT);
 
   /** The number in gcx.h. */

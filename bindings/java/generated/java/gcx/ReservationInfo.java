@@ -6,20 +6,20 @@ import java.util.List;
 import java.util.UUID;
 
 /**
- * What {@code Reservation.info} returns.
+ * Information about a reservation.
  *
- * @param family the family of its atoms
+ * @param family how its SMs are taken
  * @param smCount SMs that it has
  * @param deviceSmCount SMs of the device
- * @param joined true: by {@code Reservation.join}
- * @param simulated true: of the simulated driver
- * @param lost true: its file was removed or its folder moved: other processes may be given its
- *     SMs
+ * @param joined whether it was joined
+ * @param simulated whether it is on the simulated driver
+ * @param lost whether its file was removed, so that others may be given its SMs
  * @param mps as the process that acquired it saw it
- * @param mpsThreadPercentage the same, as in {@link DeviceInfo}
+ * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} of that process; 0 if it
+ *     was not set or held something else
  * @param id a random number that identifies the reservation
  * @param since when it was acquired
- * @param atoms the numbers of its atoms
+ * @param atoms the numbers of its atoms, ascending
  * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them for display
  */

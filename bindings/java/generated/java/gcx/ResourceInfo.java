@@ -2,20 +2,20 @@
 package gcx;
 
 /**
- * What {@code Resource.info} returns.
+ * Information about a resource.
  *
  * @param type its type
- * @param device the device's ordinal
- * @param family Of {@code GCX_RESOURCE_SM}, else 0.
- * @param smCount its SMs
- * @param atomCount atom count
- * @param minPartitionSize SMs: the smallest part that a split can give; sm_count if it cannot
- *     be split; 0 only if sm_count is 0
+ * @param device the ordinal of its device
+ * @param family how its SMs are taken
+ * @param smCount how many SMs it has
+ * @param atomCount atoms of the family on the device
+ * @param minPartitionSize SMs: the smallest part that a split can give; {@code sm_count} if it
+ *     cannot be split; 0 only if {@code sm_count} is 0
  * @param coscheduledAlignment SMs, never 0: the step between the sizes that a split can give,
  *     unless the remainder atom is all there is
  * @param flags of a structured group: its {@code GCX_SM_REQUEST_} flags
  * @param localityDomainId valid with {@code GCX_SM_REQUEST_LOCALITY_DOMAIN_ID} in flags
- * @param workqueueScope Of {@code GCX_RESOURCE_WORKQUEUE_CONFIG}, else 0.
+ * @param workqueueScope of {@code GCX_RESOURCE_WORKQUEUE_CONFIG}, else 0
  * @param workqueueConcurrencyLimit expected concurrent stream-ordered workloads
  */
 public record ResourceInfo(

@@ -2,12 +2,12 @@
 package gcx;
 
 /**
- * What {@code Stream.info} returns.
+ * Information about a stream.
  *
- * @param device the device's ordinal
- * @param priority priority
+ * @param device the ordinal of its device
+ * @param priority lower is more urgent
  * @param smCount SMs that its kernels can run on
- * @param contextId {@link ContextInfo}.id; 0 if gcx did not create the context
+ * @param contextId {@link ContextInfo#id}; 0 if gcx did not make the context
  */
 public record StreamInfo(
     int device,

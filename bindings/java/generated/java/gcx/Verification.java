@@ -4,16 +4,18 @@ package gcx;
 import java.util.List;
 
 /**
- * What {@code Stream.verify} found.
+ * What was found of all streams together.
  *
- * @param device the device's ordinal
+ * @param device the ordinal of the device
  * @param ok true: there is no problem
  * @param problemCount problem count
  * @param virtualSmNumbers true: under MPS, where SM numbers tell how many SMs, not which
  * @param overlapCount SMs that were seen in more than one stream; 0 if virtual
- * @param overlap those SMs, as in {@link VerifiedStream}.seen
- * @param sharedByAll SMs of {@code Device.sharedSms}() that were seen
- * @param problems one line for each; the last says how many did not fit
+ * @param overlap the numbers of those SMs, ascending
+ * @param sharedByAll the numbers of the SMs that all partitions share because a module with
+ *     dynamic parallelism is loaded, see {@link Device#sharedSms}
+ * @param problems one line for each; the last says how many did not fit. The streams are called
+ *     A, B and so on
  */
 public record Verification(
     int device,

@@ -6,11 +6,11 @@ import java.util.List;
 /**
  * What {@code Stream.verify} saw of one stream.
  *
- * @param smCount SMs that it was promised: {@link StreamInfo}.sm_count
+ * @param smCount how many SMs it has
  * @param seenCount SMs that its kernels ran on
  * @param ok true: no problem concerns this stream
  * @param sharedLease true: it belongs to a shared lease, whose SMs others may have too
- * @param seen those SMs: bit n % 64 of seen[n / 64] is SM n
+ * @param seen the numbers of those SMs, ascending
  */
 public record VerifiedStream(
     int smCount,

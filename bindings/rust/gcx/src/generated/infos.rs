@@ -257,7 +257,7 @@ pub struct LiveLease {
     pub shared: bool,
     /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
-    /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
+    /// How many SMs it has, or requested if it waits; `None` if it requested all that are free.
     pub sm_count: Option<u32>,
     /// Of these, its exclusive ones.
     pub exclusive_sm_count: u32,
@@ -319,9 +319,9 @@ pub struct ReservationInfo {
     pub id: u64,
     /// When it was acquired.
     pub since: SystemTime,
-    /// It has atom n of the family: bit n % 64 of word n / 64.
+    /// The numbers of its atoms, ascending.
     pub atoms: Vec<u32>,
-    /// The 16 bytes of the device's UUID.
+    /// The device's UUID, the same in all processes.
     pub device_uuid: [u8; 16],
     /// Any bytes: escape them for display.
     pub name: OsString,
@@ -369,7 +369,7 @@ pub struct LiveReservation {
     pub waiting: bool,
     /// How its SMs are taken.
     pub family: Family,
-    /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
+    /// How many SMs it has, or requested if it waits; `None` if it requested all that are free.
     pub sm_count: Option<u32>,
     /// SMs of the device.
     pub device_sm_count: u32,
@@ -386,9 +386,9 @@ pub struct LiveReservation {
     pub mps_thread_percentage: Option<f32>,
     /// The id of the reservation that it is a part of, which may have ended.
     pub parent: Option<u64>,
-    /// It has atom n: bit n % 64 of word n / 64.
+    /// The numbers of its atoms, ascending.
     pub atoms: Vec<u32>,
-    /// The 16 bytes of the device's UUID.
+    /// The device's UUID, the same in all processes.
     pub device_uuid: [u8; 16],
     /// Any bytes: escape them for display.
     pub name: OsString,
@@ -658,7 +658,7 @@ pub struct PublishedLease {
     pub require_workqueues: bool,
     /// Whether it is a request that waits.
     pub waiting: bool,
-    /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
+    /// How many SMs it has, or requested if it waits; `None` if it requested all that are free.
     pub sm_count: Option<u32>,
     /// Of these, its exclusive ones.
     pub exclusive_sm_count: u32,
@@ -676,7 +676,7 @@ pub struct PublishedLease {
     pub exclusive_atoms: Vec<u32>,
     /// The numbers of the atoms that it may share, ascending.
     pub shared_atoms: Vec<u32>,
-    /// The 16 bytes of the device's UUID.
+    /// The device's UUID, the same in all processes.
     pub device_uuid: [u8; 16],
     /// Any bytes: escape them for display.
     pub name: OsString,
