@@ -6,6 +6,7 @@ docs/reference/gcx-api.md says what the keys mean; attributes have the same name
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
@@ -106,6 +107,12 @@ class Enum:
     doc: str
     values: tuple[Value, ...]
 
+    @property
+    def prefix(self) -> str:
+        """What the names of all values begin with: GCX_LOG_."""
+        common = os.path.commonprefix([value.name for value in self.values])
+        return common[: common.rindex("_") + 1]
+
 
 @dataclass(frozen=True)
 class Constant(Value):
@@ -155,6 +162,29 @@ class Api:
     @cached_property
     def enum(self) -> dict[str, Enum]:
         return {enum.name: enum for enum in self.enums}
+
+    @cached_property
+    def booleans(self) -> set[str]:
+        """The names of fields that are 1 or 0: some comment says so of one."""
+        fields = [field for struct in self.structs for field in struct.own_fields]
+        return {field.name for field in fields if re.match("[01]: ", field.brief)}
+
+    @cached_property
+    def records(self) -> tuple[Struct, ...]:
+        """The structs that functions fill in, one or a list, except resources."""
+        filled = {
+            parameter.base
+            for function in self.functions
+            for parameter in function.parameters
+            if parameter.kind == "struct" and parameter.direction != "in"
+        }
+        structs = (struct for struct in self.structs if struct.name != "gcx_resource")
+        return tuple(struct for struct in structs if struct.name in filled)
+
+    def flags(self, field: Field) -> list[Constant]:
+        """The flags in a field. Its comment names one of them, or what their names begin with."""
+        prefix = re.match(r"GCX_[A-Z]+_", field.brief) if field.name == "flags" else None
+        return [one for one in self.constants if prefix and one.name.startswith(prefix[0])]
 
     @cached_property
     def function(self) -> dict[str, Function]:

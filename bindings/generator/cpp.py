@@ -65,12 +65,9 @@ def _constants(api: Api) -> str:
 def _enum(enum: Enum) -> list[str]:
     """The values in a namespace, with C's type."""
     namespace = NAMESPACES.get(enum.name, plain(enum.name))
-    common = enum.values[0].name
-    while not all(value.name.startswith(common) for value in enum.values):
-        common = common[: common.rindex("_", 0, -1) + 1]
     lines = [f"namespace {namespace} {{ // {enum.name}"]
     for value in enum.values:
-        name = _name(value.name, common)
+        name = _name(value.name, enum.prefix)
         lines += [f"inline constexpr {enum.name} {name} = {value.name};"]
     return [*lines, f"}} // namespace {namespace}"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from dataclasses import dataclass
 
 from bindings.generator import swig
-from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
+from bindings.generator.api import ROOT, Api, Enum, Field, Struct, Value
 from bindings.generator.docs import LINK, sentence
 from bindings.generator.errors import KINDS, Kind
 from bindings.generator.names import IN_JAVA
@@ -53,9 +52,7 @@ class Component:
 
 def files(api: Api) -> dict[str, str]:
     java = f"{GENERATED}/java/gcx"
-    files = {
-        f"{java}/{pascal(struct.name)}.java": _record(api, struct) for struct in swig.records(api)
-    }
+    files = {f"{java}/{pascal(struct.name)}.java": _record(api, struct) for struct in api.records}
     for enum in _enums(api):
         files[f"{java}/{pascal(enum.name)}.java"] = _enum(api, enum)
     return {
@@ -84,7 +81,7 @@ def _text(api: Api, text: str) -> str:
 
     def named(found: re.Match[str]) -> str:
         name = found[0]
-        if name in {struct.name for struct in swig.records(api)}:
+        if name in {struct.name for struct in api.records}:
             return f"{{@link {pascal(name)}}}"
         return f"{{@code {IN_JAVA.get(name, name)}}}"
 
@@ -142,54 +139,30 @@ def _sentence(text: str) -> str:
 # ---- Records ----
 
 
-def _flags(api: Api, field: Field) -> list[Constant]:
-    """The flags that a field's comment names, by name or by their common beginning."""
-    found = re.match(r"GCX_[A-Z_]+", field.brief) if field.name == "flags" else None
-    if found is None:
-        return []
-    begin = found[0]
-    return [
-        constant
-        for constant in api.constants
-        if constant.name == begin or (begin.endswith("_") and constant.name.startswith(begin))
-    ]
-
-
-def _booleans(api: Api) -> set[str]:
-    """The names of fields that are 1 or 0: their comment says so of at least one."""
-    fields = [field for struct in api.structs for field in struct.own_fields]
-    return {field.name for field in fields if re.match("[01]: ", field.brief)}
-
-
 def _components(api: Api, struct: Struct) -> list[Component]:
-    booleans = _booleans(api)
-    return [
-        made for field in struct.own_fields for made in _component(api, struct, field, booleans)
-    ]
+    return [made for field in struct.own_fields for made in _component(api, struct, field)]
 
 
-def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> list[Component]:
+def _component(api: Api, struct: Struct, field: Field) -> list[Component]:
     if (struct.name, field.name) in LEFT_OUT:
         return []
     value = _argument(field.name)
-    flags = _flags(api, field)
-    if flags:
-        begin = re.match(r"GCX_[A-Z]+_", flags[0].name)
-        made = []
-        for flag in flags:
-            name = flag.name.removeprefix(begin[0] if begin else "").lower()
-            here = NAMES.get(name, camel(name))
-            doc = _part(api, flag.name, flag.brief)
-            made.append(Component("boolean", here, doc, f"({value} & Raw.{flag.name}) != 0"))
+    made = []
+    for flag in api.flags(field):
+        name = re.sub("^GCX_[A-Z]+_", "", flag.name).lower()
+        doc = _part(api, flag.name, flag.brief)
+        set_ = f"({value} & Raw.{flag.name}) != 0"
+        made.append(Component("boolean", NAMES.get(name, camel(name)), doc, set_))
+    if made:
         return made
     name = re.sub("_(ms|ns)$", "", field.name)
-    type_, converted = _converted(struct, field, booleans, value)
+    type_, converted = _converted(api, struct, field, value)
     none = "empty" if type_.startswith("Optional") else "0"
     doc = _part(api, f"{struct.name}.{field.name}", field.brief, none)
     return [Component(type_, NAMES.get(name, camel(name)), doc, converted)]
 
 
-def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> tuple[str, str]:
+def _converted(api: Api, struct: Struct, field: Field, value: str) -> tuple[str, str]:
     """A field's type in Java, and how it is made."""
     if field.kind in ("text", "string"):
         return "String", f"text({value})"
@@ -209,7 +182,7 @@ def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> 
         return "Dim", f"new Dim({parts})"
     if field.kind == "float":
         return "double", value
-    if field.name in booleans and field.size == 4:
+    if field.name in api.booleans and field.size == 4:
         return "boolean", f"{value} != 0"
     if field.name.endswith("_ms"):
         if "0: never" in field.brief:
@@ -290,7 +263,7 @@ def _structs(api: Api) -> str:
         "abstract class Structs extends Conversions {",
     ]
     imports: set[str] = set()
-    for struct in swig.records(api):
+    for struct in api.records:
         passed = [item for field in struct.own_fields for item in _passed(field)]
         components = _components(api, struct)
         imports |= _imports(components) & MADE_HERE
@@ -308,7 +281,7 @@ def _structs(api: Api) -> str:
 
 def _jni(api: Api) -> str:
     rows = []
-    for struct in swig.records(api):
+    for struct in api.records:
         letters = "".join(letter for field in struct.own_fields for letter, _, _ in _passed(field))
         signature = f"({letters})Lgcx/{pascal(struct.name)};"
         rows.append(f'    X({struct.name}, "{camel(struct.name)}", "{signature}")')
@@ -409,7 +382,7 @@ def _enums(api: Api) -> list[Enum]:
     """The enums of the package. Result has another form."""
     used: set[str | None] = {
         name
-        for struct in swig.records(api)
+        for struct in api.records
         for field in struct.fields
         for name in (field.base, field.members_of)
     }
@@ -421,9 +394,7 @@ def _enums(api: Api) -> list[Enum]:
 
 def _values(enum: Enum) -> list[tuple[str, Value]]:
     values = [value for value in enum.values if not value.name.endswith("_COUNT")]
-    begin = os.path.commonprefix([value.name for value in values])
-    begin = begin[: begin.rindex("_") + 1]
-    return [(value.name.removeprefix(begin), value) for value in values]
+    return [(value.name.removeprefix(enum.prefix), value) for value in values]
 
 
 def _constants(rows: list[tuple[str, str]]) -> list[str]:

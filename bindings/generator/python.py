@@ -138,7 +138,7 @@ def _stub(api: Api) -> str:
     for struct in swig.input_structs(api):
         fields = ", ".join("int" for _ in struct.own_fields)
         lines.append(f"{_alias(struct.name)}: TypeAlias = int | tuple[{fields}]")
-    for struct in swig.records(api):
+    for struct in api.records:
         types = [kind for field in struct.own_fields for kind in _types(field)]
         lines += _bracketed(f"{_alias(struct.name)}: TypeAlias = tuple[", types, "]")
     lines += ["", *(f"{constant.name}: int" for constant in constants(api))]

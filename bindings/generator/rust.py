@@ -6,7 +6,6 @@ types here, with a conversion from gcx-sys's struct.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,8 +44,6 @@ OPTIONAL = {
     "gcx_reservation_info.mps_thread_percentage": "0.0",
     "gcx_live_reservation.mps_thread_percentage": "0.0",
 }
-# Numbers that are bools, whatever their comment says.
-BOOLS = {"simulated", "certain", "waits"}
 # Text that other processes wrote: any bytes.
 FOREIGN = ("gcx_published_", "gcx_reservation_", "gcx_live_reservation")
 RENAMED = {"waits": "waiting", "resource": "sms"}
@@ -137,10 +134,8 @@ impl From<$name> for sys::$c {
 
 def _enum(enum: Enum) -> list[str]:
     name = _enum_name(enum.name)
-    prefix = os.path.commonprefix([value.name for value in enum.values])
-    prefix = prefix[: prefix.rindex("_") + 1]
     rows = [
-        (pascal(value.name.removeprefix(prefix)), value)
+        (pascal(value.name.removeprefix(enum.prefix)), value)
         for value in enum.values
         if value.name not in NO_VALUES
     ]
@@ -158,7 +153,7 @@ def _enum(enum: Enum) -> list[str]:
     else:
         from_c.append(f"_ => Self::{unknown},")
     every: list[str] = []
-    if any(value.name == f"{prefix}COUNT" for value in enum.values):
+    if any(value.name == f"{enum.prefix}COUNT" for value in enum.values):
         all_of = [f"Self::{variant}," for variant, _ in rows]
         every = ["", *render(ALL, name=name, count=str(len(rows)), all=all_of)]
     return render(
@@ -222,16 +217,10 @@ def _upper(name: str) -> str:
 def infos(api: Api) -> list[Struct]:
     """The structs that functions fill in, except those that handwritten types wrap, and those with
     pointers, which no conversion can trust."""
-    filled = {
-        parameter.base
-        for function in api.functions
-        for parameter in function.parameters
-        if parameter.kind == "struct" and parameter.direction in ("out", "inout")
-    }
     return [
         struct
-        for struct in api.structs
-        if struct.name in filled - NO_INFOS
+        for struct in api.records
+        if struct.name not in NO_INFOS
         and struct.own_fields[0].name != "opaque"
         and not any(field.pointer or field.kind == "string" for field in struct.fields)
     ]
@@ -323,7 +312,7 @@ def _members(api: Api, struct: Struct) -> Iterable[Member]:
             yield from _flags(api, field)
             continue
         name = re.sub(r"_(ms|ns)$", "", RENAMED.get(field.name, field.name))
-        kind, read = _converted(struct, field)
+        kind, read = _converted(api, struct, field)
         if key in OPTIONAL:
             value = read if kind in ("f32", "u32", "u64") else f"raw.{field.name}"
             then = "" if value == read else f".map({read.partition('(')[0]})"
@@ -332,18 +321,17 @@ def _members(api: Api, struct: Struct) -> Iterable[Member]:
 
 
 def _flags(api: Api, field: Field) -> Iterable[Member]:
-    """Each flag as a bool. The comment names the prefix of the constants."""
-    found = re.match(r"GCX_[A-Z]+_", field.brief)
-    if found is None:
+    """Each flag as a bool."""
+    flags = api.flags(field)
+    if not flags:
         raise KeyError(f"flags: the comment {field.brief!r} names no constants")
-    for constant in api.constants:
-        if constant.name.startswith(found[0]):
-            name = constant.name.removeprefix(found[0]).lower()
-            read = f"raw.flags & sys::{constant.name} != 0"
-            yield Member(name, "bool", read, sentence(constant.name, constant.brief))
+    for flag in flags:
+        name = re.sub("^GCX_[A-Z]+_", "", flag.name).lower()
+        read = f"raw.flags & sys::{flag.name} != 0"
+        yield Member(name, "bool", read, sentence(flag.name, flag.brief))
 
 
-def _converted(struct: Struct, field: Field) -> tuple[str, str]:
+def _converted(api: Api, struct: Struct, field: Field) -> tuple[str, str]:
     """The type and expression of a field in Rust."""
     raw = f"raw.{field.name}"
     if field.kind == "enum":
@@ -362,7 +350,7 @@ def _converted(struct: Struct, field: Field) -> tuple[str, str]:
         return f"Vec<{enum}>", f"members({enum}::ALL, &{raw})"
     if field.elements is not None:
         return f"[{_number(field.base)}; {field.elements}]", raw
-    if field.name in BOOLS or field.brief.startswith("1: "):
+    if field.name in api.booleans and field.size == 4:
         return "bool", f"{raw} != 0"
     if field.name.endswith("version"):
         return "(u32, u32)", f"version({raw})"

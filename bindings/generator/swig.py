@@ -79,19 +79,6 @@ def _variants(function: Function) -> list[tuple[Function, tuple[str, ...]]]:
     return [(function, counts), (counting, resources)]
 
 
-def records(api: Api) -> list[Struct]:
-    """The structs that functions fill in, one or a list."""
-    filled = {
-        parameter.base
-        for function in api.functions
-        for parameter in function.parameters
-        if parameter.kind == "struct" and parameter.direction != "in"
-    }
-    return [
-        struct for struct in api.structs if struct.name in filled and struct.name != "gcx_resource"
-    ]
-
-
 def listed(api: Api) -> set[str]:
     """The structs that functions list."""
     outputs = [call.output for call in calls(api)]
@@ -305,7 +292,7 @@ def _field(struct: Struct, field: Field) -> list[str]:
 
 def files(api: Api) -> dict[str, str]:
     """bindings/swig/generated: the typemaps' uses, the declarations, and the structs' fields."""
-    structs = "\n".join(fields_macro(struct) for struct in records(api)).rstrip("\n")
+    structs = "\n".join(fields_macro(struct) for struct in api.records).rstrip("\n")
     return {
         "bindings/swig/generated/fields.h": render_file("fields.h.in", structs=structs),
         "bindings/swig/generated/functions.i": _functions(api),

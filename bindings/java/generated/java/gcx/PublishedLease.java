@@ -30,8 +30,8 @@ import java.util.UUID;
  * @param sharedAtoms the numbers of the atoms that it may share, ascending
  * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them for display
- * @param processName the process's name
- * @param deviceName the device's name
+ * @param processName the process's name, any bytes: escape them for display
+ * @param deviceName the device's name, any bytes: escape them for display
  */
 public record PublishedLease(
     long process,

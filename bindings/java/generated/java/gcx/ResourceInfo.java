@@ -8,7 +8,7 @@ package gcx;
  * @param device the ordinal of its device
  * @param family how its SMs are taken
  * @param smCount how many SMs it has
- * @param atomCount atoms of the family on the device
+ * @param atomCount how many atoms it has
  * @param minPartitionSize SMs: the smallest part that a split can give; {@code sm_count} if it
  *     cannot be split; 0 only if {@code sm_count} is 0
  * @param coscheduledAlignment SMs, never 0: the step between the sizes that a split can give,

@@ -392,9 +392,9 @@ pub struct LiveReservation {
     pub device_uuid: [u8; 16],
     /// Any bytes: escape them for display.
     pub name: OsString,
-    /// The process's name.
+    /// The process's name, any bytes: escape them for display.
     pub process_name: OsString,
-    /// The device's name.
+    /// The device's name, any bytes: escape them for display.
     pub device_name: OsString,
 }
 
@@ -680,9 +680,9 @@ pub struct PublishedLease {
     pub device_uuid: [u8; 16],
     /// Any bytes: escape them for display.
     pub name: OsString,
-    /// The process's name.
+    /// The process's name, any bytes: escape them for display.
     pub process_name: OsString,
-    /// The device's name.
+    /// The device's name, any bytes: escape them for display.
     pub device_name: OsString,
 }
 
