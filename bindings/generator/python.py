@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import keyword
+import re
 
 from bindings.generator import swig
 from bindings.generator.api import Api, Constant, Field, Struct, Value
+from bindings.generator.docs import LINK, sentence
 from bindings.generator.errors import KINDS
-from bindings.generator.text import NOTICE, render_file, wrapped
+from bindings.generator.text import NOTICE, pascal, plain, render_file, wrapped
 
+# The structs that the package returns as named tuples; classes by hand have the others.
+RECORDS = (
+    *("gcx_cache_stats", "gcx_cache_trimmed", "gcx_graph_info", "gcx_live_context"),
+    *("gcx_live_reservation", "gcx_published_lease", "gcx_published_process", "gcx_queue_info"),
+)
+RENAMED = {"waits": "waiting"}
+# Numbers of which 0 is None.
+OPTIONAL = ("connections", "parent")
+# Flags that the package lacks.
+NO_FLAGS = ("GCX_LEASE_REQUIRE_WORKQUEUES",)
 # Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
 
@@ -21,6 +33,7 @@ def files(api: Api) -> dict[str, str]:
         f"{package}/__init__.py": f"# {NOTICE}\n",
         f"{package}/errors.py": _errors(api),
         f"{package}/functions.pyi": _stub(api),
+        f"{package}/records.py": _records(api),
     }
 
 
@@ -41,6 +54,78 @@ def _errors(api: Api) -> str:
         names=[f'    "{name}Error",' for name in sorted(kind.name for kind in KINDS)],
         codes=[f"    {code}: {kind.name}Error," for code, kind in by_result],
     )
+
+
+def _records(api: Api) -> str:
+    lines: list[str] = []
+    for name in RECORDS:
+        members = _members(api, api.struct[name])
+        lines += ["", "", f"class {pascal(name)}(NamedTuple):"]
+        lines += [*_docstring(_said(sentence(name, api.struct[name].brief))), ""]
+        for member, type_, _, doc in members:
+            lines += [*wrapped(doc, "    #: "), f"    {member}: {type_}"]
+        lines += ["", "", f"def {plain(name)}_of(raw: Any) -> {pascal(name)}:"]
+        lines += [f"    return {pascal(name)}("]
+        lines += [*(f"        {read}," for _, _, read, _ in members), "    )"]
+    sources = api.enum["gcx_queue_source"]
+    words = [(one.name, one.name.removeprefix(sources.prefix).lower()) for one in sources.values]
+    rows = [f'_gcx.{name}: "{word}",' for name, word in words]
+    names = [f'"{pascal(name)}",' for name in RECORDS]
+    return render_file("records.py.in", sources=rows, records=lines, names=names)
+
+
+def _members(api: Api, struct: Struct) -> list[tuple[str, str, str, str]]:
+    """Name, type, expression and documentation of what the package has of a struct's fields."""
+    members = []
+    for index, field in enumerate(struct.own_fields):
+        raw = f"raw[{index}]"
+        for flag in api.flags(field):
+            if flag.name not in NO_FLAGS:
+                name = re.sub("^GCX_[A-Z]+_", "", flag.name).lower()
+                doc = _said(sentence(flag.name, flag.brief))
+                members.append((name, "bool", f"bool({raw} & _gcx.{flag.name})", doc))
+        if field.name == "flags":
+            continue
+        type_, read = _member(api, struct, field, raw)
+        doc = _said(sentence(f"{struct.name}.{field.name}", field.brief))
+        for suffix, unit in (("_ms", "milliseconds since 1970"), ("_ns", "nanoseconds")):
+            if field.name.endswith(suffix):
+                doc = doc.replace("`None`", "0").removesuffix(".") + f", in {unit}."
+        if type_ == "bool | None":
+            doc += " None: the driver doesn't tell."
+        members.append((RENAMED.get(field.name, field.name), type_, read, doc))
+    return members
+
+
+def _said(text: str) -> str:
+    """The documentation of a name without Markdown."""
+    text = LINK.sub(lambda found: f"{found[1].removesuffix('Info')}.{found[2]}", text)
+    return text.replace("`", "")
+
+
+def _member(api: Api, struct: Struct, field: Field, raw: str) -> tuple[str, str]:
+    named = {
+        "gcx_sm_family": ("str", f"FAMILY_NAMES[{raw}]"),
+        "gcx_mps_state": ("bool | None", f"mps_of({raw})"),
+        "gcx_queue_source": ("str", f"QUEUE_SOURCES[{raw}]"),
+        "gcx_resource": ("SMResource", f"sm_resource({raw})"),
+    }
+    if field.base in named:
+        return named[field.base]
+    if field.kind == "text":
+        return "str", raw
+    if field.elements is not None:
+        bits = field.base == "uint64_t"
+        return ("tuple[int, ...]", f"atoms_in({raw})") if bits else ("str", f"uuid_text({raw})")
+    if field.kind == "float":
+        return "float", raw
+    if field.name in api.booleans and field.size == 4:
+        return "bool", f"bool({raw})"
+    if field.name.endswith("version"):
+        return "tuple[int, int]", f"version_of({raw})"
+    if field.name == "sm_count" and any(other.name == "waits" for other in struct.fields):
+        return "int | None", f"count_or_rest({raw})"
+    return ("int | None", f"{raw} or None") if field.name in OPTIONAL else ("int", raw)
 
 
 def _inputs(api: Api) -> str:

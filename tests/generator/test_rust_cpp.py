@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from bindings.generator import cpp, rust
+from bindings.generator import cpp, docs, rust
 from bindings.generator.api import Api, Enum, Value, load
 
 API = load()
@@ -93,6 +93,6 @@ def test_names_of_structs_are_those_of_the_description() -> None:
     named: set[str] = {struct.name for struct in API.structs} | names | fields
     named |= {value.name for enum in API.enums for value in enum.values}
     named |= {enum.name for enum in API.enums} | {constant.name for constant in API.constants}
-    tables = (rust.DOCS, rust.OPTIONAL, rust.UNKNOWN, rust.NO_ENUMS, rust.NO_INFOS)
+    tables = (docs.DOCS, rust.OPTIONAL, rust.UNKNOWN, rust.NO_ENUMS, rust.NO_INFOS)
     for table in (*tables, rust.RENAMED, rust.ENUM_NAMES, cpp.NAMES, cpp.NAMESPACES):
         assert set(table) <= named

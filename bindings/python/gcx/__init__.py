@@ -36,62 +36,35 @@ if "t" in getattr(sys, "abiflags", ""):
     )
 
 from gcx import _gcx, _log, raw  # noqa: F401 - logs from the first call on
-from gcx._cache import (
-    CacheStats,
-    CacheTrimmed,
-    LiveContext,
-    cache_stats,
-    live_contexts,
-    prewarm,
-    set_cache_limit,
-    trim_cache,
-)
+from gcx._cache import cache_stats, live_contexts, prewarm, set_cache_limit, trim_cache
 from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
 from gcx._current import current
 from gcx._device import Device, devices
-from gcx._driver import (
-    DriverInfo,
-    driver_info,
-    open_driver,
-    report_partition_counts,
-)
+from gcx._driver import DriverInfo, driver_info, open_driver, report_partition_counts
 from gcx._errors import Error
 from gcx._event import Event
 from gcx._external import EventLike, GraphLike, KernelLike, StreamLike
-from gcx._graph import Graph, GraphInfo, GraphNode
+from gcx._graph import Graph, GraphNode
 from gcx._lease import PARKED, Lease, LiveLease, Size, acquire, leases, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
-from gcx._publish import (
-    PublishedLease,
-    PublishedProcess,
-    publish,
-    published_leases,
-    published_processes,
-    stop_publishing,
-)
-from gcx._queue import QueueInfo, queue_info, request_connections
+from gcx._publish import publish, published_leases, published_processes, stop_publishing
+from gcx._queue import queue_info, request_connections
 from gcx._request import Count, Counts, Family, SplitOptions
-from gcx._reservation import (
-    LiveReservation,
-    Reservation,
-    join_reservation,
-    reservations,
-    reserve,
-)
+from gcx._reservation import Reservation, join_reservation, reservations, reserve
 from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
 from gcx._stream import KernelFit, Stream
 from gcx._verify import Verification, VerifiedGroup, verify
 from gcx.generated import errors as _exceptions
+from gcx.generated import records as _records
 from gcx.generated.errors import *  # noqa: F403
+from gcx.generated.records import *  # noqa: F403
 
 __all__ = [
     "PARKED",
-    "CacheStats",
-    "CacheTrimmed",
     "Cancel",
     "Context",
     "Count",
@@ -104,21 +77,15 @@ __all__ = [
     "EventLike",
     "Family",
     "Graph",
-    "GraphInfo",
     "GraphLike",
     "GraphNode",
     "KernelFit",
     "KernelLike",
     "Lease",
-    "LiveContext",
     "LiveLease",
-    "LiveReservation",
     "Partition",
     "Partitions",
     "Plan",
-    "PublishedLease",
-    "PublishedProcess",
-    "QueueInfo",
     "Reservation",
     "Resources",
     "SMResource",
@@ -162,6 +129,7 @@ __all__ = [
     "verify",
 ]
 __all__ += _exceptions.__all__
+__all__ += _records.__all__
 
 # The library and the command look there for the simulated driver.
 if not os.environ.get("GCX_SIM_LIBRARY"):

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Union
+from typing import Union
 
 from gcx import _gcx
 from gcx._cancel import Cancel, check_cancel, joined
 from gcx._checks import DeviceLike, flag_of, items_of, ordinal_of, whole
 from gcx._errors import InvalidValueError
 from gcx._partition import Partition
-from gcx._resource import SMResource, sm_resource
-
-
-class CacheStats(NamedTuple):
-    """Counters of green contexts since the driver was opened."""
-
-    limit: int  #: How many are cached on each device, see set_cache_limit.
-    in_use: int  #: Contexts with a handle or stream.
-    kept: int  #: Cached contexts without either.
-    hits: int  #: Requests served by an existing context.
-    misses: int  #: Contexts created.
-    evicted: int  #: Destroyed by the limit and by trim_cache.
-    lost: int  #: Destroyed by a reset of the device.
-    prepared: int  #: Created ahead of time, part of misses.
-    making_ns: int  #: Total nanoseconds in the driver creating them.
-    longest_making_ns: int  #: The longest single creation.
-    kept_streams: int  #: Released streams that are cached, in all contexts.
+from gcx._resource import SMResource
+from gcx.generated.records import (
+    CacheStats,
+    CacheTrimmed,
+    LiveContext,
+    cache_stats_of,
+    cache_trimmed_of,
+    live_context_of,
+)
 
 
 def cache_stats() -> CacheStats:
     """Returns the counters of the context cache."""
-    return CacheStats(*_gcx.gcx_cache_get_stats())
+    return cache_stats_of(_gcx.gcx_cache_get_stats())
 
 
 def set_cache_limit(max_contexts: int) -> None:
@@ -44,16 +36,6 @@ def set_cache_limit(max_contexts: int) -> None:
     _gcx.gcx_cache_set_limit(whole(max_contexts, "max_contexts"))
 
 
-class CacheTrimmed(NamedTuple):
-    """What trim_cache destroyed."""
-
-    contexts: int  #: Contexts destroyed.
-    streams: int  #: Released streams destroyed, including those of destroyed contexts.
-    contexts_left: int  #: Beyond the number, but a released stream captures in them.
-    streams_left: int  #: Released streams that still have work or capture.
-    bytes: int  #: Free device memory gained, which includes what other code did.
-
-
 def trim_cache(max_contexts: int) -> CacheTrimmed:
     """Destroys the cached green contexts beyond that number, the least recently used first, and the
     released streams without work in all others. The limit stays.
@@ -64,7 +46,7 @@ def trim_cache(max_contexts: int) -> CacheTrimmed:
     Raises:
         Error: The driver failed to destroy something; the rest was trimmed.
     """
-    return CacheTrimmed(*_gcx.gcx_cache_trim(whole(max_contexts, "max_contexts")))
+    return cache_trimmed_of(_gcx.gcx_cache_trim(whole(max_contexts, "max_contexts")))
 
 
 _Prewarmed = Union[SMResource, Partition]
@@ -128,18 +110,6 @@ def _sms_of(item: object) -> SMResource:
     return item
 
 
-class LiveContext(NamedTuple):
-    """A green context in use in this process, by whatever code."""
-
-    id: int  #: Context.id, Stream.context_id.
-    device: int  #: The ordinal of the device.
-    sm_count: int
-    handle_count: int  #: gcx.Context objects of it.
-    stream_count: int  #: Streams in it.
-    private: bool  #: Whether it is never shared.
-    resource: SMResource  #: Its SMs.
-
-
 def live_contexts(device: DeviceLike | None = None) -> list[LiveContext]:
     """Returns the green contexts in use, of one device or of all.
 
@@ -147,7 +117,4 @@ def live_contexts(device: DeviceLike | None = None) -> list[LiveContext]:
         InvalidDeviceError: No such device.
     """
     found = _gcx.gcx_context_list(-1 if device is None else ordinal_of(device))
-    return [
-        LiveContext(*live[:5], bool(live[5] & _gcx.GCX_CONTEXT_PRIVATE), sm_resource(live[6]))
-        for live in found
-    ]
+    return [live_context_of(raw) for raw in found]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, chosen, ordinal_of
+from gcx._convert import mps_of, uuid_text
 from gcx._errors import InvalidDeviceError
 from gcx._request import FAMILIES, Family
 from gcx._resource import Resources
@@ -138,17 +139,3 @@ def _device_with(uuid: str) -> Device:
         f"unpickling a gcx.Device: this process has no device {uuid}; it has {there}. Check "
         "CUDA_VISIBLE_DEVICES and GCX_DRIVER"
     )
-
-
-_MPS = {_gcx.GCX_MPS_OFF: False, _gcx.GCX_MPS_ON: True, _gcx.GCX_MPS_UNKNOWN: None}
-
-
-def mps_of(state: int) -> bool | None:
-    """Returns a gcx_mps_state as a bool; None: the driver doesn't tell."""
-    return _MPS[state]
-
-
-def uuid_text(value: bytes) -> str:
-    """Returns a device's UUID as nvidia-smi prints it."""
-    digits = value.hex()
-    return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

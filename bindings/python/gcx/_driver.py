@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from gcx import _gcx
+from gcx._convert import version_of
 
 # By gcx_capability.
 _CAPABILITIES = (
@@ -47,11 +48,6 @@ def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
     if spec is not None and not isinstance(spec, (str, os.PathLike)):
         raise TypeError(f"a driver is named by a string or None, not {type(spec).__name__}")
     _gcx.gcx_driver_open(spec)
-
-
-def version_of(number: int) -> tuple[int, int]:
-    """Returns 13000 as (13, 0)."""
-    return number // 1000, number % 1000 // 10
 
 
 def driver_info() -> DriverInfo:

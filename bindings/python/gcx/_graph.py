@@ -15,6 +15,7 @@ from gcx._owned import Owned
 from gcx._partition import Partition
 from gcx._resource import SMResource
 from gcx._stream import Claim, Stream
+from gcx.generated.records import GraphInfo, graph_info_of
 
 _KINDS = {
     _gcx.GCX_GRAPH_NODE_KERNEL: "kernel",
@@ -33,21 +34,6 @@ _Dim = Union[SupportsIndex, Sequence[SupportsIndex]]
 Target = Union[SMResource, Partition, Lease, Stream, Context]
 #: The stream that a graph is launched in.
 Launched = Union[Stream, Partition, Lease, StreamLike]
-
-
-class GraphInfo(NamedTuple):
-    """What a graph consists of, and counters since it was created."""
-
-    device: int  #: The ordinal of the device.
-    node_priorities: bool  #: Whether kernels run with the priorities of the capture.
-    node_count: int  #: Nodes, including those of child graphs.
-    kernel_count: int  #: Of these, kernels.
-    part_count: int  #: Parts, each of which can have its own SMs.
-    executables: int  #: Cached executables, one for each set of SMs.
-    max_executables: int  #: How many are cached at most.
-    launches: int
-    made: int  #: Executables created.
-    evicted: int  #: Of these, destroyed because of max_executables.
 
 
 class GraphNode(NamedTuple):
@@ -259,8 +245,7 @@ class Graph(Owned):
     @property
     def info(self) -> GraphInfo:
         """Its size and counters."""
-        device, flags, *counts = _gcx.gcx_graph_get_info(self._live())
-        return GraphInfo(device, bool(flags & _gcx.GCX_GRAPH_NODE_PRIORITIES), *counts)
+        return graph_info_of(_gcx.gcx_graph_get_info(self._live()))
 
     @property
     def device(self) -> int:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gcx import _gcx
 from gcx._checks import whole
-
-_SOURCES = {
-    _gcx.GCX_QUEUE_SOURCE_DEFAULT: "default",
-    _gcx.GCX_QUEUE_SOURCE_ENVIRONMENT: "environment",
-}
-
-
-class QueueInfo(NamedTuple):
-    """How many hardware queues CUDA uses, called connections."""
-
-    #: What CUDA has or will have once it starts; None: CUDA_DEVICE_MAX_CONNECTIONS is invalid.
-    connections: int | None
-    source: str  #: "environment": CUDA_DEVICE_MAX_CONNECTIONS is set; "default": it isn't.
-    started: bool  #: Whether CUDA has started, which fixes the number.
-    certain: bool  #: False: the variable changed after CUDA started and before gcx looked.
-    too_few: bool  #: One connection: all partitions wait as soon as one stream does.
+from gcx.generated.records import QueueInfo, queue_info_of
 
 
 def queue_info() -> QueueInfo:
     """Returns how many queues there are. Each stream that waits occupies one; if all are occupied,
     every launch of the process waits, on whatever SMs. Opens no driver.
     docs/explanation/concepts.md says what occupies one."""
-    connections, source, *states = _gcx.gcx_queue_get_info()
-    return QueueInfo(connections or None, _SOURCES[source], *map(bool, states))
+    return queue_info_of(_gcx.gcx_queue_get_info())
 
 
 def request_connections(connections: int = _gcx.GCX_MAX_CONNECTIONS) -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from os import PathLike
-from typing import Any, NamedTuple, SupportsIndex, Union
+from typing import Any, SupportsIndex, Union
 
 from gcx import _gcx
 from gcx._cancel import Cancel, wait_for
 from gcx._checks import DeviceLike, flag_of, ordinal_of, whole
-from gcx._device import mps_of, uuid_text
+from gcx._convert import atoms_in, mps_of, uuid_text
 from gcx._errors import NotInitializedError
-from gcx._lease import Lease, count_or_rest, empty_lease, name_of, request_of
+from gcx._lease import Lease, empty_lease, name_of, request_of
 from gcx._owned import Owned
-from gcx._publish import atoms_in
 from gcx._request import Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, priority_of
+from gcx.generated.records import LiveReservation, live_reservation_of
 
 Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 
@@ -256,32 +256,6 @@ def _empty_reservation() -> Reservation:
     return reservation
 
 
-class LiveReservation(NamedTuple):
-    """A reservation of any process, or a request that waits for one."""
-
-    id: int  #: Reservation.id.
-    since_ms: int  #: When it was made or the wait began, in milliseconds since 1970.
-    until_ms: int  #: When a waiting request times out; 0: never.
-    pid: int  #: The process that made it, or another one that owns it; 0: none is visible here.
-    user: int  #: The owner's user id.
-    simulated: bool  #: Whether it was made on the simulated driver.
-    waiting: bool  #: Whether it waits in gcx.reserve and has no SMs yet.
-    family: str
-    sm_count: int | None  #: What it has, or what a waiting one requested; None: the rest.
-    device_sm_count: int  #: SMs of the device.
-    atom_count: int  #: Atoms of the family on that device.
-    atom_sm_count: int  #: SMs of each atom but the last.
-    last_atom_sm_count: int
-    mps: bool | None  #: Reservation.mps.
-    mps_thread_percentage: float  #: Reservation.mps_thread_percentage.
-    parent: int | None  #: The id of the reservation it is a part of, which may have ended.
-    atoms: tuple[int, ...]  #: The numbers of its atoms.
-    device_uuid: str  #: Device.uuid, which identifies the device in all processes.
-    name: str  #: Any text: escape it for display, as the next two.
-    process_name: str
-    device_name: str
-
-
 def reservations(folder: Path | None = None) -> list[LiveReservation]:
     """Returns the reservations of all processes that use the folder, by device: in the order in
     which they were made, then the requests that wait, in order of arrival. Opens no driver.
@@ -292,16 +266,4 @@ def reservations(folder: Path | None = None) -> list[LiveReservation]:
     Raises:
         UnsafeFolderError: The folder belongs to another user or is open to too many.
     """
-    found = []
-    for fields in _gcx.gcx_reservation_list(folder):
-        (number, since, until, pid, user, simulated, waits, family, sms, of_device, atoms, size,
-         last, mps, percentage, parent, words, uuid, name, process, device) = fields  # fmt: skip
-        found.append(
-            LiveReservation(
-                number, since, until, pid, user, bool(simulated), bool(waits),
-                FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last,
-                mps_of(mps), percentage, parent or None, atoms_in(words), uuid_text(uuid), name,
-                process, device,
-            )
-        )  # fmt: skip
-    return found
+    return [live_reservation_of(raw) for raw in _gcx.gcx_reservation_list(folder)]

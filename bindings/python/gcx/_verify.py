@@ -7,13 +7,12 @@ from typing import Any, NamedTuple, Union
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, items_of
+from gcx._convert import atoms_in, version_of
 from gcx._device import Device
-from gcx._driver import version_of
 from gcx._errors import NotSupportedError
 from gcx._external import StreamLike, looks_like_a_stream
 from gcx._lease import Lease, count_or_rest
 from gcx._partition import Partition, split
-from gcx._publish import atoms_in
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
 from gcx._stream import Stream
