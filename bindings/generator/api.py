@@ -165,9 +165,14 @@ class Api:
 
     @cached_property
     def booleans(self) -> set[str]:
-        """The names of fields that are 1 or 0: some comment says so of one."""
+        """The names of fields that are 1 or 0, as some comment says."""
         fields = [field for struct in self.structs for field in struct.own_fields]
         return {field.name for field in fields if re.match("[01]: ", field.brief)}
+
+    def is_boolean(self, field: Field) -> bool:
+        """Whether it is 1 or 0. A count may have the same name, but is longer."""
+        is_said = re.match("[01]: ", field.brief) is not None
+        return is_said or (field.size == 4 and field.name in self.booleans)
 
     @cached_property
     def records(self) -> tuple[Struct, ...]:

@@ -182,7 +182,7 @@ def _converted(api: Api, struct: Struct, field: Field, value: str) -> tuple[str,
         return "Dim", f"new Dim({parts})"
     if field.kind == "float":
         return "double", value
-    if field.name in api.booleans and field.size == 4:
+    if api.is_boolean(field):
         return "boolean", f"{value} != 0"
     if field.name.endswith("_ms"):
         if "0: never" in field.brief:

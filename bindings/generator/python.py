@@ -119,7 +119,7 @@ def _member(api: Api, struct: Struct, field: Field, raw: str) -> tuple[str, str]
         return ("tuple[int, ...]", f"atoms_in({raw})") if bits else ("str", f"uuid_text({raw})")
     if field.kind == "float":
         return "float", raw
-    if field.name in api.booleans and field.size == 4:
+    if api.is_boolean(field):
         return "bool", f"bool({raw})"
     if field.name.endswith("version"):
         return "tuple[int, int]", f"version_of({raw})"

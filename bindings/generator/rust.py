@@ -350,7 +350,7 @@ def _converted(api: Api, struct: Struct, field: Field) -> tuple[str, str]:
         return f"Vec<{enum}>", f"members({enum}::ALL, &{raw})"
     if field.elements is not None:
         return f"[{_number(field.base)}; {field.elements}]", raw
-    if field.name in api.booleans and field.size == 4:
+    if api.is_boolean(field):
         return "bool", f"{raw} != 0"
     if field.name.endswith("version"):
         return "(u32, u32)", f"version({raw})"
