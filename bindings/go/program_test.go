@@ -1,6 +1,7 @@
 package gcx
 
 import (
+	_ "embed"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -31,41 +32,10 @@ const (
 	nanoseconds = 20_000
 )
 
-// The simulated driver knows the kernel by its name; a GPU runs the same. Each block adds one to the
-// count of the SM that it runs on, and stays there for spin_ns.
-const probe = `
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
-{
-    .reg .pred %p<4>;
-    .reg .b32  %r<5>;
-    .reg .b64  %rd<9>;
-    mov.u64         %rd1, %globaltimer;
-    ld.param.u64    %rd2, [counts];
-    ld.param.u32    %r1, [max_sms];
-    ld.param.u32    %r2, [spin_ns];
-    mov.u32         %r3, %tid.x;
-    setp.ne.u32     %p1, %r3, 0;
-    @%p1 bra        SPIN;
-    mov.u32         %r4, %smid;
-    setp.ge.u32     %p2, %r4, %r1;
-    @%p2 bra        SPIN;
-    cvta.to.global.u64 %rd3, %rd2;
-    mul.wide.u32    %rd4, %r4, 4;
-    add.s64         %rd5, %rd3, %rd4;
-    red.global.add.u32 [%rd5], 1;
-SPIN:
-    cvt.u64.u32     %rd6, %r2;
-MORE:
-    mov.u64         %rd7, %globaltimer;
-    sub.s64         %rd8, %rd7, %rd1;
-    setp.lt.u64     %p3, %rd8, %rd6;
-    @%p3 bra        MORE;
-    ret;
-}
-`
+// Each block adds one to the count of the SM that it runs on, and stays there for spin_ns.
+//
+//go:embed testdata/probe.ptx
+var probe string
 
 func did(t *testing.T, what string, result int32) {
 	t.Helper()

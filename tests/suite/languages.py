@@ -1,4 +1,4 @@
-"""The part that compares the languages with the C API, as docs/generated/gcx-api.json describes it."""
+"""The part that compares the languages with the C API, as gcx-api.json describes it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ impl Probes {
         gcx::devices().unwrap(); // it opens the driver
         let (mut library, mut kernel) = (ptr::null_mut(), ptr::null_mut());
         let (mut function, mut counts, none) = (ptr::null_mut(), 0, ptr::null_mut());
-        let text = concat!(include_str!("probe.ptx"), "\0").as_ptr();
+        let text = concat!(include_str!("../../../../go/testdata/probe.ptx"), "\0").as_ptr();
         in_primary(|| {
             driver!("cuLibraryLoadData"(&mut library => *mut Pointer, text => *const u8,
                 none => Pointer, none => Pointer, 0 => c_uint, none => Pointer, none => Pointer,

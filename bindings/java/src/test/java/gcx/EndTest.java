@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -139,25 +140,14 @@ class EndTest {
     }
   }
 
-  private static void assertQuiet(Class<?> program, String manner, String line) throws Exception {
-    assertEquals(List.of(line), Child.of(program.getName()).runWith(manner));
-  }
-
   @ParameterizedTest
   @ValueSource(strings = {"exit", "halt", "hook", "return"})
-  void contextsAliveProcessEndsQuietly(String manner) throws Exception {
-    assertQuiet(Contexts.class, manner, "live 2");
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"exit", "halt", "hook", "return"})
-  void leasesAliveProcessEndsQuietly(String manner) throws Exception {
-    assertQuiet(Leases.class, manner, "live 3");
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"exit", "halt", "hook", "return"})
-  void graphsAliveProcessEndsQuietly(String manner) throws Exception {
-    assertQuiet(Graphs.class, manner, "launches");
+  void objectsAliveProcessEndsQuietly(String manner) throws Exception {
+    Map<Class<?>, String> programs =
+        Map.of(Contexts.class, "live 2", Leases.class, "live 3", Graphs.class, "launches");
+    for (Map.Entry<Class<?>, String> program : programs.entrySet()) {
+      String name = program.getKey().getName();
+      assertEquals(List.of(program.getValue()), Child.of(name).runWith(manner), name);
+    }
   }
 }
