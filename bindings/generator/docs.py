@@ -8,7 +8,7 @@ from bindings.generator.text import texts
 
 DOCS = texts("docs.txt")["docs"]
 # Comments of the header that are in terms of C, or that continue the line above.
-IN_C = re.compile(r".*\b(gcx_|GCX_|cu[A-Z]|bit n)|as (in|above)|the same|of |[01]: ")
+IN_C = re.compile(r".*\b(gcx_|GCX_|cu[A-Z]|bit n)|as (in|above|the process)|the same|of |[01]: ")
 LINK = re.compile(r"\[`(\w+)::(\w+)`\](?:\([^)]*\))?")
 
 

@@ -9,18 +9,20 @@ from bindings.generator import swig
 from bindings.generator.api import Api, Constant, Field, Struct, Value
 from bindings.generator.docs import LINK, sentence
 from bindings.generator.errors import KINDS
-from bindings.generator.text import NOTICE, pascal, plain, render_file, wrapped
+from bindings.generator.text import NOTICE, pascal, plain, render, render_file, wrapped
 
 # The structs that the package returns as named tuples; classes by hand have the others.
 RECORDS = (
     *("gcx_cache_stats", "gcx_cache_trimmed", "gcx_graph_info", "gcx_live_context"),
     *("gcx_live_reservation", "gcx_published_lease", "gcx_published_process", "gcx_queue_info"),
 )
+# The structs whose fields are properties of a class.
+PROPERTIES = ("gcx_reservation_info",)
 RENAMED = {"waits": "waiting"}
 # Numbers of which 0 is None.
 OPTIONAL = ("connections", "parent")
 # Flags that the package lacks.
-NO_FLAGS = ("GCX_LEASE_REQUIRE_WORKQUEUES",)
+NO_FLAGS = ("GCX_LEASE_REQUIRE_WORKQUEUES", "GCX_RESERVATION_INHERIT")
 # Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
 
@@ -56,6 +58,17 @@ def _errors(api: Api) -> str:
     )
 
 
+FIELDS = """
+class $fields:
+    \"\"\"The properties of a gcx.$name that C tells.\"\"\"
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+"""
+
+
 def _records(api: Api) -> str:
     lines: list[str] = []
     for name in RECORDS:
@@ -67,11 +80,23 @@ def _records(api: Api) -> str:
         lines += ["", "", f"def {plain(name)}_of(raw: Any) -> {pascal(name)}:"]
         lines += [f"    return {pascal(name)}("]
         lines += [*(f"        {read}," for _, _, read, _ in members), "    )"]
+    for name in PROPERTIES:
+        lines += ["", "", *render(FIELDS, fields=f"{_owner(name)}Fields", name=_owner(name))]
+        for member, type_, read, doc in _members(api, api.struct[name]):
+            lines += ["", "    @property", f"    def {member}(self) -> {type_}:"]
+            lines += [f"    {line}" for line in _docstring(doc, 90)]
+            lines += ["        raw = self._info()", f"        value: {type_} = {read}"]
+            lines.append("        return value")
     sources = api.enum["gcx_queue_source"]
     words = [(one.name, one.name.removeprefix(sources.prefix).lower()) for one in sources.values]
     rows = [f'_gcx.{name}: "{word}",' for name, word in words]
     names = [f'"{pascal(name)}",' for name in RECORDS]
     return render_file("records.py.in", sources=rows, records=lines, names=names)
+
+
+def _owner(struct: str) -> str:
+    """gcx_reservation_info: Reservation."""
+    return pascal(struct).removesuffix("Info")
 
 
 def _members(api: Api, struct: Struct) -> list[tuple[str, str, str, str]]:
@@ -87,10 +112,12 @@ def _members(api: Api, struct: Struct) -> list[tuple[str, str, str, str]]:
         if field.name == "flags":
             continue
         type_, read = _member(api, struct, field, raw)
-        doc = _said(sentence(f"{struct.name}.{field.name}", field.brief))
+        none = "None" if type_.endswith("None") else "0"
+        text = sentence(f"{struct.name}.{field.name}", field.brief).replace("`None`", none)
+        doc = _said(text)
         for suffix, unit in (("_ms", "milliseconds since 1970"), ("_ns", "nanoseconds")):
             if field.name.endswith(suffix):
-                doc = doc.replace("`None`", "0").removesuffix(".") + f", in {unit}."
+                doc = doc.removesuffix(".") + f", in {unit}."
         if type_ == "bool | None":
             doc += " None: the driver doesn't tell."
         members.append((RENAMED.get(field.name, field.name), type_, read, doc))
@@ -236,8 +263,8 @@ def _stub(api: Api) -> str:
     return render_file("functions.pyi.in", declarations=lines)
 
 
-def _docstring(text: str) -> list[str]:
-    lines = wrapped(text, "    ", 94)  # with room for the quotes
+def _docstring(text: str, width: int = 94) -> list[str]:  # with room for the quotes
+    lines = wrapped(text, "    ", width)
     begin = lines[0].strip()
     lines[0] = f'    """ {begin}' if begin.startswith('"') else f'    """{begin}'
     return [f'{lines[0]}"""'] if len(lines) == 1 else [*lines, '    """']

@@ -9,19 +9,18 @@ from typing import Any, SupportsIndex, Union
 from gcx import _gcx
 from gcx._cancel import Cancel, wait_for
 from gcx._checks import DeviceLike, flag_of, ordinal_of, whole
-from gcx._convert import atoms_in, mps_of, uuid_text
 from gcx._errors import NotInitializedError
 from gcx._lease import Lease, empty_lease, name_of, request_of
 from gcx._owned import Owned
 from gcx._request import Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, priority_of
-from gcx.generated.records import LiveReservation, live_reservation_of
+from gcx.generated.records import LiveReservation, ReservationFields, live_reservation_of
 
 Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 
 
-class Reservation(Owned):
+class Reservation(ReservationFields, Owned):
     """Exclusive use of SMs among all processes that reserve in the same folder; made by gcx.reserve
     or gcx.join_reservation.
 
@@ -47,73 +46,6 @@ class Reservation(Owned):
 
     def _info(self) -> tuple[Any, ...]:
         return _gcx.gcx_reservation_get_info(self._live())
-
-    @property
-    def family(self) -> str:
-        """The family of its SMs, see SMResource.split."""
-        return FAMILY_NAMES[self._info()[0]]
-
-    @property
-    def sm_count(self) -> int:
-        """How many SMs it has."""
-        return int(self._info()[2])
-
-    @property
-    def device_sm_count(self) -> int:
-        """How many SMs the device has."""
-        return int(self._info()[3])
-
-    @property
-    def joined(self) -> bool:
-        """Whether gcx.join_reservation made it."""
-        return bool(self._info()[4])
-
-    @property
-    def simulated(self) -> bool:
-        """Whether it was made on the simulated driver."""
-        return bool(self._info()[5])
-
-    @property
-    def lost(self) -> bool:
-        """Whether its file was removed or its folder moved, so that other processes may get its
-        SMs."""
-        return bool(self._info()[6])
-
-    @property
-    def mps(self) -> bool | None:
-        """Whether the process that made it uses MPS. Without MPS processes take turns on the
-        device and a reservation isolates nothing. None: the driver doesn't tell."""
-        return mps_of(self._info()[7])
-
-    @property
-    def mps_thread_percentage(self) -> float:
-        """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of that process; 0.0 if it wasn't set."""
-        return float(self._info()[8])
-
-    @property
-    def id(self) -> int:
-        """A random number that identifies it; LiveReservation.id."""
-        return int(self._info()[9])
-
-    @property
-    def since_ms(self) -> int:
-        """When it was made, in milliseconds since 1970."""
-        return int(self._info()[10])
-
-    @property
-    def atoms(self) -> tuple[int, ...]:
-        """The numbers of its atoms."""
-        return atoms_in(self._info()[11])
-
-    @property
-    def device_uuid(self) -> str:
-        """Device.uuid, which identifies the device in all processes."""
-        return uuid_text(self._info()[12])
-
-    @property
-    def name(self) -> str:
-        """Its name, "" if none."""
-        return str(self._info()[13])
 
     @property
     def token(self) -> str:

@@ -163,7 +163,7 @@ class LiveReservation(NamedTuple):
     id: int
     #: When it was acquired or the wait began, in milliseconds since 1970.
     since_ms: int
-    #: When a waiting request times out; None if it never does, in milliseconds since 1970.
+    #: When a waiting request times out; 0 if it never does, in milliseconds since 1970.
     until_ms: int
     #: The process that acquired it, or, once that has ended, another one that keeps it; 0: none is
     #: visible here, as in another container.
@@ -186,9 +186,11 @@ class LiveReservation(NamedTuple):
     atom_sm_count: int
     #: SMs of the last atom.
     last_atom_sm_count: int
-    #: As the process that acquired it saw it. None: the driver doesn't tell.
+    #: Whether MPS shares the device, as the process that acquired the reservation saw it. Without
+    #: MPS processes take turns on the device, and a reservation isolates nothing. None: the driver
+    #: doesn't tell.
     mps: bool | None
-    #: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of that process; None if it was not set or held something
+    #: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of that process; 0 if it was not set or held something
     #: else.
     mps_thread_percentage: float
     #: The id of the reservation that it is a part of, which may have ended.
@@ -314,7 +316,7 @@ class PublishedProcess(NamedTuple):
     process: int
     #: When it began to publish, in milliseconds since 1970.
     since_ms: int
-    #: As the process itself sees it; differs in other containers.
+    #: The id of the process, as it sees itself; other containers may not.
     pid: int
     #: Whether the simulated driver is used, without a GPU.
     simulated: bool
@@ -368,6 +370,111 @@ def queue_info_of(raw: Any) -> QueueInfo:
         bool(raw[3]),
         bool(raw[4]),
     )
+
+
+class ReservationFields:
+    """The properties of a gcx.Reservation that C tells."""
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def family(self) -> str:
+        """How its SMs are taken."""
+        raw = self._info()
+        value: str = FAMILY_NAMES[raw[0]]
+        return value
+
+    @property
+    def sm_count(self) -> int:
+        """SMs that it has."""
+        raw = self._info()
+        value: int = raw[2]
+        return value
+
+    @property
+    def device_sm_count(self) -> int:
+        """SMs of the device."""
+        raw = self._info()
+        value: int = raw[3]
+        return value
+
+    @property
+    def joined(self) -> bool:
+        """Whether it was joined."""
+        raw = self._info()
+        value: bool = bool(raw[4])
+        return value
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it is on the simulated driver."""
+        raw = self._info()
+        value: bool = bool(raw[5])
+        return value
+
+    @property
+    def lost(self) -> bool:
+        """Whether its file was removed or its folder moved, so that others may be given its SMs."""
+        raw = self._info()
+        value: bool = bool(raw[6])
+        return value
+
+    @property
+    def mps(self) -> bool | None:
+        """Whether MPS shares the device, as the process that acquired the reservation saw it.
+        Without MPS processes take turns on the device, and a reservation isolates nothing.
+        None: the driver doesn't tell.
+        """
+        raw = self._info()
+        value: bool | None = mps_of(raw[7])
+        return value
+
+    @property
+    def mps_thread_percentage(self) -> float:
+        """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of that process; 0 if it was not set or held
+        something else.
+        """
+        raw = self._info()
+        value: float = raw[8]
+        return value
+
+    @property
+    def id(self) -> int:
+        """A random number that identifies the reservation."""
+        raw = self._info()
+        value: int = raw[9]
+        return value
+
+    @property
+    def since_ms(self) -> int:
+        """When it was acquired, in milliseconds since 1970."""
+        raw = self._info()
+        value: int = raw[10]
+        return value
+
+    @property
+    def atoms(self) -> tuple[int, ...]:
+        """The numbers of its atoms, ascending."""
+        raw = self._info()
+        value: tuple[int, ...] = atoms_in(raw[11])
+        return value
+
+    @property
+    def device_uuid(self) -> str:
+        """The device's UUID, the same in all processes."""
+        raw = self._info()
+        value: str = uuid_text(raw[12])
+        return value
+
+    @property
+    def name(self) -> str:
+        """Any bytes: escape them for display."""
+        raw = self._info()
+        value: str = raw[13]
+        return value
 
 
 __all__ = [

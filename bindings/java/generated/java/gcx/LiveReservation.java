@@ -26,7 +26,8 @@ import java.util.UUID;
  * @param atomCount atoms of the family on the device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
- * @param mps as the process that acquired it saw it
+ * @param mps whether MPS shares the device, as the process that acquired the reservation saw
+ *     it. Without MPS processes take turns on the device, and a reservation isolates nothing
  * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} of that process; 0 if it
  *     was not set or held something else
  * @param parent the id of the reservation that it is a part of, which may have ended

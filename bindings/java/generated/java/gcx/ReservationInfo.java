@@ -13,8 +13,10 @@ import java.util.UUID;
  * @param deviceSmCount SMs of the device
  * @param joined whether it was joined
  * @param simulated whether it is on the simulated driver
- * @param lost whether its file was removed, so that others may be given its SMs
- * @param mps as the process that acquired it saw it
+ * @param lost whether its file was removed or its folder moved, so that others may be given its
+ *     SMs
+ * @param mps whether MPS shares the device, as the process that acquired the reservation saw
+ *     it. Without MPS processes take turns on the device, and a reservation isolates nothing
  * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} of that process; 0 if it
  *     was not set or held something else
  * @param id a random number that identifies the reservation

@@ -308,9 +308,10 @@ pub struct ReservationInfo {
     pub joined: bool,
     /// Whether it is on the simulated driver.
     pub simulated: bool,
-    /// Whether its file was removed, so that others may be given its SMs.
+    /// Whether its file was removed or its folder moved, so that others may be given its SMs.
     pub lost: bool,
-    /// As the process that acquired it saw it.
+    /// Whether MPS shares the device, as the process that acquired the reservation saw it. Without
+    /// MPS processes take turns on the device, and a reservation isolates nothing.
     pub mps: MpsState,
     /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` of that process; `None` if it was not set or held
     /// something else.
@@ -379,7 +380,8 @@ pub struct LiveReservation {
     pub atom_sm_count: u32,
     /// SMs of the last atom.
     pub last_atom_sm_count: u32,
-    /// As the process that acquired it saw it.
+    /// Whether MPS shares the device, as the process that acquired the reservation saw it. Without
+    /// MPS processes take turns on the device, and a reservation isolates nothing.
     pub mps: MpsState,
     /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE` of that process; `None` if it was not set or held
     /// something else.
@@ -601,7 +603,7 @@ pub struct PublishedProcess {
     pub process: u64,
     /// When it began to publish.
     pub since: SystemTime,
-    /// As the process itself sees it; differs in other containers.
+    /// The id of the process, as it sees itself; other containers may not.
     pub pid: u32,
     /// Whether the simulated driver is used, without a GPU.
     pub simulated: bool,
