@@ -17,11 +17,12 @@ RECORDS = (
     *("gcx_live_reservation", "gcx_published_lease", "gcx_published_process", "gcx_queue_info"),
 )
 # The structs whose fields are properties of a class.
-PROPERTIES = ("gcx_reservation_info",)
+PROPERTIES = ("gcx_device_info", "gcx_reservation_info")
 RENAMED = {"waits": "waiting"}
 # Numbers of which 0 is None.
 OPTIONAL = ("connections", "parent")
-# Flags that the package lacks.
+# Fields and flags that the package lacks, or has in another form.
+NO_FIELDS = ("compute_capability_major", "compute_capability_minor", "flags")
 NO_FLAGS = ("GCX_LEASE_REQUIRE_WORKQUEUES", "GCX_RESERVATION_INHERIT")
 # Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
@@ -109,7 +110,7 @@ def _members(api: Api, struct: Struct) -> list[tuple[str, str, str, str]]:
                 name = re.sub("^GCX_[A-Z]+_", "", flag.name).lower()
                 doc = _said(sentence(flag.name, flag.brief))
                 members.append((name, "bool", f"bool({raw} & _gcx.{flag.name})", doc))
-        if field.name == "flags":
+        if field.name in NO_FIELDS:
             continue
         type_, read = _member(api, struct, field, raw)
         none = "None" if type_.endswith("None") else "0"
@@ -118,6 +119,8 @@ def _members(api: Api, struct: Struct) -> list[tuple[str, str, str, str]]:
         for suffix, unit in (("_ms", "milliseconds since 1970"), ("_ns", "nanoseconds")):
             if field.name.endswith(suffix):
                 doc = doc.removesuffix(".") + f", in {unit}."
+        if read.startswith("uuid_text"):
+            doc = doc.removesuffix(".") + ", as nvidia-smi prints it: GPU-xxxxxxxx-xxxx-..."
         if type_ == "bool | None":
             doc += " None: the driver doesn't tell."
         members.append((RENAMED.get(field.name, field.name), type_, read, doc))

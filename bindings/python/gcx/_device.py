@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, chosen, ordinal_of
-from gcx._convert import mps_of, uuid_text
 from gcx._errors import InvalidDeviceError
 from gcx._request import FAMILIES, Family
 from gcx._resource import Resources
+from gcx.generated.records import DeviceFields
 
 
-class Device:
+class Device(DeviceFields):
     """A GPU. Unpickling gives the device with the same UUID, whose ordinal may differ.
 
     Args:
@@ -24,11 +25,14 @@ class Device:
         NotSupportedError: The driver is older than CUDA 12.4.
     """
 
-    __slots__ = ("_info", "_ordinal")
+    __slots__ = ("_ordinal", "_read")
 
     def __init__(self, ordinal: DeviceLike = 0) -> None:
         self._ordinal = ordinal_of(ordinal)
-        self._info = _gcx.gcx_device_get_info(self._ordinal)
+        self._read = _gcx.gcx_device_get_info(self._ordinal)
+
+    def _info(self) -> tuple[Any, ...]:
+        return self._read
 
     @property
     def ordinal(self) -> int:
@@ -36,44 +40,14 @@ class Device:
         return self._ordinal
 
     @property
-    def name(self) -> str:
-        """Its name; begins with "SIMULATED" on the simulated driver."""
-        return self._info[6]
-
-    @property
     def compute_capability(self) -> tuple[int, int]:
         """Major and minor: (9, 0) for an H100."""
-        return self._info[0], self._info[1]
-
-    @property
-    def sm_count(self) -> int:
-        """How many SMs the device has."""
-        return self._info[2]
-
-    @property
-    def locality_domain_count(self) -> int:
-        """How many locality domains the device has; 1 if the driver doesn't tell."""
-        return self._info[5]
+        return self._read[0], self._read[1]
 
     @property
     def stream_priority_range(self) -> tuple[int, int]:
         """The lowest and the highest priority of streams: (0, -5) on an H100."""
         return _gcx.gcx_device_get_stream_priority_range(self._ordinal)
-
-    @property
-    def uuid(self) -> str:
-        """Its UUID as nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
-        return uuid_text(self._info[7])
-
-    @property
-    def mps(self) -> bool | None:
-        """Whether this process uses the device by way of MPS. None: the driver doesn't tell."""
-        return mps_of(self._info[8])
-
-    @property
-    def mps_thread_percentage(self) -> float:
-        """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of this process; 0.0 if it wasn't set."""
-        return self._info[9]
 
     @property
     def resources(self) -> Resources:

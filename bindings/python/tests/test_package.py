@@ -19,6 +19,7 @@ def test_device_attributes() -> None:
     assert (device.ordinal, device.compute_capability, device.sm_count) == (0, (9, 0), 132)
     assert device.uuid.startswith("GPU-")
     assert len(device.uuid) == 40
+    assert (device.min_partition_size, device.coscheduled_alignment) == (8, 8)
     assert device == gcx.devices()[0] == gcx.Device(device)
     assert hash(device) == hash(gcx.Device(0))
     assert "132 SMs" in repr(device)

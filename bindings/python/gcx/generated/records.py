@@ -197,7 +197,7 @@ class LiveReservation(NamedTuple):
     parent: int | None
     #: The numbers of its atoms, ascending.
     atoms: tuple[int, ...]
-    #: The device's UUID, the same in all processes.
+    #: The device's UUID, the same in all processes, as nvidia-smi prints it: GPU-xxxxxxxx-xxxx-...
     device_uuid: str
     #: Any bytes: escape them for display.
     name: str
@@ -272,7 +272,7 @@ class PublishedLease(NamedTuple):
     exclusive_atoms: tuple[int, ...]
     #: The numbers of the atoms that it may share, ascending.
     shared_atoms: tuple[int, ...]
-    #: The device's UUID, the same in all processes.
+    #: The device's UUID, the same in all processes, as nvidia-smi prints it: GPU-xxxxxxxx-xxxx-...
     device_uuid: str
     #: Any bytes: escape them for display.
     name: str
@@ -372,6 +372,75 @@ def queue_info_of(raw: Any) -> QueueInfo:
     )
 
 
+class DeviceFields:
+    """The properties of a gcx.Device that C tells."""
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def sm_count(self) -> int:
+        """How many SMs the device has."""
+        raw = self._info()
+        value: int = raw[2]
+        return value
+
+    @property
+    def min_partition_size(self) -> int:
+        """SMs: the smallest coscheduled partition."""
+        raw = self._info()
+        value: int = raw[3]
+        return value
+
+    @property
+    def coscheduled_alignment(self) -> int:
+        """SMs: coscheduled partitions come in multiples of this."""
+        raw = self._info()
+        value: int = raw[4]
+        return value
+
+    @property
+    def locality_domain_count(self) -> int:
+        """1 if the driver does not report it."""
+        raw = self._info()
+        value: int = raw[5]
+        return value
+
+    @property
+    def name(self) -> str:
+        """Its name; begins with "SIMULATED" on the simulated driver."""
+        raw = self._info()
+        value: str = raw[6]
+        return value
+
+    @property
+    def uuid(self) -> str:
+        """The device's UUID, the same in all processes, as nvidia-smi prints it: GPU-xxxxxxxx-
+        xxxx-...
+        """
+        raw = self._info()
+        value: str = uuid_text(raw[7])
+        return value
+
+    @property
+    def mps(self) -> bool | None:
+        """Whether MPS shares the device between processes. None: the driver doesn't tell."""
+        raw = self._info()
+        value: bool | None = mps_of(raw[8])
+        return value
+
+    @property
+    def mps_thread_percentage(self) -> float:
+        """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of this process; 0 if it was not set or holds
+        something else.
+        """
+        raw = self._info()
+        value: float = raw[9]
+        return value
+
+
 class ReservationFields:
     """The properties of a gcx.Reservation that C tells."""
 
@@ -464,7 +533,9 @@ class ReservationFields:
 
     @property
     def device_uuid(self) -> str:
-        """The device's UUID, the same in all processes."""
+        """The device's UUID, the same in all processes, as nvidia-smi prints it: GPU-xxxxxxxx-
+        xxxx-...
+        """
         raw = self._info()
         value: str = uuid_text(raw[12])
         return value
