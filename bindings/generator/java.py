@@ -14,6 +14,7 @@ from bindings.generator.names import IN_JAVA
 from bindings.generator.text import (
     NOTICE,
     camel,
+    listed,
     pascal,
     plain,
     render,
@@ -450,7 +451,8 @@ def _exceptions() -> str:
     declared: list[str] = []
     for name, kinds in classes.items():
         results = [result for kind in kinds for result in kind.results]
-        cases += _listed("      case ", results, f" -> new {name}(code, name, detail);")
+        end = f" -> new {name}(code, name, detail);"
+        cases += listed("      case ", results, end, hugged=True)
         doc = _comment([kinds[0].doc], "  ")
         declared += ["", *render(EXCEPTION, doc=doc, name=name, result=kinds[0].results[0])]
     return render_file("GcxException.java.in", cases=cases, classes=declared)
@@ -481,6 +483,7 @@ def _function(api: Api, call: swig.Call) -> list[str]:
     ]
     given = _given_type(call)
     text = call.output.kind in ("text", "string")
+    declared = f"  public static {'String' if text else given} {call.name}("
     begin = "    return " if given != "void" else "    "
     opened = f"{begin}{'Upcalls.text(' if text else ''}Natives.{call.name}("
     doc = _paragraphs(api, call.function.doc)
@@ -491,18 +494,10 @@ def _function(api: Api, call: swig.Call) -> list[str]:
         tags.append("@throws GcxException the result is no success")
     return [
         *_comment([*doc, *[""][: len(tags)], *tags], "  "),
-        *_listed(f"  public static {'String' if text else given} {call.name}(", parameters, ") {"),
-        *_listed(opened, arguments, "));" if text else ");"),
+        *listed(declared, parameters, ") {", hugged=True),
+        *listed(opened, arguments, "));" if text else ");", hugged=True),
         "  }",
     ]
-
-
-def _listed(begin: str, items: list[str], end: str) -> list[str]:
-    line = f"{begin}{', '.join(items)}{end}"
-    if len(line) <= 100:
-        return [line]
-    indent = " " * (len(begin) - len(begin.lstrip()) + 4)
-    return [begin, *(f"{indent}{item}," for item in items[:-1]), f"{indent}{items[-1]}{end}"]
 
 
 def _paragraphs(api: Api, doc: str) -> list[str]:

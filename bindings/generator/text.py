@@ -32,13 +32,17 @@ def wrapped(text: str, prefix: str, width: int = 100) -> list[str]:
     return [prefix + line for line in textwrap.wrap(" ".join(text.split()), width - len(prefix))]
 
 
-def listed(begin: str, items: Sequence[str], end: str, indent: str = "    ") -> list[str]:
-    """A bracketed list: on one line, or with a line for each item."""
+def listed(begin: str, items: Sequence[str], end: str, hugged: bool = False) -> list[str]:
+    """A bracketed list: on one line, or with a line for each item. If it is hugged, the end is on
+    the line of the last item."""
     one = begin + ", ".join(items) + end
     if len(one) <= 100:
         return [one]
     before = begin[: len(begin) - len(begin.lstrip())]
-    return [begin, *(f"{before}{indent}{item}," for item in items), before + end]
+    lines = [f"{before}    {item}," for item in items]
+    if hugged:
+        return [begin, *lines[:-1], lines[-1].removesuffix(",") + end]
+    return [begin, *lines, before + end]
 
 
 def render(template: str, /, **parts: str | Sequence[str]) -> list[str]:
