@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from inspect import signature
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import gcx
 
@@ -61,10 +61,10 @@ def counts_of(requests: str) -> Any:
     )
 
 
-class Pairs(ChainMap[gcx.Lease, Union[int, None]]):
+class Pairs(ChainMap[gcx.Lease, gcx.Size]):
     """A mapping of leases that can contain one twice."""
 
-    def __init__(self, pairs: Iterable[dict[gcx.Lease, int | None]]) -> None:
+    def __init__(self, pairs: Iterable[dict[gcx.Lease, gcx.Size]]) -> None:
         super().__init__(*pairs)
 
     def items(self) -> Any:
