@@ -177,16 +177,13 @@ gcx_result gcx_context_destroy(gcx_context context) {
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
                  "the context is current in this thread; pop it with gcx_context_pop first");
         const GreenContext& green = *pin->green;
-        if (lib.cache.last_handle(green)) {
-            CUcontext current = nullptr;
-            const CUresult result = lib.driver.cuCtxGetCurrent(&current);
-            if (result == CUDA_ERROR_DEINITIALIZED)
-                return; // the process exits
-            lib.driver.check(result, "cuCtxGetCurrent");
-            if (current == green.native)
+        if (lib.cache.may_destroy(green)) {
+            if (lib.driver.ended())
+                return;
+            if (current_context(lib.driver) == green.native)
                 fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                     "the context was made current in this thread by CUDA's functions; make "
-                     "another one current first");
+                     "the context was made current in this thread by CUDA's functions, and would "
+                     "be destroyed; make another one current first");
         }
         lib.contexts.close(std::move(pin));
     });

@@ -160,8 +160,15 @@ gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream
 
 gcx_result gcx_stream_destroy(gcx_stream stream) {
     GCX_BODY({
-        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
+        Library* const lib = library_unless_closed();
+        if (lib == nullptr)
+            return;
+        try {
             lib->streams.close(lib->streams.pin(stream));
+        } catch (const Error& error) {
+            if (error.result != GCX_ERROR_DEINITIALIZED) // the driver has destroyed it
+                throw;
+        }
     });
 }
 

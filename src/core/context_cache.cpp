@@ -206,9 +206,9 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     return found;
 }
 
-bool ContextCache::last_handle(const GreenContext& context) {
+bool ContextCache::may_destroy(const GreenContext& context) {
     const std::lock_guard lock(mutex_);
-    return context.handles_ == 1;
+    return context.handles_ == 1 && (entries_.size() > limit_ || !detached_.empty());
 }
 
 uint32_t ContextCache::stream_count(const GreenContext& context) {
@@ -266,8 +266,7 @@ void ContextCache::release(GreenContext& context, Use use) {
     context.exclusive_ = false; // the next user may share it
     context.last_used_ = ++clock_;
     if (const auto failed = evict(context.key.device))
-        log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
-                                        "; the context is destroyed later");
+        log::write(GCX_LOG_WARNING, describe(*failed) + "; the context is destroyed later");
 }
 
 // Prefers a context in use over a cached one, so that sharers get the same one, and a prepared
@@ -446,7 +445,7 @@ void ContextCache::set_limit(uint32_t limit) {
     if (!refusal)
         refusal = evict(nullptr);
     if (refusal)
-        driver_.check(refusal->result, refusal->function);
+        fail(static_cast<gcx_result>(refusal->result), describe(*refusal));
 }
 
 gcx_cache_stats ContextCache::stats() {
@@ -553,8 +552,7 @@ ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
         fail(static_cast<gcx_result>(refusal->result),
              format("%s; %u contexts and %u streams were destroyed before; call gcx_cache_trim "
                     "again for the others",
-                    driver_.describe(refusal->result, refusal->function).c_str(), done.contexts,
-                    done.streams));
+                    describe(*refusal).c_str(), done.contexts, done.streams));
     done.bytes = memory.gained();
     return done;
 }
@@ -731,9 +729,18 @@ uint32_t ContextCache::cached(const Device* device) {
     }));
 }
 
+std::string ContextCache::describe(const Refusal& refusal) const {
+    return refusal.function != nullptr
+               ? driver_.describe(refusal.result, refusal.function)
+               : "a green context to destroy is current in this thread; make another one current";
+}
+
 std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {
     if (context.dead_.load() || context.green == nullptr)
         return std::nullopt; // it died with its device's primary context
+    CUcontext current = nullptr;
+    if (driver_.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context.native)
+        return Refusal{CUDA_ERROR_CONTEXT_ALREADY_IN_USE, nullptr};
     // Streams go first: once their context is destroyed, the driver cannot destroy them.
     if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
         return Refusal{result, "cuStreamDestroy"};

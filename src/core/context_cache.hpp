@@ -144,7 +144,9 @@ class ContextCache {
     // Returns the contexts in use of a device, or of all devices for null, in order of creation.
     std::vector<Live> live(const Device* device);
 
-    bool last_handle(const GreenContext& context);
+    // Returns whether the end of a handle may destroy green contexts: it is the last handle, and
+    // the cache is full.
+    bool may_destroy(const GreenContext& context);
     uint32_t stream_count(const GreenContext& context);
     // Returns the number of a context's workqueue. Contexts that share a queue have the same
     // number.
@@ -175,11 +177,13 @@ class ContextCache {
     using Entry = std::unique_ptr<GreenContext>;
     using QueueBytes = decltype(GreenContext::native_queue_);
     using Entries = std::multimap<ContextKey, Entry>;
-    // A destroy call that the driver refused.
+    // A destroy call that the driver refused, or, with function null, that was not made because the
+    // context is current in this thread.
     struct Refusal {
         CUresult result;
         const char* function;
     };
+    std::string describe(const Refusal& refusal) const;
 
     enum class Purpose { now, later };
 

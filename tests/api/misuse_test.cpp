@@ -289,14 +289,24 @@ void current_contexts_are_not_destroyed() {
     CHECK_OK(gcx_context_pop(&current));
     CHECK(current == made.context);
 
+    // A context that CUDA's functions made current is cached, and spared as long as it is current.
     CHECK_NATIVE(cuCtxSetCurrent, native);
-    CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
-    // A second handle is not the last reference, and can be destroyed.
+    CHECK_OK(gcx_stream_destroy(made.stream));
+    CHECK_OK(gcx_context_destroy(made.context));
+    CHECK_REFUSED(gcx_cache_set_limit(0), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    CHECK_EQ(sim::counts().green_contexts, 1U);
     gcx_context second = nullptr;
     CHECK_OK(gcx_context_create(&made.resource, 1, nullptr, &second));
-    CHECK_OK(gcx_context_destroy(second));
+    CHECK_EQ(gcx_context_native(second), native);
+    CHECK_REFUSED(gcx_context_destroy(second), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    // A further handle is not the last reference, and can be destroyed.
+    gcx_context third = nullptr;
+    CHECK_OK(gcx_context_create(&made.resource, 1, nullptr, &third));
+    CHECK_OK(gcx_context_destroy(third));
     CHECK_NATIVE(cuCtxSetCurrent, nullptr);
-    made.destroy();
+    CHECK_OK(gcx_context_destroy(second));
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+    CHECK_OK(gcx_event_destroy(made.event));
 }
 
 void push_and_pop_nest() {

@@ -495,8 +495,8 @@ finishes. The green context is cached within gcx_cache_set_limit().
 
 Errors:
   GCX_ERROR_CONTEXT_ALREADY_IN_USE  the handle is current in the calling thread by
-                                    gcx_context_push(), or its green context is current and this
-                                    is the last handle: pop it first
+                                    gcx_context_push(); or its green context is current, this is
+                                    the last handle and the cache is full: pop it first
 %}
 
 %feature("docstring") gcx_context_get_info %{
@@ -855,6 +855,10 @@ leaks the rest, so a limit that is too small costs more memory than it saves.
 Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
 function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
 first; then the prepared contexts that are in use or were used most recently stay.
+
+Errors: the driver's, if it refuses to destroy something, and
+  GCX_ERROR_CONTEXT_ALREADY_IN_USE  a context to destroy is current in the calling thread. The
+                                    limit is set; the context is destroyed later
 %}
 
 %feature("docstring") gcx_cache_trim %{

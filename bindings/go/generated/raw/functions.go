@@ -203,8 +203,8 @@ type Functions struct {
 	//
 	// Errors:
 	//   GCX_ERROR_CONTEXT_ALREADY_IN_USE  the handle is current in the calling thread by
-	//                                     gcx_context_push(), or its green context is current and this
-	//                                     is the last handle: pop it first
+	//                                     gcx_context_push(); or its green context is current, this is
+	//                                     the last handle and the cache is full: pop it first
 	ContextDestroy func(context Context) Result `c:"gcx_context_destroy"`
 
 	// ContextGetInfo is gcx_context_get_info.
@@ -499,6 +499,10 @@ type Functions struct {
 	// Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
 	// function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
 	// first; then the prepared contexts that are in use or were used most recently stay.
+	//
+	// Errors: the driver's, if it refuses to destroy something, and
+	//   GCX_ERROR_CONTEXT_ALREADY_IN_USE  a context to destroy is current in the calling thread. The
+	//                                     limit is set; the context is destroyed later
 	CacheSetLimit func(maxContexts uint32) Result `c:"gcx_cache_set_limit"`
 
 	// CachePrepare is gcx_cache_prepare.

@@ -991,8 +991,8 @@ public final class Raw {
    * <p>Errors:
    * <ul>
    * <li>{@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} the handle is current in the calling thread by
-   * {@code Context.push}(), or its green context is current and this is the last handle: pop it
-   * first
+   * {@code Context.push}(); or its green context is current, this is the last handle and the cache
+   * is full: pop it first
    * </ul>
    *
    * @param context context
@@ -1517,6 +1517,12 @@ public final class Raw {
    * but only this function and {@code Cache.trim} destroy them. A limit below their number destroys
    * the other contexts first; then the prepared contexts that are in use or were used most recently
    * stay.
+   *
+   * <p>Errors: the driver's, if it refuses to destroy something, and
+   * <ul>
+   * <li>{@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} a context to destroy is current in the calling
+   * thread. The limit is set; the context is destroyed later
+   * </ul>
    *
    * @param maxContexts max contexts
    * @throws GcxException the result is no success

@@ -868,8 +868,8 @@ extern "C" {
 
  Errors:
    GCX_ERROR_CONTEXT_ALREADY_IN_USE  the handle is current in the calling thread by
-                                     gcx_context_push(), or its green context is current and this
-                                     is the last handle: pop it first*/
+                                     gcx_context_push(); or its green context is current, this is
+                                     the last handle and the cache is full: pop it first*/
     pub fn gcx_context_destroy(context: gcx_context) -> gcx_result;
 }
 #[repr(C)]
@@ -1505,7 +1505,11 @@ extern "C" {
 
  Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
  function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
- first; then the prepared contexts that are in use or were used most recently stay.*/
+ first; then the prepared contexts that are in use or were used most recently stay.
+
+ Errors: the driver's, if it refuses to destroy something, and
+   GCX_ERROR_CONTEXT_ALREADY_IN_USE  a context to destroy is current in the calling thread. The
+                                     limit is set; the context is destroyed later*/
     pub fn gcx_cache_set_limit(max_contexts: u32) -> gcx_result;
 }
 /** Reports progress. Called in the thread of the call that reports, without any lock of gcx: it may
