@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -56,6 +57,28 @@ def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> 
     done = run(program, library_folder(prefix) / "libgcx.so.1", **SIMULATED)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "SIMULATED CUDA 13.0: 7 SMs are rounded up to 8 and leave 124\n"
+
+
+@pytest.mark.parametrize(
+    ("cached", "searched", "said"),
+    [
+        ("/usr/local/lib/libgcx.so.1", "/usr/local/lib:", ""),
+        ("", "/usr/local/lib:", "gcx: run ldconfig as root, so that programs find "),
+        ("", "/usr/lib:", "gcx: the loader does not search /usr/local/lib: set LD_LIBRARY_PATH="),
+    ],
+)
+def test_installation_says_what_is_left_to_do(
+    cached: str, searched: str, said: str, tmp_path: Path
+) -> None:
+    """With an ldconfig that knows the library or not, and searches its folder or not."""
+    ldconfig = tmp_path / "ldconfig"
+    ldconfig.write_text(f"#!/bin/sh\n[ $1 = -p ] && echo {cached!r} || echo {searched!r}\n")
+    ldconfig.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = run(ROOT / "tools" / "after_install.sh", "/usr/local/lib", PATH=path, DESTDIR="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(said)
+    assert bool(done.stdout) == bool(said)
 
 
 def test_installed_command_finds_its_libraries(prefix: Path) -> None:
