@@ -28,12 +28,11 @@ using Stack = std::vector<Pushed>;
 // A pthread key reports the end of the thread. A thread_local with a destructor would keep the
 // library from being unloaded while the thread lives.
 constinit thread_local Stack* the_stack = nullptr; // null while nothing is pushed
-constinit thread_local bool has_ended = false;     // destructors of the thread may run later
 
 // Runs at the end of a thread, with which CUDA's stack of contexts ends too.
 void forget(void* stack) {
     the_stack = nullptr;
-    has_ended = true;
+    thread_has_ended = true;
     if (library_answers())
         delete static_cast<Stack*>(stack);
     log::deliver();
@@ -253,7 +252,7 @@ gcx_result gcx_context_pop(gcx_context* context) {
         const pushed::Pushed* top = pushed::top();
         if (top == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 pushed::has_ended ? "this thread is ending, and its contexts were popped"
+                 thread_has_ended ? "this thread is ending, and its contexts were popped"
                                    : "this thread has pushed no context with gcx_context_push");
         if (current_context(lib.driver) != top->green->native)
             fail(GCX_ERROR_INVALID_CONTEXT,

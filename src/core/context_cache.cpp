@@ -739,7 +739,8 @@ std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context
     if (context.dead_.load() || context.green == nullptr)
         return std::nullopt; // it died with its device's primary context
     CUcontext current = nullptr;
-    if (driver_.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context.native)
+    if (!thread_has_ended && driver_.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+        current == context.native)
         return Refusal{CUDA_ERROR_CONTEXT_ALREADY_IN_USE, nullptr};
     // Streams go first: once their context is destroyed, the driver cannot destroy them.
     if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)

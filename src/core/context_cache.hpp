@@ -73,6 +73,9 @@ class GreenContext {
     uint64_t last_used_ = 0;
 };
 
+// Set at the end of a thread, whose stack of contexts CUDA drops: none counts as current in it.
+inline constinit thread_local bool thread_has_ended = false;
+
 class ContextCache {
   public:
     // What uses a context: a handle, a stream, a thread that has it current, a lease or an
