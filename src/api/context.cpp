@@ -253,7 +253,7 @@ gcx_result gcx_context_pop(gcx_context* context) {
         if (top == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
                  thread_has_ended ? "this thread is ending, and its contexts were popped"
-                                   : "this thread has pushed no context with gcx_context_push");
+                                  : "this thread has pushed no context with gcx_context_push");
         if (current_context(lib.driver) != top->green->native)
             fail(GCX_ERROR_INVALID_CONTEXT,
                  "the current context is not the one that gcx_context_push pushed; the code that "
