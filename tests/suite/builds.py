@@ -19,7 +19,7 @@ UNITY = ("-Dunity=on", "-Dunity_size=12")
 # The library, the simulation and the command are compiled by the same words where the tests, the
 # wheel and the jar are built, in folders of the same depth: ccache has what one of them compiled.
 PRODUCT = ("-Ddebug=false", "-Doptimization=2")
-# A static library beside the shared one, which the tests of the installation link.
+# A static library next to the shared one, which the tests of the installation link.
 MAIN_OPTIONS = (*PRODUCT, "-Ddefault_library=both")
 CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
 CLANG, CLANGXX = "clang-19", "clang++-19"
@@ -65,7 +65,9 @@ def test_programs(folder: Path, suites: Sequence[str]) -> list[str]:
     wanted = [
         test for test in tests if any(name.split(":")[-1] in suites for name in test["suite"])
     ]
-    programs = {word for test in wanted for word in test["cmd"] if word.startswith(f"{folder}/")}
+    # A test names what it loads in its environment.
+    words = {word for test in wanted for word in [*test["cmd"], *test["env"].values()]}
+    programs = [word for word in words if word.startswith(f"{folder}/")]
     known = execute(["ninja", "-C", folder, "-t", "targets", "all"]).stdout
     targets = {str(Path(word).relative_to(folder)) for word in programs}
     return sorted(target for target in targets if f"\n{target}:" in known)

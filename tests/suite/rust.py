@@ -210,7 +210,7 @@ def test_cudarc(suite: Suite) -> None:
 
 
 def oldest(suite: Suite) -> dict[str, str] | None:
-    """The distribution's own Rust, unpacked beside the newer one, with which it can't be installed
+    """The distribution's own Rust, unpacked next to the newer one, with which it can't be installed
     together. Its environment; None if it can't be had."""
     root = BUILD / "rust-oldest"
     if not (root / "usr" / "bin" / "cargo").exists():
