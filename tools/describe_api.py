@@ -71,6 +71,7 @@ NATIVES = {
     "CUevent_st": "CUevent",
     "CUfunc_st": "CUfunction",
     "CUgraph_st": "CUgraph",
+    "CUdevResource_st": "CUdevResource*",
 }
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {

@@ -27,6 +27,20 @@ GENERATED = "bindings/java/generated"
 RESULTS = ROOT / "src" / "api" / "result.cpp"
 # Names of components that differ from the fields or flags.
 NAMES = {"shared": "isShared", "private": "isPrivate", "resource": "sms"}
+# The flags that make an enum of options, and what the options are of.
+OPTIONS = {
+    "EventOption": ("GCX_EVENT_", "an event"),
+    "GraphOption": ("GCX_GRAPH_", "a graph"),
+    "PrepareOption": ("GCX_PREPARE_", "a preparation"),
+    "ResizeOption": ("GCX_RESIZE_", "a resize"),
+    "SplitOption": ("GCX_SPLIT_", "a split, which has at most one family"),
+}
+# Options whose names differ from the flags'.
+OPTION_NAMES = {
+    "BLOCKING_SYNC": "BLOCKING",
+    "IGNORE_SM_COSCHEDULING": "FINE",
+    "MAX_POTENTIAL_CLUSTER_SIZE": "MAX_CLUSTER",
+}
 # Flags that records lack, and numbers that don't fit an int.
 LEFT_OUT = {("gcx_reservation_info", "flags")}
 LONG = {("gcx_live_reservation", "user")}
@@ -56,6 +70,7 @@ def files(api: Api) -> dict[str, str]:
     files = {f"{java}/{pascal(struct.name)}.java": _record(api, struct) for struct in api.records}
     for enum in _enums(api):
         files[f"{java}/{pascal(enum.name)}.java"] = _enum(api, enum)
+    files |= {f"{java}/{name}.java": _options(api, name) for name in OPTIONS}
     return {
         **files,
         f"{java}/Result.java": _result(api),
@@ -412,6 +427,18 @@ def _enum(api: Api, enum: Enum) -> str:
     doc = _documented(api, enum.name, enum.brief)
     name = pascal(enum.name)
     return render_file("Enum.java.in", doc=_comment([doc]), name=name, values=_constants(rows))
+
+
+def _options(api: Api, name: str) -> str:
+    prefix, of = OPTIONS[name]
+    rows = []
+    for flag in api.constants:
+        if flag.name.startswith(prefix) and flag.value != 0:
+            here = flag.name.removeprefix(prefix)
+            text = _sentence(_documented(api, flag.name, flag.brief).removeprefix("Whether "))
+            rows.append((text, f"{OPTION_NAMES.get(here, here)}(Raw.{flag.name})"))
+    doc = _comment([f"Options of {of}."])
+    return render_file("Options.java.in", doc=doc, name=name, values=_constants(rows))
 
 
 def _result(api: Api) -> str:

@@ -59,6 +59,16 @@ def _errors(api: Api) -> str:
     )
 
 
+METHODS = """
+    def to_json(self) -> dict[str, Any]:
+        \"\"\"Returns the fields as values for json.dumps.\"\"\"
+        return json_of(self)
+"""
+# Of those with a resource, which is the last field.
+PICKLING = """
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+"""
 FIELDS = """
 class $fields:
     \"\"\"The properties of a gcx.$name that C tells.\"\"\"
@@ -78,6 +88,9 @@ def _records(api: Api) -> str:
         lines += [*_docstring(_said(sentence(name, api.struct[name].brief))), ""]
         for member, type_, _, doc in members:
             lines += [*wrapped(doc, "    #: "), f"    {member}: {type_}"]
+        lines += METHODS.splitlines()
+        if any(field.base == "gcx_resource" for field in api.struct[name].fields):
+            lines += PICKLING.splitlines()
         lines += ["", "", f"def {plain(name)}_of(raw: Any) -> {pascal(name)}:"]
         lines += [f"    return {pascal(name)}("]
         lines += [*(f"        {read}," for _, _, read, _ in members), "    )"]

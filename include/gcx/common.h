@@ -37,12 +37,14 @@ extern "C" {
 #endif
 
 /* CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
- * and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers. */
+ * and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.
+ * CUdevResource is a struct of 144 bytes. */
 struct CUctx_st;
 struct CUgreenCtx_st;
 struct CUstream_st;
 struct CUevent_st;
 struct CUfunc_st;
+struct CUdevResource_st;
 
 /* ------------------------------------------------------------------------------------------
  * Results

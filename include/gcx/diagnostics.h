@@ -278,8 +278,16 @@ typedef struct gcx_published_process {
     uint32_t device_count;
     uint32_t lease_count;
     uint32_t unlisted_count; /* leases beyond 512, missing in gcx_published_lease_list */
-    uint32_t reserved[8];    /* 0 */
-    char name[64];           /* any bytes: escape them for display */
+    uint32_t library;        /* the process's gcx_version() */
+    uint32_t context_count;  /* green contexts that exist, in use or cached */
+    /* Since the process opened the driver. */
+    uint64_t contexts_made;    /* green contexts created */
+    uint64_t contexts_evicted; /* of these, destroyed by the cache's limit and by gcx_cache_trim */
+    uint64_t resize_count;     /* operations that changed the SMs of leases, without releases */
+    uint64_t wait_count;       /* requests for leases that waited, including those that wait now */
+    uint64_t waited_ns;        /* nanoseconds that requests waited, without those that wait now */
+    uint32_t reserved[6];      /* 0 */
+    char name[64];             /* any bytes: escape them for display */
 } gcx_published_process;
 
 /* Lists the processes that publish, including this one. Opens no driver. processes may be NULL if

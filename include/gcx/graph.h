@@ -152,9 +152,9 @@ typedef struct gcx_graph_info {
     uint32_t part_count;
     uint32_t executables; /* cached now */
     uint32_t max_executables;
-    uint64_t launches; /* since it was created */
-    uint64_t made;     /* executables instantiated since then */
-    uint64_t evicted;  /* of these, destroyed because of max_executables */
+    uint64_t launches;     /* since it was created */
+    uint64_t instantiated; /* executables instantiated since then */
+    uint64_t evicted;      /* of these, destroyed because of max_executables */
 } gcx_graph_info;
 #define GCX_GRAPH_INFO_INIT GCX_STRUCT_INIT(gcx_graph_info)
 

@@ -155,6 +155,19 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  *   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
+/* Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+ * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
+ * receives the SMs of the device, or of the reservation, that no lease would have. Creates no
+ * context. Waits while another thread resizes one of the leases. Thread-safe.
+ *
+ * After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
+ * gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
+ * layout before the leases have it. Without that, a change of any lease can change the layout.
+ *
+ * Errors: those of gcx_lease_resize, but for the creation of contexts */
+GCX_API gcx_result gcx_lease_get_layout(const gcx_lease_size* sizes, uint32_t count,
+                                        gcx_resource* resources, gcx_resource* remainder);
+
 typedef struct gcx_lease_info {
     uint32_t struct_size;
     int32_t device;

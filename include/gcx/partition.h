@@ -142,6 +142,35 @@ typedef struct gcx_resource_info {
 /* Returns the properties of a resource. */
 GCX_API gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
 
+/* Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+ * each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+ * *count receives how many there are. natives may be NULL if capacity is 0. Creates no context.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_RESOURCE_TYPE           the resource is a GCX_RESOURCE_WORKQUEUE
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource is external */
+GCX_API gcx_result gcx_resource_get_native(const gcx_resource* resource,
+                                           struct CUdevResource_st* natives, uint32_t capacity,
+                                           uint32_t* count);
+
+/* Returns the resource of a CUdevResource that other code in this process obtained from the driver
+ * for this device: of the device, a split or a green context. SMs become a resource of the first of
+ * the coscheduled, max-cluster and fine family whose atoms are exactly these SMs. Creates no
+ * context.
+ *
+ * The SMs are read from the mask in CUdevResource, which cuda.h does not describe. It was seen on a
+ * driver of CUDA 13.0. gcx checks on each driver that the atoms have such masks.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_DEVICE                  there is no such device
+ *   GCX_ERROR_INVALID_RESOURCE_TYPE           its type is neither SM nor workqueue configuration
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  no family's atoms are these SMs, or the workqueue
+ *                                             configuration is of another device
+ *   GCX_ERROR_NOT_SUPPORTED                   this driver has no such masks, and the SMs are not
+ *                                             the whole device */
+GCX_API gcx_result gcx_resource_from_native(int32_t device, const struct CUdevResource_st* native,
+                                            gcx_resource* resource);
+
 /* [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
  * keeps the one of *config. *configured may be *config.
  *
@@ -329,6 +358,9 @@ typedef struct gcx_context_info {
     uint32_t stream_count; /* live gcx streams of the green context, also of its other handles */
     uint64_t id;           /* equal for two handles exactly if they share a green context; never
                               reused in a process. It is not cuGreenCtxGetId's */
+    uint64_t native_id;    /* what cuCtxGetId returns for it: the driver's id of the CUcontext, for
+                              comparison with the context ids of CUPTI and profilers (not measured
+                              against theirs) */
 } gcx_context_info;
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
@@ -343,7 +375,8 @@ typedef struct gcx_live_context {
     uint32_t handle_count; /* gcx_context handles */
     uint32_t stream_count; /* gcx_stream handles */
     uint32_t flags;        /* GCX_CONTEXT_PRIVATE */
-    uint32_t reserved[3];  /* 0 */
+    uint32_t reserved;     /* 0 */
+    uint64_t native_id;    /* as in gcx_context_info */
     gcx_resource resource; /* its SMs */
 } gcx_live_context;
 
@@ -676,17 +709,17 @@ GCX_API gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trim
 
 typedef struct gcx_cache_stats {
     uint32_t struct_size;
-    uint32_t limit;             /* for each device */
-    uint32_t in_use;            /* green contexts with a handle or stream */
-    uint32_t kept;              /* green contexts without */
-    uint64_t hits;              /* requests met by a context that existed */
-    uint64_t misses;            /* green contexts created */
-    uint64_t evicted;           /* destroyed by the limit and by gcx_cache_trim */
-    uint64_t lost;              /* destroyed by a reset of the device */
-    uint64_t prepared;          /* of those created, by a prepare function */
-    uint64_t making_ns;         /* nanoseconds in the driver creating them, in total */
-    uint64_t longest_making_ns; /* nanoseconds for the slowest one */
-    uint32_t kept_streams;      /* streams without handle that are kept for reuse */
+    uint32_t limit;               /* for each device */
+    uint32_t in_use;              /* green contexts with a handle or stream */
+    uint32_t cached;              /* green contexts without */
+    uint64_t hits;                /* requests met by a context that existed */
+    uint64_t misses;              /* green contexts created */
+    uint64_t evicted;             /* destroyed by the limit and by gcx_cache_trim */
+    uint64_t lost;                /* destroyed by a reset of the device */
+    uint64_t prepared;            /* of those created, by a prepare function */
+    uint64_t creation_ns;         /* nanoseconds in the driver creating them, in total */
+    uint64_t longest_creation_ns; /* nanoseconds for the slowest one */
+    uint32_t cached_streams;      /* streams without handle that are kept for reuse */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 

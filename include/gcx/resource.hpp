@@ -113,9 +113,9 @@ class resource {
     template <class Range, class = detail::element_of<Range>>
     parts<std::vector<resource>, resource> split(const Range& requests,
                                                  split_flags flags = split_flags::none) const {
-        const auto wanted = detail::requests_of(requests);
-        parts<std::vector<resource>, resource> into{std::vector<resource>(wanted.size()), {}};
-        split(view<request>(wanted), into.groups.data(), flags, into.remainder);
+        const auto requested = detail::requests_of(requests);
+        parts<std::vector<resource>, resource> into{std::vector<resource>(requested.size()), {}};
+        split(view<request>(requested), into.groups.data(), flags, into.remainder);
         return into;
     }
 
@@ -130,9 +130,9 @@ class resource {
     template <class Range, class = detail::element_of<Range>>
     parts<std::vector<uint32_t>, uint32_t> plan(const Range& requests,
                                                 split_flags flags = split_flags::none) const {
-        const auto wanted = detail::requests_of(requests);
-        parts<std::vector<uint32_t>, uint32_t> into{std::vector<uint32_t>(wanted.size()), 0};
-        plan(view<request>(wanted), into.groups.data(), flags, into.remainder);
+        const auto requested = detail::requests_of(requests);
+        parts<std::vector<uint32_t>, uint32_t> into{std::vector<uint32_t>(requested.size()), 0};
+        plan(view<request>(requested), into.groups.data(), flags, into.remainder);
         return into;
     }
 
@@ -169,13 +169,13 @@ class resource {
     }
 
   private:
-    void split(view<request> wanted, resource* groups, split_flags flags, resource& left) const {
-        check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
+    void split(view<request> requested, resource* groups, split_flags flags, resource& left) const {
+        check(gcx_sm_split(&value_, requested.data(), detail::size_for_c(requested.size()),
                            static_cast<uint32_t>(flags), reinterpret_cast<gcx_resource*>(groups),
                            &left.value_, nullptr, nullptr));
     }
-    void plan(view<request> wanted, uint32_t* groups, split_flags flags, uint32_t& left) const {
-        check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
+    void plan(view<request> requested, uint32_t* groups, split_flags flags, uint32_t& left) const {
+        check(gcx_sm_split(&value_, requested.data(), detail::size_for_c(requested.size()),
                            static_cast<uint32_t>(flags), nullptr, nullptr, groups, &left));
     }
 

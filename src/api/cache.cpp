@@ -25,10 +25,10 @@ std::vector<ContextKey> keys_of(Library& lib, const gcx_resource* resources, uin
                  format("resources[%u] is of a structured split, which has no leases; leave "
                         "GCX_PREPARE_FOR_LEASES out",
                         i));
-        const ContextKey part = {sms.device, sms.family, sms.set, std::nullopt};
-        keys.push_back(key_of({&part, 1}));
-        if (for_leases)
-            keys.back().workqueue = LeaseManager::workqueue(*sms.device);
+        keys.push_back(
+            {sms.device, sms.family, sms.set,
+             for_leases ? LeaseManager::workqueue(*sms.device) : std::optional<Workqueue>()});
+        check_has_sms(keys.back());
     }
     return keys;
 }

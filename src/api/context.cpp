@@ -113,17 +113,18 @@ ContextKey key_of_resources(Library& lib, const gcx_resource* resources, uint32_
     if (count == 0)
         fail(GCX_ERROR_INVALID_VALUE, "there are no resources; a context needs SMs");
     not_null(resources, "resources");
-    std::vector<ContextKey> parts(count);
+    ContextKey key;
     for (uint32_t i = 0; i < count; i++) {
         const ResourceWords words = unseal(&resources[i]);
         if (words.type == GCX_RESOURCE_SM) {
-            const SmResource sm = lib.sm_resource(&resources[i]);
-            parts[i] = {sm.device, sm.family, sm.set, std::nullopt};
+            const SmResource sm = lib.sm_resource(words);
+            add_part(key, {sm.device, sm.family, sm.set, std::nullopt}, i);
         } else {
-            parts[i] = {&lib.device(words.device), nullptr, {}, words.workqueue};
+            add_part(key, {&lib.device(words.device), nullptr, {}, words.workqueue}, i);
         }
     }
-    return key_of(parts);
+    check_has_sms(key);
+    return key;
 }
 
 ContextCache::Sharing sharing_of(const gcx_context_params* params) {
@@ -148,6 +149,7 @@ gcx_live_context describe_live(const ContextCache::Live& live) {
     described.handle_count = live.handles;
     described.stream_count = live.streams;
     described.flags = live.exclusive ? GCX_CONTEXT_PRIVATE : 0;
+    described.native_id = live.native_id;
     described.resource = seal(live.sms);
     return described;
 }
@@ -198,6 +200,7 @@ gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
         out->sm_count = green.sm_count();
         out->stream_count = lib.cache.stream_count(green);
         out->id = green.id;
+        out->native_id = green.native_id();
         out.write();
     });
 }

@@ -96,12 +96,10 @@ gcx_result gcx_graph_prepare(gcx_graph graph, const gcx_resource* resources, uin
         std::vector<ContextKey> contexts;
         for (uint32_t i = 0; i < count; i++) {
             const SmResource sms = lib.sm_resource(&resources[i]);
-            const ContextKey part[] = {
+            contexts.push_back(
                 {sms.device, sms.family, sms.set,
-                 leased ? LeaseManager::workqueue(*sms.device) : std::optional<Workqueue>()}};
-            contexts.push_back(part[0]);
-            if (sms.set.empty())
-                key_of(part); // throws
+                 leased ? LeaseManager::workqueue(*sms.device) : std::optional<Workqueue>()});
+            check_has_sms(contexts.back());
         }
         its->prepare(contexts);
     });

@@ -1,5 +1,6 @@
-#include "api/lease.hpp"
+// Leases: SMs that no other lease of the process has.
 
+#include "api/library.hpp"
 #include "api/result.hpp"
 #include "core/lease_claim.hpp"
 
@@ -76,27 +77,27 @@ struct Sizes {
     SmallVector<HandleTable<LeaseHandle>::Pin, 4> pins;
     SmallVector<LeaseManager::Size, 4> sizes;
 
-    Sizes(Library& lib, const gcx_lease_size* wanted, uint32_t count) {
+    Sizes(Library& lib, const gcx_lease_size* requested, uint32_t count) {
         if (count == 0)
             fail(GCX_ERROR_INVALID_VALUE, "count is 0; there is no lease to change");
-        not_null(wanted, "sizes");
+        not_null(requested, "sizes");
         for (uint32_t i = 0; i < count; i++) {
-            const bool parked = wanted[i].flags == GCX_SIZE_PARKED;
-            if (wanted[i].flags != 0 && !parked)
+            const bool parked = requested[i].flags == GCX_SIZE_PARKED;
+            if (requested[i].flags != 0 && !parked)
                 fail(GCX_ERROR_INVALID_VALUE,
                      format("sizes[%u].flags is %#x; there is only GCX_SIZE_PARKED (1)", i,
-                            wanted[i].flags));
-            if (parked && wanted[i].sm_count != 0)
+                            requested[i].flags));
+            if (parked && requested[i].sm_count != 0)
                 fail(GCX_ERROR_INVALID_VALUE,
                      format("sizes[%u].sm_count is %u, of a lease to park; set it to 0", i,
-                            wanted[i].sm_count));
-            if (!parked && wanted[i].sm_count == 0)
+                            requested[i].sm_count));
+            if (!parked && requested[i].sm_count == 0)
                 fail(GCX_ERROR_INVALID_VALUE,
                      format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
                             "leave, the flag GCX_SIZE_PARKED takes all SMs of the lease",
                             i));
-            pins.emplace_back(pin_alive(lib.lease_handles, wanted[i].lease));
-            sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
+            pins.emplace_back(pin_alive(lib.lease_handles, requested[i].lease));
+            sizes.push_back({pins.back()->lease.get(), requested[i].sm_count});
         }
     }
 };
@@ -153,18 +154,18 @@ gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_
                              gcx_lease* lease) {
     GCX_BODY({
         not_null(lease, "lease");
-        auto wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
+        auto requested = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
         Library& lib = library();
-        if (device == -1 && wanted.reservation == nullptr)
+        if (device == -1 && requested.reservation == nullptr)
             fail(GCX_ERROR_INVALID_DEVICE,
                  "device is -1, the device of params->reservation, which is NULL");
         std::optional<ReservationSms> reserved;
-        if (wanted.reservation != nullptr) {
-            reserved = sms_of_reservation(lib, wanted.reservation);
-            check_reservation(reserved->resource, device, wanted.family);
-            wanted.family = reserved->resource.family->kind();
+        if (requested.reservation != nullptr) {
+            reserved = sms_of_reservation(lib, requested.reservation);
+            check_reservation(reserved->resource, device, requested.family);
+            requested.family = reserved->resource.family->kind();
         }
-        LeaseRequest request = lease_request(sm_count, wanted);
+        LeaseRequest request = lease_request(sm_count, requested);
         if (reserved) {
             request.reservation = reserved->reservation;
             request.terms.reservation =
@@ -173,8 +174,8 @@ gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_
         }
         Device& its_device = reserved ? *reserved->resource.device : lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;
-        if (wanted.cancel != nullptr) {
-            cancel.emplace(lib.cancels.pin(wanted.cancel));
+        if (requested.cancel != nullptr) {
+            cancel.emplace(lib.cancels.pin(requested.cancel));
             request.cancel = &**cancel;
         }
         claim_leases();
@@ -202,16 +203,31 @@ gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_
     GCX_BODY({
         const bool deferred = check_resize_flags(flags);
         Library& lib = library();
-        const Sizes wanted(lib, sizes, count);
-        lib.leases.resize(wanted.sizes, deferred);
+        const Sizes requested(lib, sizes, count);
+        lib.leases.resize(requested.sizes, deferred);
     });
 }
 
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
     GCX_BODY({
         Library& lib = library();
-        const Sizes wanted(lib, sizes, count);
-        lib.leases.prepare(wanted.sizes);
+        const Sizes requested(lib, sizes, count);
+        lib.leases.prepare(requested.sizes);
+    });
+}
+
+gcx_result gcx_lease_get_layout(const gcx_lease_size* sizes, uint32_t count,
+                                gcx_resource* resources, gcx_resource* remainder) {
+    GCX_BODY({
+        Library& lib = library();
+        const Sizes requested(lib, sizes, count);
+        not_null(resources, "resources");
+        not_null(remainder, "remainder");
+        const auto planned = lib.leases.layout(requested.sizes);
+        Lease& first = *requested.sizes[0].lease;
+        for (uint32_t i = 0; i < count; i++)
+            resources[i] = seal({&first.device, first.family, planned.sets[i]});
+        *remainder = seal({&first.device, first.family, planned.remainder});
     });
 }
 
@@ -259,11 +275,11 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
                                    gcx_stream* stream) {
     GCX_BODY({
         not_null(stream, "stream");
-        const gcx_stream_params wanted = stream_params(params);
+        const gcx_stream_params requested = stream_params(params);
         Library& lib = library();
         const auto pin = pin_alive(lib.lease_handles, lease);
         auto object = std::make_unique<Stream>(lib.cache, lib.leases.events(pin->lease->device),
-                                               pin->lease, wanted.priority);
+                                               pin->lease, requested.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
     });
 }

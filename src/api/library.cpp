@@ -101,7 +101,10 @@ Device& Library::device(int32_t ordinal) {
 }
 
 SmResource Library::sm_resource(const gcx_resource* resource) {
-    const ResourceWords words = unseal(resource);
+    return sm_resource(unseal(resource));
+}
+
+SmResource Library::sm_resource(const ResourceWords& words) {
     if (words.type != GCX_RESOURCE_SM)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              "the resource is a workqueue; this needs an SM resource");

@@ -35,6 +35,7 @@ class Library {
     int32_t device_count() const { return static_cast<int32_t>(devices_.size()); }
     // Returns the SMs of a resource. Throws if it is no SM resource.
     SmResource sm_resource(const gcx_resource* resource);
+    SmResource sm_resource(const ResourceWords& words);
     bool in_use();
 
     // The members follow the order of their dependencies.
@@ -99,6 +100,19 @@ gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& na
 // Writes SM ids to a caller's array. *count is their number even if they don't fit.
 void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
                  uint32_t* count);
+
+// Of lease.cpp and reservation.cpp.
+
+// Returns the family of leases and reservations that the caller chose.
+gcx_sm_family leasable_family(gcx_sm_family family);
+// Returns the name of a lease or a reservation; an empty string for NULL.
+std::string lease_name(const char* name);
+
+struct ReservationSms {
+    std::shared_ptr<const reservations::Reservation> reservation;
+    SmResource resource; // its SMs as atoms of this process
+};
+ReservationSms sms_of_reservation(Library& lib, gcx_reservation reservation);
 
 // Of stream.cpp: refusing calls that would break a graph capture, with the capture intact, and
 // queries.

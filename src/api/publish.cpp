@@ -32,8 +32,7 @@ published::Head head_of(Library& lib, const char* name) {
     head.pid = getpid();
     head.driver_version = lib.driver.version();
     head.simulated = lib.driver.simulated() ? 1 : 0;
-    head.device_count =
-        std::min(static_cast<uint32_t>(lib.device_count()), published::kMostDevices);
+    head.device_count = std::min(static_cast<uint32_t>(lib.device_count()), published::kMaxDevices);
     for (uint32_t i = 0; i < head.device_count; i++) {
         gcx_device_info info = GCX_DEVICE_INFO_INIT;
         lib.device(static_cast<int32_t>(i)).get_info(info);
@@ -47,7 +46,9 @@ published::Head head_of(Library& lib, const char* name) {
     return head;
 }
 
-gcx_published_process describe(const published::Head& head, uint32_t lease_count) {
+gcx_published_process describe(const published::Process& published) {
+    const published::Head& head = published.head;
+    const published::Counters& counters = published.counters;
     gcx_published_process process{};
     process.process = head.process;
     process.since_ms = head.since_ms;
@@ -55,8 +56,15 @@ gcx_published_process describe(const published::Head& head, uint32_t lease_count
     process.simulated = static_cast<int32_t>(head.simulated);
     process.driver_version = head.driver_version;
     process.device_count = head.device_count;
-    process.lease_count = lease_count;
+    process.lease_count = head.row_count;
     process.unlisted_count = head.unlisted_count;
+    process.library = counters.library;
+    process.context_count = counters.contexts;
+    process.contexts_made = counters.contexts_made;
+    process.contexts_evicted = counters.contexts_evicted;
+    process.resize_count = counters.resizes;
+    process.wait_count = counters.waits;
+    process.waited_ns = counters.waited_ns;
     std::memcpy(process.name, head.name, sizeof process.name);
     return process;
 }
@@ -83,7 +91,7 @@ gcx_published_lease describe(const published::Head& head, const published::Row& 
     lease.atom_sm_count = row.unit_size;
     lease.last_atom_sm_count = row.remainder_size != 0 ? row.remainder_size : row.unit_size;
     for (std::size_t word = 0; word < AtomSet::kWords; word++) {
-        lease.exclusive_atoms[word] = row.own[word];
+        lease.exclusive_atoms[word] = row.exclusive[word];
         lease.shared_atoms[word] = row.shared[word];
     }
     std::memcpy(lease.name, row.name, sizeof lease.name);
@@ -134,7 +142,7 @@ gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t
         check_list(processes, "processes", capacity, count);
         std::vector<gcx_published_process> found;
         for (const published::Process& process : published::read_all())
-            found.push_back(describe(process.head, process.head.row_count));
+            found.push_back(describe(process));
         give_list(found, "processes", processes, capacity, count);
     });
 }

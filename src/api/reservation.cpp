@@ -2,7 +2,6 @@
 
 #include "ipc/reservation.hpp"
 
-#include "api/lease.hpp"
 #include "api/library.hpp"
 #include "api/result.hpp"
 #include "core/reservation_request.hpp"
@@ -78,7 +77,7 @@ void divide_partition(reservations::ReservationRequest& request,
     if (params.folder != nullptr && !std::filesystem::equivalent(request.dir, folder, error))
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
-                    "reservations in it are kept there",
+                    "stores reservations in them there",
                     request.dir.c_str(), folder.c_str()));
     const gcx_sm_family family = part.plan->family;
     if (params.family != GCX_SM_FAMILY_NONE && params.family != family)
@@ -189,18 +188,18 @@ gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
                                    gcx_reservation* reservation) {
     GCX_BODY({
         not_null(reservation, "reservation");
-        const auto wanted = params_or_defaults(params, GCX_RESERVATION_PARAMS_INIT);
-        reservations::ReservationRequest request = reservation_request(sm_count, wanted);
+        const auto requested = params_or_defaults(params, GCX_RESERVATION_PARAMS_INIT);
+        reservations::ReservationRequest request = reservation_request(sm_count, requested);
         Library& lib = library();
         Device& its_device = lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;
-        if (wanted.cancel != nullptr)
-            cancel.emplace(lib.cancels.pin(wanted.cancel));
+        if (requested.cancel != nullptr)
+            cancel.emplace(lib.cancels.pin(requested.cancel));
         request.cancelled = [&] { return cancel && (*cancel)->signalled(); };
         request.cancel = cancel ? &(*cancel)->waits : nullptr;
         const EnclosingPartition::Part* const part = lib.enclosing.find(its_device);
         if (part != nullptr)
-            divide_partition(request, wanted, *part, its_device);
+            divide_partition(request, requested, *part, its_device);
         *reservation =
             add_handle(reservations::acquire(part != nullptr ? *part->whole : its_device, request));
     });

@@ -89,6 +89,55 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
     return ids;
 }
 
+std::vector<CUdevResource> native_resources(Library& lib, const gcx_resource* resource) {
+    const ResourceWords words = unseal(resource);
+    if (words.type == GCX_RESOURCE_WORKQUEUE_CONFIG)
+        return {lib.device(words.device).native_config(words.workqueue)};
+    const SmResource sms = lib.sm_resource(words);
+    return sms.family->native_resources(sms.set);
+}
+
+// Prefers the coscheduled family, and a large cluster size to a small one.
+SmResource find_sms(Device& device, const CUdevResource& native) {
+    std::vector<gcx_sm_family> kinds{GCX_SM_FAMILY_COSCHEDULED};
+    if (device.has_max_cluster_family())
+        kinds.push_back(GCX_SM_FAMILY_MAX_CLUSTER);
+    kinds.push_back(GCX_SM_FAMILY_FINE);
+    bool reads_sms = false;
+    for (const gcx_sm_family kind : kinds) {
+        const std::shared_ptr<Family> family = device.family(kind);
+        if (const auto set = family->find(native))
+            return {&device, family, *set};
+        reads_sms = reads_sms || family->reads_sms();
+    }
+    const uint32_t sm_count = cu::get_fields<cu::SmFields>(native).sm_count;
+    if (!reads_sms)
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("this driver does not store SMs in CUdevResource as known to gcx, so it is not "
+                    "known which ones the %u SMs are; split with gcx_sm_split instead",
+                    sm_count));
+    fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+         format("the %u SMs of the CUdevResource are no set of atoms of %s; pass one that the "
+                "driver returned for this device in this process",
+                sm_count, device.label().c_str()));
+}
+
+gcx_resource resource_from_native(Device& device, const CUdevResource& native) {
+    if (native.type == cu::kResourceSm)
+        return seal(find_sms(device, native));
+    if (native.type != cu::kResourceWorkqueueConfig)
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+             format("the CUdevResource has the type %u; a gcx_resource can be made of SMs (1) and "
+                    "of a workqueue configuration (1000)",
+                    static_cast<unsigned>(native.type)));
+    const auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    if (fields.device != device.native())
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the workqueue configuration is of CUdevice %d, and %s is %d", fields.device,
+                    device.label().c_str(), device.native()));
+    return seal_workqueue_config(device, native);
+}
+
 uint32_t sms_of(const SmResource& resource) {
     return resource.family->sm_count(resource.set);
 }
@@ -180,6 +229,23 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
             filled.workqueue_concurrency_limit = words.workqueue.concurrency_limit;
         }
         out.write();
+    });
+}
+
+gcx_result gcx_resource_get_native(const gcx_resource* resource, struct CUdevResource_st* natives,
+                                   uint32_t capacity, uint32_t* count) {
+    GCX_BODY({
+        check_list(natives, "natives", capacity, count);
+        give_list(native_resources(library(), resource), "CUdevResource", natives, capacity, count);
+    });
+}
+
+gcx_result gcx_resource_from_native(int32_t device, const struct CUdevResource_st* native,
+                                    gcx_resource* resource) {
+    GCX_BODY({
+        not_null(native, "native");
+        not_null(resource, "resource");
+        *resource = resource_from_native(library().device(device), *native);
     });
 }
 

@@ -174,7 +174,7 @@ void keep_message(const char* function, const char* message) noexcept {
 
 gcx_result record_error(const char* function, gcx_result result, const char* message) noexcept {
     keep_message(function, message);
-    if (log::wanted(GCX_LOG_DEBUG)) {
+    if (log::enabled(GCX_LOG_DEBUG)) {
         try {
             log::write(GCX_LOG_DEBUG, format("%s (%s)", last_message, gcx_result_name(result)));
         } catch (const std::bad_alloc&) {

@@ -243,11 +243,11 @@ gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* functi
         not_null(function, "function");
         const gcx_kernel_fit_params options = read_struct(params, "params");
         StructOutput out(fit, "fit");
-        constexpr uint32_t kMostThreads = 1024; // of every GPU so far
-        if (options.block_threads == 0 || options.block_threads > kMostThreads)
+        constexpr uint32_t kMaxThreads = 1024; // of every GPU so far
+        if (options.block_threads == 0 || options.block_threads > kMaxThreads)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("params->block_threads is %u; a block has 1 to %u threads",
-                        options.block_threads, kMostThreads));
+                        options.block_threads, kMaxThreads));
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         get_kernel_fit(lib.device(pin->device()), *pin, function, options, *out);

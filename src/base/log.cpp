@@ -110,7 +110,7 @@ class CallbackCall {
     CallbackCall& operator=(const CallbackCall&) = delete;
 
     void deliver(const Message& message) const {
-        if (!wanted(message.level)) // the level may have changed since the message was queued
+        if (!enabled(message.level)) // the level may have changed since the message was queued
             return;
         if (callback_ != nullptr) {
             in_callback = true;
@@ -139,12 +139,12 @@ bool any_running(const Sink& sink, Predicate&& predicate) {
 
 } // namespace
 
-bool wanted(gcx_log_level level) {
+bool enabled(gcx_log_level level) {
     return level <= current_level();
 }
 
 void write(gcx_log_level level, const std::string& message) noexcept {
-    if (!wanted(level) || in_callback)
+    if (!enabled(level) || in_callback)
         return;
     try {
         if (queued == nullptr)

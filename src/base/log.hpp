@@ -8,7 +8,7 @@
 namespace gcx::log {
 
 // Returns whether messages of this level are delivered. Check it before building a costly message.
-bool wanted(gcx_log_level level);
+bool enabled(gcx_log_level level);
 // Queues a message for deliver(). May be called while holding any lock.
 void write(gcx_log_level level, const std::string& message) noexcept;
 // Returns whether the calling thread has queued messages.

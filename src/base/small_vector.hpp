@@ -2,7 +2,8 @@
 //
 // With std::vector instead, a resize of two leases makes 23 allocations rather than 4 and executes
 // 8.5 % more instructions, one of a single lease 14 rather than 4 and 12.6 % more (callgrind, 1,000
-// resizes on the simulated driver). The time was not measured on a GPU.
+// resizes on the simulated driver). On an H200 (driver 580.159.04, 23 November 2026, 15 rounds in
+// turns) the fastest rounds take 1.22 times as long with std::vector, or 1.15 for a single lease.
 #pragma once
 
 #include <algorithm>

@@ -73,6 +73,7 @@ constexpr std::array kExecOptions = {
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print the current state and exit, as without a terminal"},
     Option{"--interval", "SECONDS", "time between updates; 1 if not given"},
+    Option{"--metrics", "", "print OpenMetrics text and exit, for a textfile collector"},
 };
 constexpr std::array kPsOptions = {
     Option{"--folder", "PATH",

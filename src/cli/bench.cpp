@@ -255,7 +255,7 @@ class DriverSteps {
 // ---- gcx bench
 
 constexpr uint32_t kDefaultRounds = 10000;
-constexpr uint32_t kMostRounds = 10'000'000;
+constexpr uint32_t kMaxRounds = 10'000'000;
 constexpr uint32_t kCacheLimit = 64; // the library's default
 
 struct Comparison {
@@ -429,7 +429,7 @@ class Bench {
 // ---- gcx bench repartition
 
 constexpr uint32_t kDefaultChanges = 1000;
-constexpr uint32_t kMostChanges = 1'000'000;
+constexpr uint32_t kMaxChanges = 1'000'000;
 constexpr uint64_t kKernelNs = 10'000;
 constexpr uint64_t kLoadNs = 2'000'000; // kernels of the busy lease
 
@@ -571,7 +571,7 @@ struct Row {
             .set("name", name)
             .set("gcx", gcx.json())
             .set("against", against)
-            .set("beside", other.json())
+            .set("baseline", other.json())
             .set("ratio", ratio());
     }
 };
@@ -604,7 +604,7 @@ class Repartition {
         compare_with_driver("resize one lease, idle", kDriver, false, [&] { resize_first(); });
         acquire_second();
         compare_with_driver("resize two leases, idle", kDriver, false, [&] { resize_both(); });
-        compare_with_driver("resize two leases, beside a busy third", "driver: the same, busy",
+        compare_with_driver("resize two leases, next to a busy third", "driver: the same, busy",
                             true, [&] { resize_both(); });
         for (const bool busy : {false, true}) {
             rows.push_back(compare_rounds(
@@ -711,7 +711,7 @@ std::string device_line(int32_t device) {
 
 Report run_bench(const Arguments& arguments) {
     const int32_t device = arguments.device();
-    const uint32_t rounds = arguments.number("--rounds", 2, kMostRounds, kDefaultRounds);
+    const uint32_t rounds = arguments.number("--rounds", 2, kMaxRounds, kDefaultRounds);
     const gcx_driver_info driver = open_driver(arguments);
     Bench bench(driver, device, rounds);
     bench.run();
@@ -750,7 +750,7 @@ Report run_bench(const Arguments& arguments) {
 
 Report run_bench_repartition(const Arguments& arguments) {
     const int32_t device = arguments.device();
-    const uint32_t rounds = arguments.number("--rounds", 2, kMostChanges, kDefaultChanges);
+    const uint32_t rounds = arguments.number("--rounds", 2, kMaxChanges, kDefaultChanges);
     const gcx_driver_info driver = open_driver(arguments);
     const std::vector<Row> rows = Repartition(driver, device, rounds).run();
 

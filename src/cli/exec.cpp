@@ -34,7 +34,7 @@
 namespace gcx::cli {
 namespace {
 
-constexpr uint32_t kMostSeconds = 4000000; // fits a number of milliseconds
+constexpr uint32_t kMaxSeconds = 4000000; // fits a number of milliseconds
 
 // ---- The command line
 
@@ -686,7 +686,7 @@ ReserveOptions read_reserve_options(const Arguments& arguments) {
     ReserveOptions options;
     options.wanted = !arguments.has("--shared");
     options.quiet = arguments.has("--quiet");
-    options.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
+    options.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMaxSeconds, 0));
     const std::string& command = arguments.operands[0];
     const auto given = arguments.get("--name");
     if (given && given->size() >= max_lease_name)

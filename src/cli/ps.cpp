@@ -59,29 +59,17 @@ std::string row_text(const gcx_live_reservation& reservation, std::size_t depth)
         mps_text(reservation).c_str());
 }
 
-// ": 64 reserved, 68 free"; empty if reservations may have the same SMs as others, or more than are
-// listed. SMs that are free while another reservation waits go to that one.
+// ": 64 reserved, 68 free"; empty if that is unknown. SMs that are free while another reservation
+// waits go to that one.
 std::string balance_text(const Reservations& reservations, const gcx_live_reservation& device) {
-    uint32_t reserved = 0;
-    bool waits = false;
-    for (const gcx_live_reservation& reservation : reservations) {
-        if (!of_one_device(reservation, device) || has_parent(reservations, reservation))
-            continue;
-        if (reservation.waits != 0) {
-            waits = true;
-            continue;
-        }
-        // Those that wait are last, so the first of the device has SMs if any has.
-        if (has_other_atoms(reservation, device.family) ||
-            reservation.device_sm_count != device.device_sm_count)
-            return "";
-        reserved += reservation.sm_count;
-    }
-    if (reserved > device.device_sm_count)
+    const auto free = unreserved_sms(reservations, device);
+    if (!free)
         return "";
-    const uint32_t free = device.device_sm_count - reserved;
-    return format(": %u reserved, %u free%s", reserved, free,
-                  waits && free != 0 ? " for those that wait" : "");
+    const bool waits = std::any_of(reservations.begin(), reservations.end(), [&](const auto& each) {
+        return each.waits != 0 && of_one_device(each, device) && !has_parent(reservations, each);
+    });
+    return format(": %u reserved, %u free%s", device.device_sm_count - *free, *free,
+                  waits && *free != 0 ? " for those that wait" : "");
 }
 
 // Returns the rows of a reservation's parts, with theirs below; for depth 0 the rows of those that
@@ -159,6 +147,24 @@ bool has_other_atoms(const gcx_live_reservation& reservation, gcx_sm_family fami
     const bool limited = reservation.mps != GCX_MPS_OFF && reservation.mps_thread_percentage > 0 &&
                          reservation.mps_thread_percentage < 100;
     return reservation.family != family || limited;
+}
+
+std::optional<uint32_t> unreserved_sms(const Reservations& reservations,
+                                       const gcx_live_reservation& device) {
+    uint32_t reserved = 0;
+    for (const gcx_live_reservation& reservation : reservations) {
+        if (!of_one_device(reservation, device) || has_parent(reservations, reservation) ||
+            reservation.waits != 0)
+            continue;
+        // Those that wait are last, so the first of the device has SMs if any has.
+        if (has_other_atoms(reservation, device.family) ||
+            reservation.device_sm_count != device.device_sm_count)
+            return std::nullopt;
+        reserved += reservation.sm_count;
+    }
+    if (reserved > device.device_sm_count)
+        return std::nullopt;
+    return device.device_sm_count - reserved;
 }
 
 Json reservations_json(const Reservations& reservations) {

@@ -71,21 +71,23 @@ void destroy(Report& report, Partitions& partitions) {
     set_cache_limit(0);
     const gcx_cache_stats stats = cache_stats();
     const double time = watch.lap();
-    const bool released = stats.in_use == 0 && stats.kept == 0;
+    const bool released = stats.in_use == 0 && stats.cached == 0;
     if (!released)
-        report.problems.push_back(format("%u green contexts are still in use and %u are kept after "
-                                         "all handles were destroyed",
-                                         stats.in_use, stats.kept));
-    report.text += format("%s in %.1f us; green contexts: %llu made, %llu destroyed, %u in use, %u "
-                          "kept\n",
-                          released ? "everything taken down" : "taken down in part", time,
-                          static_cast<unsigned long long>(stats.misses),
-                          static_cast<unsigned long long>(stats.evicted), stats.in_use, stats.kept);
+        report.problems.push_back(
+            format("%u green contexts are still in use and %u are cached after "
+                   "all handles were destroyed",
+                   stats.in_use, stats.cached));
+    report.text +=
+        format("%s in %.1f us; green contexts: %llu made, %llu destroyed, %u in use, %u "
+               "cached\n",
+               released ? "everything taken down" : "taken down in part", time,
+               static_cast<unsigned long long>(stats.misses),
+               static_cast<unsigned long long>(stats.evicted), stats.in_use, stats.cached);
     report.json.set("take_down_us", time)
         .set("released", released)
         .set("cache", Json::object()
                           .set("in_use", stats.in_use)
-                          .set("kept", stats.kept)
+                          .set("cached", stats.cached)
                           .set("hits", stats.hits)
                           .set("misses", stats.misses)
                           .set("evicted", stats.evicted)

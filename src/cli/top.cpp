@@ -1,6 +1,7 @@
-// gcx top: the leases of processes that publish them, as a live view, a text or JSON.
+// gcx top: the leases of processes that publish them, as a live view, a text, JSON or metrics.
 #include "cli/args.hpp"
 #include "cli/device.hpp"
+#include "cli/metrics.hpp"
 #include "cli/output.hpp"
 #include "cli/ps.hpp"
 #include "cli/sm_map.hpp"
@@ -21,13 +22,6 @@
 
 namespace gcx::cli {
 namespace {
-
-struct Published {
-    std::vector<gcx_published_process> processes;
-    std::vector<gcx_published_lease> leases;
-    Reservations reservations;
-    std::vector<std::string> warnings; // of files that were not read
-};
 
 Published read_published() {
     Published published;
@@ -428,7 +422,10 @@ bool show_live(uint32_t seconds) {
 Report run_top(const Arguments& arguments) {
     constexpr std::size_t kColumns = 100; // where there is no terminal
     const uint32_t seconds = arguments.number("--interval", 1, 3600, 1);
-    const bool once = arguments.has("--once") || arguments.has("--json");
+    const bool metrics = arguments.has("--metrics");
+    if (metrics && arguments.has("--json"))
+        throw UsageError("--metrics prints OpenMetrics text; give it without --json");
+    const bool once = metrics || arguments.has("--once") || arguments.has("--json");
     Report report;
     if (!once && is_terminal()) {
         report.show_live = [seconds] { return show_live(seconds); };
@@ -436,7 +433,7 @@ Report run_top(const Arguments& arguments) {
     }
     const Published published = read_published();
     report.json = json_of(published);
-    report.text = text_of(published, kColumns, wants_colours());
+    report.text = metrics ? metrics_text(published) : text_of(published, kColumns, wants_colours());
     return report;
 }
 

@@ -16,7 +16,12 @@ namespace gcx {
 namespace {
 
 void add_sms(ContextKey& key, const ContextKey& part, std::size_t index) {
-    if (key.family != nullptr && key.family != part.family)
+    if (key.family == nullptr) {
+        key.family = part.family;
+        key.set = part.set;
+        return;
+    }
+    if (key.family != part.family)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("resource %zu is of another family than the ones before it, and which SMs they "
                     "share is not known; use resources of one family",
@@ -27,11 +32,12 @@ void add_sms(ContextKey& key, const ContextKey& part, std::size_t index) {
              format("resource %zu has %u SMs that the ones before it also have; remove them with "
                     "gcx_resource_subtract",
                     index, shared));
-    key.family = part.family;
     key.set = key.set | part.set;
 }
 
-void add(ContextKey& key, const ContextKey& part, std::size_t index) {
+} // namespace
+
+void add_part(ContextKey& key, const ContextKey& part, std::size_t index) {
     if (part.workqueue && key.workqueue)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              format("resource %zu is a second workqueue; a context has one at most", index));
@@ -46,18 +52,12 @@ void add(ContextKey& key, const ContextKey& part, std::size_t index) {
         add_sms(key, part, index);
 }
 
-} // namespace
-
-ContextKey key_of(std::span<const ContextKey> parts) {
-    ContextKey key;
-    for (std::size_t i = 0; i < parts.size(); i++)
-        add(key, parts[i], i);
+void check_has_sms(const ContextKey& key) {
     if (key.family == nullptr)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              "none of the resources is an SM resource; a context needs one");
     if (key.set.empty())
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, "the resources hold no SMs");
-    return key;
 }
 
 CUstream GreenContext::acquire_stream(int priority, uint64_t owner) {
@@ -118,7 +118,7 @@ ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing shari
         completed_.notify_all();
         throw;
     }
-    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+    const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - start;
     lock.lock();
     context.complete_ = true;
     stats_.misses++;
@@ -126,10 +126,11 @@ ContextCache::Ref ContextCache::get_or_make(const ContextKey& key, Sharing shari
         stats_.prepared++;
         mark_prepared(context);
     }
-    stats_.making_ns += static_cast<uint64_t>(took.count());
-    stats_.longest_making_ns =
-        std::max(stats_.longest_making_ns, static_cast<uint64_t>(took.count()));
+    stats_.creation_ns += static_cast<uint64_t>(elapsed.count());
+    stats_.longest_creation_ns =
+        std::max(stats_.longest_creation_ns, static_cast<uint64_t>(elapsed.count()));
     count(context, use, 1);
+    publish();
     completed_.notify_all();
     return Ref(*this, context, use);
 }
@@ -197,8 +198,8 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     std::vector<Live> found;
     for (GreenContext* context : used) {
         if (alive(*context))
-            found.push_back({context->id, context->sms(), context->handles_, context->streams_,
-                             context->exclusive_});
+            found.push_back({context->id, context->native_id_, context->sms(), context->handles_,
+                             context->streams_, context->exclusive_});
         else
             mark_dead(*context);
     }
@@ -305,6 +306,7 @@ void ContextCache::mark_dead(GreenContext& context) {
     if (context.users_ != 0)
         detached_.push_back(std::move(it->second));
     entries_.erase(it);
+    publish();
 }
 
 void ContextCache::make(GreenContext& context) {
@@ -321,7 +323,7 @@ void ContextCache::make(GreenContext& context) {
         resources.push_back(queue);
         context.queue_ = requested->queue;
     } else if (requested) {
-        resources.push_back(native_config(*context.key.device, *requested));
+        resources.push_back(context.key.device->native_config(*requested));
     }
     CUdevResourceDesc descriptor = nullptr;
     const CUresult described = driver.cuDevResourceGenerateDesc(
@@ -345,7 +347,7 @@ void ContextCache::make(GreenContext& context) {
         driver.cuGreenCtxDestroy(context.green);
         throw;
     }
-    if (log::wanted(GCX_LOG_INFO))
+    if (log::enabled(GCX_LOG_INFO))
         log::write(GCX_LOG_INFO, format("made a context of %u SMs on %s", context.sm_count(),
                                         context.key.device->label().c_str()));
 }
@@ -361,18 +363,6 @@ ContextCache::Ref ContextCache::share_queue_user(uint64_t queue) {
     fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
          "the workqueue no longer exists, because all its contexts were destroyed; keep one of "
          "them alive, or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
-}
-
-CUdevResource ContextCache::native_config(const Device& device, const Workqueue& requested) {
-    CUdevResource native{};
-    GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
-             cu::kResourceWorkqueueConfig);
-    // cuda.h: a workqueue configuration is changed in place.
-    auto fields = cu::get_fields<cu::WorkqueueFields>(native);
-    fields.scope = static_cast<uint32_t>(requested.scope);
-    fields.concurrency_limit = requested.concurrency_limit;
-    cu::set_fields(native, fields);
-    return native;
 }
 
 namespace {
@@ -448,15 +438,30 @@ void ContextCache::set_limit(uint32_t limit) {
         fail(static_cast<gcx_result>(refusal->result), describe(*refusal));
 }
 
+void ContextCache::publish_to(Publisher& publisher) {
+    const std::lock_guard lock(mutex_);
+    publisher_ = &publisher;
+    publish();
+}
+
+void ContextCache::publish() {
+    if (publisher_ == nullptr || !publisher_->active())
+        return;
+    const auto count =
+        std::ranges::count_if(entries_, [](const auto& entry) { return entry.second->complete_; });
+    Publisher::Update(*publisher_)
+        .set_contexts(static_cast<std::size_t>(count), stats_.misses, stats_.evicted);
+}
+
 gcx_cache_stats ContextCache::stats() {
     const std::lock_guard lock(mutex_);
     gcx_cache_stats stats = stats_;
     stats.limit = limit_;
-    stats.kept = cached(nullptr);
-    stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
+    stats.cached = cached(nullptr);
+    stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.cached;
     for (const auto& [key, context] : entries_) {
         if (context->complete_)
-            stats.kept_streams += static_cast<uint32_t>(context->streams.cached_count());
+            stats.cached_streams += static_cast<uint32_t>(context->streams.cached_count());
     }
     return stats;
 }
@@ -605,6 +610,7 @@ std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, 
                 mark_prepared(context);
         } else {
             stats_.evicted++;
+            publish();
             done.contexts++;
             done.streams += static_cast<uint32_t>(streams);
         }
@@ -678,6 +684,7 @@ std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& d
             return refusal;
         stats_.evicted++;
         entries_.erase(oldest);
+        publish();
     }
     return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include "core/device.hpp"
 #include "core/resource.hpp"
 #include "core/stream_cache.hpp"
+#include "ipc/published_leases.hpp"
 
 #include <array>
 #include <atomic>
@@ -34,9 +35,10 @@ struct ContextKey {
     auto operator<=>(const ContextKey&) const = default;
 };
 
-// Returns the key of a context over these parts, each of which is one resource. Throws if they
-// cannot go together.
-ContextKey key_of(std::span<const ContextKey> parts);
+// Adds one more resource to a key. index is its number in messages. Throws if it cannot go together
+// with those before it.
+void add_part(ContextKey& key, const ContextKey& part, std::size_t index);
+void check_has_sms(const ContextKey& key); // throws if it has none
 
 // A green context and its streams.
 class GreenContext {
@@ -51,6 +53,7 @@ class GreenContext {
 
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
+    uint64_t native_id() const { return native_id_; } // cuCtxGetId's
     SmResource sms() const { return {key.device, key.family, key.set}; }
     // Returns a cached stream or a new one. The caller returns it with streams.release(). owner is
     // as in StreamCache::acquire().
@@ -139,6 +142,7 @@ class ContextCache {
     // A context in use.
     struct Live {
         uint64_t id;
+        uint64_t native_id;
         SmResource sms;
         uint32_t handles;
         uint32_t streams;
@@ -159,6 +163,8 @@ class ContextCache {
     // last. At most that many contexts of a device stay prepared.
     void set_limit(uint32_t limit);
     gcx_cache_stats stats(); // fills in all fields but struct_size
+    // Publishes the number of contexts, now and at each change.
+    void publish_to(Publisher& publisher);
     // Makes the missing contexts of these keys and marks all of them as prepared. Calls before and
     // after for each key, without locks. Throws, before it makes any, if a device would have more
     // prepared contexts than its limit.
@@ -198,7 +204,6 @@ class ContextCache {
     std::optional<Refusal> trim_streams(Trimmed& done);
     void check_alive(GreenContext& context);
     void make(GreenContext& context);
-    CUdevResource native_config(const Device& device, const Workqueue& requested);
     // Adds a user to a context that has this queue, so that the queue stays alive. Throws if there
     // is none.
     Ref share_queue_user(uint64_t queue);
@@ -210,6 +215,7 @@ class ContextCache {
     GreenContext* find_usable(const ContextKey& key, Sharing sharing);
     Entries::iterator find_entry(const GreenContext& context);
     void mark_dead(GreenContext& context);
+    void publish();
     std::optional<Refusal> evict(const Device* device);
     std::optional<Refusal> evict_surplus(const Device& device);
     void drop_dead(const Device& device);
@@ -238,6 +244,7 @@ class ContextCache {
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;
     gcx_cache_stats stats_{};
+    Publisher* publisher_ = nullptr;
 };
 
 // The object of a gcx_context handle. Several handles may share one green context.

@@ -63,6 +63,10 @@ void Device::get_info(gcx_device_info& info) const {
     std::memcpy(info.uuid, uuid_.bytes, sizeof info.uuid);
 }
 
+bool Device::has_max_cluster_family() const {
+    return has_clusters() && sm_count_ >= kMaxClusterAlignments * coscheduled_alignment_;
+}
+
 FamilyRequest Device::request_for(gcx_sm_family kind) const {
     if (kind == GCX_SM_FAMILY_FINE)
         return {kind, 1, kSmsOfATpc};
@@ -83,12 +87,25 @@ FamilyRequest Device::request_for(gcx_sm_family kind) const {
     return {kind, atom_sm_count, atom_sm_count};
 }
 
+CUdevResource Device::native_config(const Workqueue& requested) const {
+    CUdevResource native{};
+    GCX_CALL(driver_, cuDeviceGetDevResource, native_, &native, cu::kResourceWorkqueueConfig);
+    // cuda.h: a workqueue configuration is changed in place.
+    auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    fields.scope = static_cast<uint32_t>(requested.scope);
+    fields.concurrency_limit = requested.concurrency_limit;
+    cu::set_fields(native, fields);
+    return native;
+}
+
 std::shared_ptr<Family> Device::family(gcx_sm_family kind) {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Family>& family = families_.at(static_cast<std::size_t>(kind));
+    std::unique_ptr<Family>& family = families_.at(static_cast<std::size_t>(kind));
     if (family == nullptr)
-        family = std::make_shared<Family>(driver_, native_, request_for(kind));
-    return family;
+        family = std::make_unique<Family>(driver_, native_, request_for(kind));
+    // The device owns the family. A pointer without an owner of its own has no counter, so copying
+    // it is free of atomic instructions.
+    return {std::shared_ptr<Family>(), family.get()};
 }
 
 std::shared_ptr<Family> Device::intern_structured(std::span<const cu::SmGroupParams> requests) {

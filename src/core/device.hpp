@@ -42,6 +42,7 @@ class Device {
     void note_extra_sms(const std::vector<uint32_t>& seen);
     void get_info(gcx_device_info& info) const;
 
+    bool has_max_cluster_family() const;
     // Returns the family of a kind other than structured. The first call splits the device.
     std::shared_ptr<Family> family(gcx_sm_family kind);
     // Structured splits used most recently, which are never evicted. gcx.h states the number.
@@ -53,6 +54,9 @@ class Device {
     std::shared_ptr<Family> try_structured(std::span<const cu::SmGroupParams> requests);
     // Returns the family with this id. Throws if it was evicted.
     std::shared_ptr<Family> structured_family(const SplitId& id);
+
+    // Returns the driver's struct of a workqueue configuration.
+    CUdevResource native_config(const Workqueue& requested) const;
 
     // A reference to the primary context. gcx retains the primary context once for all references.
     class PrimaryContextRef {
@@ -121,7 +125,7 @@ class Device {
     CUuuid uuid_{};
 
     std::mutex mutex_;
-    std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind
+    std::array<std::unique_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind
     std::map<SplitId, Interned> structured_;
     std::size_t evict_at_ = 2 * kCachedSplits; // the size of structured_
     uint64_t structured_uses_ = 0;             // orders Interned::last_use

@@ -54,6 +54,10 @@ class DriverMask {
             common |= words_[i] & other.words_[i];
         return common != 0;
     }
+    // Unlike ==, ignores what follows the SMs.
+    bool has_same_sms(const DriverMask& other) const {
+        return std::equal(words_.begin(), words_.begin() + kMaskWords, other.words_.begin());
+    }
     // Returns whether the mask has one bit per SM or per pair of SMs.
     bool counts(uint32_t sms) const {
         uint32_t bits = 0;
@@ -288,6 +292,26 @@ std::vector<CUdevResource> Family::native_resources(const AtomSet& set) const {
     std::vector<CUdevResource> native;
     set.for_each([&](std::size_t atom) { native.push_back(atoms_[atom]); });
     return native;
+}
+
+std::optional<AtomSet> Family::find(const CUdevResource& native) const {
+    if (sms_of(native) == sms_of(device_resource_))
+        return all();
+    if (!masks_known_)
+        return std::nullopt;
+    const DriverMask mask(native);
+    AtomSet found;
+    DriverMask together;
+    for (std::size_t atom = 0; atom < atoms_.size(); atom++) {
+        const DriverMask part(atoms_[atom]);
+        if (part.meets(mask)) {
+            found.add(atom);
+            together = together | part;
+        }
+    }
+    if (!together.has_same_sms(mask) || sm_count(found) != sms_of(native))
+        return std::nullopt;
+    return found;
 }
 
 bool Family::can_make_context(const AtomSet& set) const {

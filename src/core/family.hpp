@@ -55,6 +55,12 @@ class Family {
     // if one is known to be the same set.
     std::vector<CUdevResource> native_resources(const AtomSet& set) const;
 
+    // Returns whether the SMs of this driver's resources are known.
+    bool reads_sms() const { return masks_known_; }
+    // Returns the set whose atoms are the SMs of a resource of the driver, or nothing if there is
+    // none.
+    std::optional<AtomSet> find(const CUdevResource& native) const;
+
     // Returns whether the driver makes a context of a set according to cuda.h. Before 13.1 it does
     // so of any set.
     bool can_make_context(const AtomSet& set) const;

@@ -379,7 +379,7 @@ void Graph::get_info(gcx_graph_info& info) const {
     info.executables = static_cast<uint32_t>(executables_.all().size());
     info.max_executables = executables_.limit();
     info.launches = launches_.load(std::memory_order_relaxed);
-    info.made = built_.load(std::memory_order_relaxed);
+    info.instantiated = built_.load(std::memory_order_relaxed);
     info.evicted = executables_.evicted();
 }
 
@@ -620,7 +620,7 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
         });
         if (result == CUDA_SUCCESS)
             continue;
-        if (log::wanted(GCX_LOG_DEBUG))
+        if (log::enabled(GCX_LOG_DEBUG))
             log::write(GCX_LOG_DEBUG, driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
                                           "; the executables are recreated");
         return false;

@@ -1,6 +1,7 @@
 #include "core/lease.hpp"
 
 #include "base/log.hpp"
+#include "driver/nvtx.hpp"
 
 #include <algorithm>
 
@@ -51,12 +52,13 @@ void PendingWork::synchronize(const Driver& driver) const {
 }
 
 void PendingWork::absorb(PendingWork& older) {
-    for (KeptContext& kept : older.contexts_) {
+    for (RetainedContext& retained : older.contexts_) {
         const auto same =
-            std::find_if(contexts_.begin(), contexts_.end(),
-                         [&](const KeptContext& own) { return &*own.context == &*kept.context; });
+            std::find_if(contexts_.begin(), contexts_.end(), [&](const RetainedContext& own) {
+                return &*own.context == &*retained.context;
+            });
         if (same == contexts_.end())
-            contexts_.push_back(std::move(kept));
+            contexts_.push_back(std::move(retained));
         else
             same->until = event_;
     }
@@ -65,18 +67,19 @@ void PendingWork::absorb(PendingWork& older) {
 
 void PendingWork::release_finished(const Driver& driver, const RelaxedCapture& /*relaxed*/,
                                    std::vector<ContextCache::Ref>& released) {
-    const auto kept = std::find_if(contexts_.begin(), contexts_.end(),
-                                   [&](const KeptContext& own) { return own.until != event_; });
-    if (kept == contexts_.end() ||
-        driver.cuEventQuery(kept->until->native()) == CUDA_ERROR_NOT_READY)
+    const auto retained =
+        std::find_if(contexts_.begin(), contexts_.end(),
+                     [&](const RetainedContext& own) { return own.until != event_; });
+    if (retained == contexts_.end() ||
+        driver.cuEventQuery(retained->until->native()) == CUDA_ERROR_NOT_READY)
         return;
-    released.push_back(std::move(kept->context));
-    contexts_.erase(kept);
+    released.push_back(std::move(retained->context));
+    contexts_.erase(retained);
 }
 
 void PendingWork::release_all(std::vector<ContextCache::Ref>& released) {
-    for (KeptContext& kept : contexts_)
-        released.push_back(std::move(kept.context));
+    for (RetainedContext& retained : contexts_)
+        released.push_back(std::move(retained.context));
     contexts_.clear();
 }
 
@@ -331,6 +334,7 @@ LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr
     // What its work waits for is decided at the first use.
     context_ = lease_->start_context(cache_);
     native_ = context_->acquire_stream(priority_);
+    name_native();
     {
         const std::lock_guard lock(lease_->streams_mutex_);
         lease_->streams_.push_back(this);
@@ -404,7 +408,7 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
         }
         throw;
     }
-    if (log::wanted(GCX_LOG_DEBUG))
+    if (log::enabled(GCX_LOG_DEBUG))
         log::write(GCX_LOG_DEBUG,
                    format("a stream of %s moved from %u to %u SMs; a CUstream obtained from it "
                           "before stays on the former ones",
@@ -414,6 +418,13 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
     // This work was submitted after the last resize, so it is not recorded yet.
     if (left != nullptr)
         lease_->add_work(std::move(left));
+    name_native();
+}
+
+void LeaseStream::name_native() const {
+    if (nvtx::listens())
+        nvtx::name_stream(native_,
+                          format("gcx: %s, %u SMs", lease_->label().c_str(), context_->sm_count()));
 }
 
 bool LeaseStream::is_busy() const {

@@ -53,7 +53,7 @@ class PendingWork {
     friend class Lease;
     // A context that must live until an event. Programs may still name streams of a context with
     // unfinished work, and destroying the context would destroy them.
-    struct KeptContext {
+    struct RetainedContext {
         ContextCache::Ref context;
         std::shared_ptr<EventPool::Event> until;
     };
@@ -72,8 +72,8 @@ class PendingWork {
     // Guarded by LeaseManager::mutex_ once the work is registered there, and by Lease::mutex_
     // before.
     bool registered_ = false;
-    AtomSet frontier_;                  // atoms on which no newer entry implies this one
-    std::vector<KeptContext> contexts_; // its own context is the first
+    AtomSet frontier_;                      // atoms on which no newer entry implies this one
+    std::vector<RetainedContext> contexts_; // its own context is the first
     // Entries of other streams that this one implies, because its stream waits for them.
     std::vector<std::shared_ptr<PendingWork>> implies_;
 };
@@ -168,7 +168,7 @@ class Lease {
     // work implies the other. Returns null unless many closed streams have unfinished work.
     std::shared_ptr<PendingWork> find_work_to_chain(const GreenContext& context,
                                                     const RelaxedCapture& relaxed);
-    // Drops finished work of the streams and moves the contexts kept for it to contexts.
+    // Drops finished work of the streams and moves the contexts retained for it to contexts.
     void drop_finished(std::vector<ContextCache::Ref>& contexts);
     // Returns the work of closed streams that is not known to have finished.
     PendingWorks closed_work();
@@ -237,6 +237,7 @@ class LeaseStream {
     friend class Lease;
     // These require the lease's streams_mutex_.
     void follow(Purpose purpose);
+    void name_native() const; // for profilers
     void move_to(ContextCache::Ref context, const PendingWorks& wait_for,
                  const RelaxedCapture& relaxed);
     // Returns whether the native stream has work in flight. It may capture a graph.

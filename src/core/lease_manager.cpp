@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "core/split.hpp"
+#include "driver/nvtx.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +29,18 @@ std::string request_text(const SmAllocator::Request& request) {
         text += format(", at least %u (min_sm_count)", request.min_sm_count);
     if (request.exclusive_sm_count != 0)
         text += format(", %u of them exclusively (exclusive_sm_count)", request.exclusive_sm_count);
+    return text;
+}
+
+// Describes a resize: "64 for "decode", the rest for "prefill"".
+std::string sizes_text(std::span<const LeaseManager::Size> sizes) {
+    std::string text;
+    for (const auto& [lease, sm_count] : sizes)
+        text += (text.empty() ? "" : ", ") +
+                (sm_count == kRest ? std::string("the rest")
+                 : sm_count == 0   ? std::string("none")
+                                   : format("%u", sm_count)) +
+                " for " + lease->label();
     return text;
 }
 
@@ -60,7 +73,7 @@ published::Row row_of(const Lease& lease, const SmAllocator::Allocation& allocat
     row.changes = lease.changes() - 1;
     row.sm_count = lease.family->sm_count(allocation.all());
     row.exclusive_sm_count = lease.family->sm_count(allocation.exclusive);
-    std::copy_n(allocation.exclusive.words().data(), AtomSet::kWords, row.own);
+    std::copy_n(allocation.exclusive.words().data(), AtomSet::kWords, row.exclusive);
     std::copy_n(allocation.shared.words().data(), AtomSet::kWords, row.shared);
     return row;
 }
@@ -304,14 +317,16 @@ std::shared_ptr<Lease> LeaseManager::acquire(Device& device, const LeaseRequest&
     if (request.terms.require_workqueues)
         device.driver().require(GCX_CAPABILITY_WORKQUEUES,
                                 "GCX_LEASE_REQUIRE_WORKQUEUES, queues of a lease's own");
+    const auto since = Clock::now();
     const auto until = request.timeout_ms == GCX_FOREVER
                            ? Clock::time_point::max()
-                           : Clock::now() + std::chrono::milliseconds(request.timeout_ms);
+                           : since + std::chrono::milliseconds(request.timeout_ms);
     Waiter waiter{
         {0, request.sm_count, request.min_sm_count, shared, request.terms.exclusive_sm_count},
         family,
         &request.terms,
         request.cancel,
+        since,
         until,
         {}};
     Lock lock(mutex_);
@@ -335,13 +350,21 @@ void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
     const auto over = [&] { return waiter.granted.has_value() || is_cancelled(request); };
     if (request.timeout_ms != 0 && !is_cancelled(request)) {
         state.waiters.push_back(&waiter);
-        if (publisher_.active())
-            Publisher::Update(publisher_)
-                .put(row_of(state.device, *waiter.family, *waiter.terms, waiter.request));
+        waits_++;
+        if (publisher_.active()) {
+            Publisher::Update update(publisher_);
+            update.put(row_of(state.device, *waiter.family, *waiter.terms, waiter.request));
+            publish_requests(update);
+        }
         if (request.timeout_ms == GCX_FOREVER)
             changed_.wait(lock, over);
         else
             changed_.wait_until(lock, waiter.until, over);
+        waited_ += Clock::now() - waiter.since;
+        if (publisher_.active()) {
+            Publisher::Update update(publisher_);
+            publish_requests(update);
+        }
         if (waiter.granted)
             return;
         remove_waiters(state, [&](const Waiter& other) { return &other == &waiter; });
@@ -533,13 +556,7 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
         usable = usable - (withheld_atoms(state, *family, first, nullptr) - current);
     const auto planned = allocator.plan(requests, usable);
     if (!planned) {
-        std::string requested;
-        for (const Size& size : sizes)
-            requested += (requested.empty() ? "" : ", ") +
-                         (size.sm_count == kRest ? std::string("the rest")
-                          : size.sm_count == 0   ? std::string("none")
-                                                 : format("%u", size.sm_count)) +
-                         " for " + size.lease->label();
+        const std::string requested = sizes_text(sizes);
         check_feasible(state, family, requests, first, requested);
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("requested %s: %s; release or resize other leases first", requested.c_str(),
@@ -552,26 +569,50 @@ LeaseManager::Transitions LeaseManager::plan_transitions(DeviceState& state,
     return transitions;
 }
 
-void LeaseManager::resize(std::span<const Size> sizes, bool deferred) {
+LeaseManager::Transitions LeaseManager::plan_next(Lock& lock, std::span<const Size> sizes) {
     check_same_pool(sizes);
-    Lock lock(mutex_);
+    lock.lock();
     DeviceState& state = state_of(sizes[0].lease->device);
     wait_for_changes(lock, state, sizes);
     remove_expired_waiters(state);
-    apply(lock, state, plan_transitions(state, sizes), deferred);
+    return plan_transitions(state, sizes);
+}
+
+void LeaseManager::resize(std::span<const Size> sizes, bool deferred) {
+    const nvtx::Range range([&] { return "resize: " + sizes_text(sizes); });
+    Lock lock(mutex_, std::defer_lock);
+    Transitions transitions = plan_next(lock, sizes);
+    apply(lock, state_of(sizes[0].lease->device), std::move(transitions), deferred);
+}
+
+LeaseManager::Layout LeaseManager::layout(std::span<const Size> sizes) {
+    Lock lock(mutex_, std::defer_lock);
+    const Transitions transitions = plan_next(lock, sizes);
+    const Lease& first = *sizes[0].lease;
+    DeviceState& state = state_of(first.device);
+    AtomSet had;
+    AtomSet has;
+    Layout planned;
+    for (const Transition& transition : transitions) {
+        planned.sets.push_back(transition.after.all());
+        has = has | transition.after.all();
+    }
+    for (const auto& [owner, allocation] : allocator_of(state, first.family).allocations()) {
+        const auto is_it = [&, id = owner](const Size& size) { return size.lease->id == id; };
+        if (std::none_of(sizes.begin(), sizes.end(), is_it))
+            had = had | allocation.all();
+    }
+    planned.remainder =
+        (available_atoms(state, first.family) & reachable_atoms(*first.family, first.terms)) - had -
+        has;
+    return planned;
 }
 
 void LeaseManager::prepare(std::span<const Size> sizes) {
-    check_same_pool(sizes);
+    Lock lock(mutex_, std::defer_lock);
+    const Transitions transitions = plan_next(lock, sizes);
+    lock.unlock();
     const Lease& first = *sizes[0].lease;
-    Transitions transitions;
-    {
-        Lock lock(mutex_);
-        DeviceState& state = state_of(first.device);
-        wait_for_changes(lock, state, sizes);
-        remove_expired_waiters(state);
-        transitions = plan_transitions(state, sizes);
-    }
     std::vector<ContextKey> keys;
     for (const Transition& transition : transitions) {
         if (!transition.after.all().empty())
@@ -580,7 +621,7 @@ void LeaseManager::prepare(std::span<const Size> sizes) {
     const auto nothing = [] {};
     cache_.prepare(keys, nothing, nothing);
     // Later plans return to this layout, unless a lease was released in the meantime.
-    const Lock lock(mutex_);
+    lock.lock();
     DeviceState& state = state_of(first.device);
     SmAllocator::Allocations layout;
     for (const Transition& transition : transitions) {
@@ -710,6 +751,7 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
             allocator.assign(transition.lease->id, transition.after);
     }
     commit(state, transitions, deferred, dropped);
+    resizes_ += transitions[0].releases ? 0 : 1;
     publish_transitions(transitions);
     submit_locks.clear();
     for (const Transition& transition : transitions) {
@@ -899,8 +941,13 @@ void LeaseManager::publish(const published::Head& head) {
             rows.push_back(row_of(*device, *waiter->family, *waiter->terms, waiter->request));
     }
     publisher_.start(head);
-    for (const published::Row& row : rows)
-        Publisher::Update(publisher_).put(row);
+    {
+        Publisher::Update update(publisher_);
+        for (const published::Row& row : rows)
+            update.put(row);
+        publish_requests(update);
+    }
+    cache_.publish_to(publisher_);
     // From here on each lease publishes its own stream count.
     for (const auto& [device, state] : device_states_) {
         for (const auto& [id, entry] : state->entries) {
@@ -922,6 +969,11 @@ void LeaseManager::publish_transitions(const Transitions& transitions) {
         else
             update.put(row_of(*transition.lease, transition.after));
     }
+    publish_requests(update);
+}
+
+void LeaseManager::publish_requests(Publisher::Update& update) const {
+    update.set_requests(resizes_, waits_, static_cast<uint64_t>(waited_.count()));
 }
 
 } // namespace gcx

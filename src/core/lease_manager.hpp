@@ -78,6 +78,12 @@ class LeaseManager {
     static std::optional<Workqueue> workqueue(const Device& device);
     // Makes the contexts that resize() would need. Resizes nothing.
     void prepare(std::span<const Size> sizes);
+    // What resize() would do.
+    struct Layout {
+        SmallVector<AtomSet, 4> sets; // one for each size
+        AtomSet remainder;            // atoms that no lease would have
+    };
+    Layout layout(std::span<const Size> sizes);
     // Cancels all calls that were given this cancel.
     void signal(Cancel& cancel);
 
@@ -110,6 +116,7 @@ class LeaseManager {
         std::shared_ptr<Family> family;
         const LeaseTerms* terms;
         const Cancel* cancel;
+        std::chrono::steady_clock::time_point since;
         std::chrono::steady_clock::time_point until; // max: no timeout
         std::optional<SmAllocator::Allocation> granted;
     };
@@ -197,12 +204,15 @@ class LeaseManager {
     using Requests = SmallVector<SmAllocator::Request, 4>;
     static Requests requests_of(std::span<const Size> sizes);
     static Transitions plan_transitions(DeviceState& state, std::span<const Size> sizes);
+    // Returns what resize() would do, once no other thread changes one of the leases.
+    Transitions plan_next(Lock& lock, std::span<const Size> sizes);
     static void check_same_pool(std::span<const Size> sizes);
     static void commit(DeviceState& state, Transitions& transitions, bool deferred,
                        Dropped& dropped);
     static void retarget_streams(Lease& lease, Transition& transition, bool deferred,
                                  Dropped& dropped);
     void publish_transitions(const Transitions& transitions);
+    void publish_requests(Publisher::Update& update) const;
     static SmallVector<SubmitLock::Exclusive, 2> lock_submitters(const Transitions& transitions);
 
     // These acquire mutex_.
@@ -217,6 +227,10 @@ class LeaseManager {
     std::condition_variable changed_;
     std::map<Device*, std::unique_ptr<DeviceState>> device_states_;
     uint64_t next_id_ = 1;
+    // Since the driver was opened, for those who read what this process publishes.
+    uint64_t resizes_ = 0;
+    uint64_t waits_ = 0;
+    std::chrono::nanoseconds waited_{0};
 };
 
 // The object of a gcx_lease handle.

@@ -308,8 +308,8 @@ class Acquisition final : private CancelList::Wait {
             return family_->can_make_context(set) &&
                    (request_.can_realise == nullptr || request_.can_realise(set));
         });
-        const SmAllocator::Request wanted{1, request_.sm_count, request_.min_sm_count, false, 0};
-        const auto planned = allocator.plan({&wanted, 1}, usable);
+        const SmAllocator::Request requested{1, request_.sm_count, request_.min_sm_count, false, 0};
+        const auto planned = allocator.plan({&requested, 1}, usable);
         return planned ? std::optional(planned->front().exclusive) : std::nullopt;
     }
 
@@ -502,19 +502,18 @@ SmResource resource_of(Device& device, const Record& record) {
     // Other processes treat the reservation of a limited process as the whole device.
     if (is_limited(mine) && !is_limited(record))
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("this process has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set, and the one that took "
-                    "the reservation had not: which SMs of %s are meant isn't known; unset it, or "
-                    "set it there too",
+             format("this process has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set, and the process that "
+                    "acquired the reservation had not, so which SMs of %s it has is unknown; unset "
+                    "the variable here or set it there too",
                     device.label().c_str()));
     if (record.driver_version != device.driver().version() ||
         record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
         record.unit_size != shape.unit_size || record.remainder_size != shape.remainder_size) {
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the reservation was taken where %s has %u SMs, the %s family %u atoms of %u, "
-                    "and the driver is %s; here it has %u SMs, %u atoms of %u, and the driver is "
-                    "%s: which "
-                    "SMs are meant isn't known. CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and another "
-                    "libcuda can do that",
+             format("the reservation was acquired where %s has %u SMs, the %s family %u atoms of "
+                    "%u, and the driver is %s; here it has %u SMs, %u atoms of %u, and the driver "
+                    "is %s, so which SMs it has is unknown; use the same driver and the same "
+                    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in both processes",
                     device.label().c_str(), record.device_sm_count, family_name(kind),
                     record.unit_count, record.unit_size,
                     version_text(record.driver_version).c_str(), device.sm_count(),

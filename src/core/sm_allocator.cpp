@@ -163,11 +163,11 @@ class SmAllocator::Planner {
         AtomSet untaken = exclusive_input_ & units_;
         for (Part& part : parts) {
             const AtomSet has = now_[part.index].exclusive & units_;
-            const std::size_t wanted = (part.planned & units_).count();
+            const std::size_t requested = (part.planned & units_).count();
             next_[part.index].exclusive = has | (part.planned - units_);
             untaken = untaken - has;
-            if (has.count() > wanted)
-                part.surplus = has.count() - wanted;
+            if (has.count() > requested)
+                part.surplus = has.count() - requested;
         }
         // By position, new leases last.
         std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
@@ -178,8 +178,8 @@ class SmAllocator::Planner {
         });
         for (const Part& part : parts) {
             AtomSet& grows = next_[part.index].exclusive;
-            const std::size_t wanted = (part.planned & units_).count();
-            for (std::size_t has = (grows & units_).count(); has < wanted; has++)
+            const std::size_t requested = (part.planned & units_).count();
+            for (std::size_t has = (grows & units_).count(); has < requested; has++)
                 take_nearest(grows, untaken, parts);
         }
         for (Part& part : parts) {
@@ -242,10 +242,10 @@ class SmAllocator::Planner {
         if (!planned)
             return false;
         AtomSet shared = (*planned - units_) | (now_[index].shared & shareable_ & units_);
-        const std::size_t wanted = (*planned & units_).count();
-        while ((shared & units_).count() > wanted)
+        const std::size_t requested = (*planned & units_).count();
+        while ((shared & units_).count() > requested)
             shared = shared - only(least_shared(shared & units_));
-        while ((shared & units_).count() < wanted)
+        while ((shared & units_).count() < requested)
             shared.add(most_shared((shareable_ - shared) & units_));
         next.shared = shared;
         shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });

@@ -170,14 +170,14 @@ class SplitPlanner {
     // "8 + 16 + 24", of the groups with a count
     template <class CountOf>
     std::string list(CountOf count_of) const {
-        constexpr int kMost = 16; // more would be cut off at the end of the message
+        constexpr int kMax = 16; // more would be cut off at the end of the message
         std::string text;
         int listed = 0;
-        for (std::size_t i = 0; i < counts_.size() && listed <= kMost; i++) {
+        for (std::size_t i = 0; i < counts_.size() && listed <= kMax; i++) {
             if (counts_[i] == kRest)
                 continue;
             text += listed == 0 ? "" : " + ";
-            text += listed == kMost ? "..." : format("%llu", count_of(i));
+            text += listed == kMax ? "..." : format("%llu", count_of(i));
             listed++;
         }
         return text;

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "core/scoped.hpp"
+#include "driver/nvtx.hpp"
 
 #include <algorithm>
 
@@ -34,6 +35,9 @@ Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
       device_(context.key.device->ordinal()), owned_(true),
       priority_(context.key.device->clamp_priority(priority)) {
     native_ = context.acquire_stream(priority_);
+    if (nvtx::listens())
+        nvtx::name_stream(native_, format("gcx: %u SMs, context %llu", context.sm_count(),
+                                          static_cast<unsigned long long>(context.id)));
 }
 
 Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)

@@ -24,12 +24,12 @@ constexpr std::array kAttributes = {
 std::optional<StreamCache::Attributes> StreamCache::attributes_of(const Driver& driver,
                                                                   CUstream stream) {
     Attributes attributes{};
-    static_assert(attributes.size() == kAttributes.size());
-    for (std::size_t i = 0; i < attributes.size(); i++) {
+    static_assert(attributes.size() == kAttributes.size() * sizeof(CUlaunchAttributeValue));
+    for (std::size_t i = 0; i < kAttributes.size(); i++) {
         CUlaunchAttributeValue value{}; // the driver fills in the attribute's own size
         if (driver.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
             return std::nullopt;
-        std::memcpy(attributes[i].data(), &value, sizeof value);
+        std::memcpy(attributes.data() + i * sizeof value, &value, sizeof value);
     }
     return attributes;
 }

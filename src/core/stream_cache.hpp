@@ -50,8 +50,8 @@ class StreamCache {
 
         CUstream stream() const { return node.value(); }
     };
-    // Attribute values as bytes. They are only compared.
-    using Attributes = std::array<std::array<std::byte, sizeof(CUlaunchAttributeValue)>, 5>;
+    // Five attribute values as bytes. They are only compared; by memcmp, as the bytes are integers.
+    using Attributes = std::array<unsigned char, 5 * sizeof(CUlaunchAttributeValue)>;
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     // These require mutex_.

@@ -69,8 +69,9 @@ constexpr char kSimulatorHint[] =
     "the path of an installed one";
 #else
 constexpr char kSimulatorHint[] =
-    "; in Python, `pip install gcx[sim]` installs it; in Java, the jar of gcx with the classifier "
-    "`sim` contains it; GCX_SIM_LIBRARY can name its path";
+    "; in Python, `pip install gcx[sim]` installs it, or in gcx's sources `pip install "
+    "./bindings/python/sim`; in Java, the jar of gcx with the classifier `sim` contains it; "
+    "GCX_SIM_LIBRARY can name its path";
 #endif
 
 std::string own_folder() {
@@ -139,7 +140,7 @@ Driver::Driver(const std::string& choice) : choice_(choice.empty() ? kDefaultLib
                  format("%s is no CUDA driver: it has no cuDriverGetVersion", library_.c_str()));
         if (const CUresult result = get_version(&version_); result != CUDA_SUCCESS)
             fail(static_cast<gcx_result>(result),
-                 format("cuDriverGetVersion of %s answered %d", library_.c_str(), result));
+                 format("cuDriverGetVersion of %s returned %d", library_.c_str(), result));
         if (!has(GCX_CAPABILITY_GREEN_CONTEXTS))
             fail(
                 GCX_ERROR_NOT_SUPPORTED,
@@ -168,7 +169,7 @@ Driver::Driver(const std::string& choice) : choice_(choice.empty() ? kDefaultLib
         dlclose(handle_);
         throw;
     }
-    if (log::wanted(GCX_LOG_INFO))
+    if (log::enabled(GCX_LOG_INFO))
         log::write(GCX_LOG_INFO,
                    format("opened %s, CUDA %s%s", library_.c_str(), version_text(version_).c_str(),
                           simulated_ ? ", SIMULATED" : ""));
@@ -243,7 +244,7 @@ void Driver::resolve() {
             get_address(name, &address, since, CU_GET_PROC_ADDRESS_DEFAULT, &query);
         if (result != CUDA_SUCCESS)
             fail(static_cast<gcx_result>(result),
-                 format("cuGetProcAddress of %s answered %d for %s", library_.c_str(), result,
+                 format("cuGetProcAddress of %s returned %d for %s", library_.c_str(), result,
                         name));
         if (address == nullptr)
             fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
@@ -272,7 +273,7 @@ std::string Driver::describe(CUresult result, const char* function) const {
         name = "an unknown error";
     if (cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr)
         text = "no description";
-    return format("%s answered %s (%d, %s)", function, name, static_cast<int>(result), text);
+    return format("%s returned %s (%d, %s)", function, name, static_cast<int>(result), text);
 }
 
 void Driver::fail_with(CUresult result, const char* function) const {

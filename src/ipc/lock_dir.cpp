@@ -205,7 +205,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMostEntries = 16384; // guards against a directory that was filled on purpose
+constexpr std::size_t kMaxEntries = 16384; // guards against a directory that was filled on purpose
 // A change takes less than a millisecond, so a process that needs longer was stopped.
 constexpr auto kLongestChange = 5s;
 constexpr auto kChangeCheckInterval = 100ms;
@@ -520,11 +520,11 @@ std::vector<std::string> LockDir::names(std::string_view prefix) const {
     while (const dirent* const entry = readdir(entries.get())) {
         if (std::string_view(entry->d_name).starts_with(prefix))
             found.emplace_back(entry->d_name);
-        if (found.size() > kMostEntries)
+        if (found.size() > kMaxEntries)
             fail(GCX_ERROR_OPERATING_SYSTEM,
                  format("the folder %s has more than %zu files named %.*s*, which are more than "
                         "gcx reads; remove those that gcx did not create",
-                        path_.c_str(), kMostEntries, static_cast<int>(prefix.size()),
+                        path_.c_str(), kMaxEntries, static_cast<int>(prefix.size()),
                         prefix.data()));
         errno = 0;
     }

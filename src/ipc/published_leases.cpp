@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTriesAtOnce = 64;
 constexpr auto kReadTimeout = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::microseconds(200);
-constexpr std::size_t kMostWarnings = 8;
+constexpr std::size_t kMaxWarnings = 8;
 constexpr std::size_t kIdDigits = 16;
 
 enum class Read : uint8_t { done, nothing, busy };
@@ -55,9 +55,10 @@ bool try_to_read(int file, Process& process) {
         return false;
     std::atomic_thread_fence(std::memory_order_acquire);
     read_at(file, 0, &process.head, 1);
-    process.rows.resize(std::min(process.head.row_count, kMostRows));
+    process.rows.resize(std::min(process.head.row_count, kMaxRows));
     if (!process.rows.empty())
         read_at(file, offsetof(File, rows), process.rows.data(), process.rows.size());
+    read_at(file, offsetof(File, counters), &process.counters, 1);
     std::atomic_thread_fence(std::memory_order_acquire);
     return read_sequence(file) == before;
 }
@@ -108,27 +109,29 @@ std::string problem_of_row(const Row& row, const Head& head) {
         row.remainder_size > GCX_MAX_SMS)
         return "impossible atoms";
     const AtomShape shape{row.unit_count, row.unit_size, row.remainder_size};
-    const AtomSet own = AtomSet::of_words(row.own);
+    const AtomSet exclusive = AtomSet::of_words(row.exclusive);
     const AtomSet shared = AtomSet::of_words(row.shared);
-    if (!((own | shared) - shape.all()).empty() || !(own & shared).empty() ||
+    if (!((exclusive | shared) - shape.all()).empty() || !(exclusive & shared).empty() ||
         (row.flags == 0 && !shared.empty()))
         return "atoms that are not those of the family";
     if (shape.sm_count(shape.all()) > head.devices[row.device].sm_count)
         return "more SMs in atoms than in the device";
-    const bool consistent = row.waits != 0 ? (own | shared).empty() && row.exclusive_sm_count == 0
-                                           : row.sm_count == shape.sm_count(own | shared) &&
-                                                 row.exclusive_sm_count == shape.sm_count(own);
+    const bool consistent = row.waits != 0
+                                ? (exclusive | shared).empty() && row.exclusive_sm_count == 0
+                                : row.sm_count == shape.sm_count(exclusive | shared) &&
+                                      row.exclusive_sm_count == shape.sm_count(exclusive);
     return consistent ? "" : "counts of SMs that aren't those of its atoms";
 }
 
 // Returns an error if exclusive SMs have two owners.
 std::string problem_of_owners(const std::vector<Row>& rows) {
     for (std::size_t i = 0; i < rows.size(); i++) {
-        const AtomSet own = AtomSet::of_words(rows[i].own);
-        for (std::size_t j = 0; j < rows.size() && !own.empty(); j++) {
+        const AtomSet exclusive = AtomSet::of_words(rows[i].exclusive);
+        for (std::size_t j = 0; j < rows.size() && !exclusive.empty(); j++) {
             if (i == j || rows[i].device != rows[j].device || rows[i].family != rows[j].family)
                 continue;
-            if (!(own & (AtomSet::of_words(rows[j].own) | AtomSet::of_words(rows[j].shared)))
+            if (!(exclusive &
+                  (AtomSet::of_words(rows[j].exclusive) | AtomSet::of_words(rows[j].shared)))
                      .empty())
                 return "SMs that are exclusive to one lease and belong to another too";
         }
@@ -158,9 +161,9 @@ class Reader {
         }
         for (const std::string& name : left)
             warn(name, "its process was stopped while it wrote, or never stops writing");
-        if (refused_ > kMostWarnings)
+        if (refused_ > kMaxWarnings)
             log::write(GCX_LOG_WARNING, format("%zu more files in %s are not read",
-                                               refused_ - kMostWarnings, dir_.path().c_str()));
+                                               refused_ - kMaxWarnings, dir_.path().c_str()));
         // By start, so that the order stays the same as processes are added.
         std::sort(found_.begin(), found_.end(), [](const Process& a, const Process& b) {
             return std::pair(a.head.since_ms, a.head.process) <
@@ -198,7 +201,7 @@ class Reader {
     }
 
     void warn(const std::string& name, const std::string& why) {
-        if (++refused_ <= kMostWarnings)
+        if (++refused_ <= kMaxWarnings)
             log::write(GCX_LOG_WARNING, format("the file %s/%s is not read: %s",
                                                dir_.path().c_str(), name.c_str(), why.c_str()));
     }
@@ -212,8 +215,8 @@ class Reader {
 
 std::string problem_of(const Process& process) {
     const Head& head = process.head;
-    if (head.row_count > kMostRows || head.row_count != process.rows.size() ||
-        head.device_count > kMostDevices || head.simulated > 1 || !is_terminated(head.name))
+    if (head.row_count > kMaxRows || head.row_count != process.rows.size() ||
+        head.device_count > kMaxDevices || head.simulated > 1 || !is_terminated(head.name))
         return "its head has values out of range";
     for (uint32_t i = 0; i < head.device_count; i++) {
         if (head.devices[i].sm_count > GCX_MAX_SMS || !is_terminated(head.devices[i].name))
@@ -309,7 +312,7 @@ void Publisher::start(const published::Head& head) {
         end_change(*file_);
         return;
     }
-    ids_.reserve(published::kMostRows);
+    ids_.reserve(published::kMaxRows);
     LockDir dir = LockDir::open_private(published::shared_dir());
     if (dir.lock(LockDir::Clock::now() + kPublishLockTimeout))
         clean_up(dir);
@@ -325,6 +328,7 @@ void Publisher::start(const published::Head& head) {
     file_->head = head;
     file_->head.magic = 0;
     file_->head.version = published::kVersion;
+    file_->counters.library = gcx_version();
     dir_.emplace(std::move(dir));
     owned_ = std::move(file);
     active_.store(true, std::memory_order_release);
@@ -374,7 +378,7 @@ std::size_t Publisher::row_of(uint64_t id) const {
 }
 
 bool Publisher::has_room_for(const Row& row) const {
-    return ids_.size() < published::kMostRows &&
+    return ids_.size() < published::kMaxRows &&
            static_cast<uint32_t>(row.device) < file_->head.device_count;
 }
 
@@ -461,6 +465,23 @@ void Publisher::Update::set_streams(uint64_t id, uint32_t count) noexcept {
         file_->rows[at].stream_count = count;
     else if (const auto found = publisher_.find_unlisted(id); found != publisher_.unlisted_.end())
         found->stream_count = count;
+}
+
+void Publisher::Update::set_contexts(std::size_t count, uint64_t made, uint64_t evicted) noexcept {
+    if (file_ == nullptr)
+        return;
+    file_->counters.contexts = static_cast<uint32_t>(count);
+    file_->counters.contexts_made = made;
+    file_->counters.contexts_evicted = evicted;
+}
+
+void Publisher::Update::set_requests(uint64_t resizes, uint64_t waits,
+                                     uint64_t waited_ns) noexcept {
+    if (file_ == nullptr)
+        return;
+    file_->counters.resizes = resizes;
+    file_->counters.waits = waits;
+    file_->counters.waited_ns = waited_ns;
 }
 
 } // namespace gcx

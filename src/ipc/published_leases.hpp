@@ -19,9 +19,9 @@ namespace gcx::published {
 
 constexpr uint64_t kMagic = 0x3173657361656c67; // "gleases1"
 // Increment with each change of the structs below. Readers skip files of other versions.
-constexpr uint32_t kVersion = 1;
-constexpr uint32_t kMostDevices = 64;
-constexpr uint32_t kMostRows = 512;
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kMaxDevices = 64;
+constexpr uint32_t kMaxRows = 512;
 constexpr char kPrefix[] = "leases-";
 
 struct DeviceRow {
@@ -44,7 +44,7 @@ struct Head {
     uint32_t row_count;
     uint32_t unlisted_count; // leases that did not fit
     char name[GCX_MAX_PROCESS_NAME];
-    DeviceRow devices[kMostDevices];
+    DeviceRow devices[kMaxDevices];
 };
 
 struct Row {
@@ -61,20 +61,34 @@ struct Row {
     uint32_t unit_count;
     uint32_t unit_size;
     uint32_t remainder_size;
-    uint64_t own[AtomSet::kWords];
+    uint64_t exclusive[AtomSet::kWords];
     uint64_t shared[AtomSet::kWords];
     char name[GCX_MAX_LEASE_NAME];
 };
 
+// As in gcx_published_process.
+struct Counters {
+    uint64_t contexts_made;
+    uint64_t contexts_evicted;
+    uint64_t resizes;
+    uint64_t waits;
+    uint64_t waited_ns;
+    uint32_t contexts;
+    uint32_t library;
+};
+
 struct File {
     Head head;
-    Row rows[kMostRows];
+    Counters counters;
+    Row rows[kMaxRows];
 };
-static_assert(std::is_trivially_copyable_v<File> && sizeof(Head) == 9848 && sizeof(Row) == 248);
+static_assert(std::is_trivially_copyable_v<File> && sizeof(Head) == 9848 && sizeof(Row) == 248 &&
+              sizeof(Counters) == 48);
 
 struct Process {
     Head head;
     std::vector<Row> rows; // leases by id, then waiting requests
+    Counters counters;
 };
 
 // Returns the directory in which the directories of users are: the one that GCX_RESERVATION_DIR
@@ -127,6 +141,8 @@ class Publisher {
         void put(const published::Row& row) noexcept;
         void remove(uint64_t id) noexcept;
         void set_streams(uint64_t id, uint32_t count) noexcept;
+        void set_contexts(std::size_t count, uint64_t made, uint64_t evicted) noexcept;
+        void set_requests(uint64_t resizes, uint64_t waits, uint64_t waited_ns) noexcept;
 
       private:
         Publisher& publisher_;

@@ -62,7 +62,7 @@ constexpr unsigned kBlocksPerSm = 2;
 constexpr int kTries = 8;
 constexpr int kMaxResizes = 64;
 constexpr uint32_t kFirstSpinNs = 20'000;
-constexpr uint32_t kMostSpinNs = 400'000;
+constexpr uint32_t kMaxSpinNs = 400'000;
 
 // A buffer that is allocated in stream order: cuMemAlloc and cuMemFree wait for the whole device.
 class Counts {
@@ -210,7 +210,7 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
     for (int i = 0; i < kTries && seen.size() < expected; i++) {
         launch(probe, stream, counts.pointer(), expected, spin_ns);
         seen = read(counts.pointer(), stream);
-        spin_ns = std::min(spin_ns * 2, kMostSpinNs);
+        spin_ns = std::min(spin_ns * 2, kMaxSpinNs);
     }
     return seen;
 }
@@ -262,7 +262,7 @@ std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device
         driver_.check(result, "cuEventRecord");
         GCX_CALL(driver_, cuEventSynchronize, done.native());
         seen = read(counts.pointer(), helper.native());
-        spin_ns = std::min(spin_ns * 2, kMostSpinNs);
+        spin_ns = std::min(spin_ns * 2, kMaxSpinNs);
     }
     note_extra(device, seen, expected);
     return Seen{std::move(seen), expected};

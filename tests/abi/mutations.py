@@ -27,7 +27,7 @@ BREAKING = {
     "a field's name": (UINT, r"\1uint32_t \2_renamed;\3\n"),
     "a field fewer": (UINT, ""),
     "a field more, and a larger struct": (UINT, r"\g<0>    uint32_t added_field;\n"),
-    "the place that reserved had": (r"^( +uint32_t reserved)\[3\]", r"\1[4]"),
+    "the place that reserved had": (r"^( +uint32_t reserved)\[4\]", r"\1[5]"),
     "an enum's type in a field": (r"^( +)gcx_\w+_type (\w+);", r"\1uint32_t \2;"),
     "an enum's value": (r"^( +GCX_\w+ = 1)(?=[, ])", r"\g<1>7"),
     "an enum's value fewer": (r"^ +GCX_\w+ = 1,.*\n", ""),
@@ -54,8 +54,8 @@ ADDITIONS = {
     "an enum's value": (r"^( +)(GCX_\w+ = 1\b)", r"\1GCX_ADDED_VALUE = 12345,\n\1\2"),
     "a constant": (r"^#define GCX_\w+ 0x1u", r"#define GCX_ADDED_CONSTANT 1u\n\g<0>"),
     "a field in place of reserved": (
-        r"^( +)uint32_t reserved\[3\];",
-        r"\1uint32_t added_field;\n\1uint32_t reserved[2];",
+        r"^( +)uint32_t reserved\[4\];",
+        r"\1uint32_t added_field;\n\1uint32_t reserved[3];",
     ),
     "another version": (r"^(#define GCX_VERSION_MINOR) \d+", r"\1 99"),
 }

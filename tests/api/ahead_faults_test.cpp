@@ -63,8 +63,9 @@ gcx_result prepare(const State& state, uint32_t flags) {
     const gcx_result result = gcx_cache_prepare(state.sets.data(), 3, &params);
     sim::fail(nullptr, 0, CUDA_SUCCESS);
     const gcx_cache_stats stats = cache_stats();
-    CHECK(result != GCX_SUCCESS || stats.kept == 3);
-    CHECK_EQ(stats.kept, sim::counts().green_contexts); // every context that was created is cached
+    CHECK(result != GCX_SUCCESS || stats.cached == 3);
+    CHECK_EQ(stats.cached,
+             sim::counts().green_contexts); // every context that was created is cached
     CHECK_EQ(stats.in_use, 0U);
     return result;
 }
@@ -74,8 +75,8 @@ gcx_result trim() {
     const gcx_result result = gcx_cache_trim(0, &trimmed);
     sim::fail(nullptr, 0, CUDA_SUCCESS);
     const gcx_cache_stats stats = cache_stats();
-    CHECK_EQ(stats.kept + stats.in_use, sim::counts().green_contexts);
-    CHECK_EQ(stats.kept_streams, sim::counts().streams);
+    CHECK_EQ(stats.cached + stats.in_use, sim::counts().green_contexts);
+    CHECK_EQ(stats.cached_streams, sim::counts().streams);
     return result;
 }
 

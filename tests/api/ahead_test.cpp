@@ -53,9 +53,9 @@ void prepared_contexts_are_cached() {
     CHECK_EQ(stats.prepared, 8U);
     CHECK_EQ(stats.misses, 8U);
     CHECK_EQ(stats.hits, 0U);
-    CHECK_EQ(stats.kept, 8U);
+    CHECK_EQ(stats.cached, 8U);
     CHECK_EQ(stats.in_use, 0U);
-    CHECK(stats.making_ns >= stats.longest_making_ns && stats.longest_making_ns > 0);
+    CHECK(stats.creation_ns >= stats.longest_creation_ns && stats.longest_creation_ns > 0);
     for (const gcx_resource& layout : layouts)
         CHECK_OK(gcx_context_destroy(make_context(layout)));
     CHECK_EQ(made(), 8U);
@@ -100,7 +100,7 @@ void prepare_cancelled_by_progress_stops() {
     CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_CANCELLED);
     CHECK(message_has("3 of 8"));
     CHECK_EQ(made(), 3U);
-    CHECK_EQ(cache_stats().kept, 3U);
+    CHECK_EQ(cache_stats().cached, 3U);
     // The signal is permanent.
     CHECK_REFUSED(prepare(layouts, &progress, cancel), GCX_ERROR_CANCELLED);
     CHECK(message_has("0 of 8"));
@@ -135,7 +135,7 @@ void progress_may_call_gcx() {
         std::thread([&] {
             const gcx_lease_size size = {lease, done % 2 == 0 ? 120U : 64U, 0};
             CHECK_OK(gcx_lease_resize(&size, 1, 0));
-            const uint32_t cached = cache_stats().kept;
+            const uint32_t cached = cache_stats().cached;
             CHECK(cached > done || done > 4); // true after the last one as well
             if (done == 4)
                 CHECK_EQ(trim(0).contexts, cached);
@@ -162,10 +162,10 @@ void prepare_beyond_the_limit_is_refused() {
     CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(prepare({layouts[1], layouts[2], layouts[1], layouts[0]}));
     CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().kept, 3U);
+    CHECK_EQ(cache_stats().cached, 3U);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_REFUSED(prepare({layouts[1]}), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
-    CHECK_EQ(cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().cached, 0U);
     // A lease's layouts count as well.
     gcx_lease lease = acquire(8);
     const gcx_lease_size size = {lease, 48, 0};
@@ -205,7 +205,7 @@ void lower_limit_evicts_least_recently_used() {
     CHECK_OK(gcx_context_destroy(make_context(layouts[0])));
     CHECK_OK(gcx_cache_set_limit(3));
     gcx_cache_stats stats = cache_stats();
-    CHECK_EQ(stats.kept, 3U);
+    CHECK_EQ(stats.cached, 3U);
     CHECK_EQ(stats.evicted, 5U);
     const uint64_t before = made();
     for (const std::size_t i : {6U, 7U, 0U})
@@ -213,13 +213,13 @@ void lower_limit_evicts_least_recently_used() {
     CHECK_EQ(made(), before);
     // The limit also applies to contexts that are released later.
     CHECK_OK(gcx_context_destroy(make_context(layouts[4])));
-    CHECK_EQ(cache_stats().kept, 3U);
+    CHECK_EQ(cache_stats().cached, 3U);
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().cached, 0U);
     const gcx_context used = make_context(layouts[0]);
     CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().cached, 0U);
 }
 
 void limit_holds_for_each_device() {
@@ -228,17 +228,17 @@ void limit_holds_for_each_device() {
         for (const gcx_resource& layout : sets({8, 16, 24, 32}, device))
             CHECK_OK(gcx_context_destroy(make_context(layout)));
     }
-    CHECK_EQ(cache_stats().kept, 6U);
+    CHECK_EQ(cache_stats().cached, 6U);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_OK(gcx_cache_set_limit(3));
     const uint64_t before = made();
     CHECK_OK(prepare(sets({8, 16, 24}, 0)));
     CHECK_OK(prepare(sets({8, 16, 24}, 1)));
-    CHECK_EQ(cache_stats().kept, 6U);
+    CHECK_EQ(cache_stats().cached, 6U);
     CHECK_REFUSED(prepare(sets({32}, 1)), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK(message_has("device 1 would have 4 prepared contexts"));
     CHECK_OK(gcx_cache_set_limit(2));
-    CHECK_EQ(cache_stats().kept, 4U);
+    CHECK_EQ(cache_stats().cached, 4U);
     CHECK_OK(prepare(sets({16, 24}, 0)));
     CHECK_OK(prepare(sets({16, 24}, 1)));
     CHECK_EQ(made(), before + 6);
@@ -319,7 +319,7 @@ void prepared_contexts_outlast_others() {
     CHECK_OK(prepare(prepared)); // the same sets count once
     for (const uint32_t size : {32U, 40U, 48U, 56U, 64U})
         CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
-    CHECK_EQ(cache_stats().kept, 4U);
+    CHECK_EQ(cache_stats().cached, 4U);
     CHECK_EQ(cache_stats().evicted, 4U);
     const uint64_t before = made();
     std::vector<gcx_context> used;
@@ -329,10 +329,10 @@ void prepared_contexts_outlast_others() {
     // While the prepared contexts are used, others take their room, and make room again.
     for (const uint32_t size : {72U, 80U, 88U})
         CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
-    CHECK_EQ(cache_stats().kept, 4U);
+    CHECK_EQ(cache_stats().cached, 4U);
     for (const gcx_context context : used)
         CHECK_OK(gcx_context_destroy(context));
-    CHECK_EQ(cache_stats().kept, 4U);
+    CHECK_EQ(cache_stats().cached, 4U);
     const uint64_t then = made();
     CHECK_OK(prepare(prepared));
     CHECK_EQ(made(), then);
@@ -350,7 +350,7 @@ void lower_limit_evicts_prepared_contexts_last() {
     // A limit below their number keeps the one used last; the others are no longer prepared.
     const gcx_context used = make_context(layouts[0]);
     CHECK_OK(gcx_cache_set_limit(1));
-    CHECK_EQ(cache_stats().kept, 1U);
+    CHECK_EQ(cache_stats().cached, 1U);
     CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(gcx_context_destroy(used)); // stays prepared
     before = made();
@@ -384,7 +384,7 @@ void limit_lowered_during_prepare_applies() {
     };
     CHECK_REFUSED(prepare(layouts, &progress), GCX_ERROR_CACHE_LIMIT_EXCEEDED);
     CHECK_EQ(made(), 5U);
-    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(cache_stats().cached, 2U);
     // Contexts that the call would have created no longer count.
     CHECK_OK(prepare({layouts[3], layouts[4]}));
     CHECK_EQ(made(), 5U);
@@ -405,7 +405,7 @@ void concurrent_prepares_keep_to_the_limit() {
     };
     CHECK_OK(prepare(sets({8, 16, 24, 32, 40}), &progress));
     CHECK_EQ(made(), 8U);
-    CHECK_EQ(cache_stats().kept, 8U);
+    CHECK_EQ(cache_stats().cached, 8U);
 }
 
 // A reset destroys prepared contexts. They no longer count against the limit, and later contexts
@@ -416,7 +416,7 @@ void reset_destroys_prepared_contexts() {
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
-    CHECK_EQ(cache_stats().kept, 1U);
+    CHECK_EQ(cache_stats().cached, 1U);
     CHECK_EQ(cache_stats().lost, 3U);
     const uint64_t before = made();
     CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
@@ -424,7 +424,7 @@ void reset_destroys_prepared_contexts() {
     CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_OK(prepare({layouts[5], layouts[6], layouts[7]}));
-    CHECK_EQ(cache_stats().kept, 3U);
+    CHECK_EQ(cache_stats().cached, 3U);
 }
 
 } // namespace

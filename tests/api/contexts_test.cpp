@@ -61,6 +61,12 @@ void private_contexts_are_not_shared() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
+uint64_t native_id_of(gcx_context context) {
+    unsigned long long id = 0;
+    CHECK_NATIVE(cuCtxGetId, gcx_context_native(context), &id);
+    return id;
+}
+
 void contexts_in_use_are_listed() {
     const Split made = split(whole_device(), {24, 32});
     CHECK(list().empty());
@@ -86,8 +92,12 @@ void contexts_in_use_are_listed() {
     CHECK_EQ(live[1].stream_count, 1U);
     CHECK_EQ(live[1].flags, GCX_CONTEXT_PRIVATE);
     for (const gcx_live_context& one : live)
-        for (const uint32_t word : one.reserved)
-            CHECK_EQ(word, 0U);
+        CHECK_EQ(one.reserved, 0U);
+    CHECK_EQ(live[0].native_id, native_id_of(first));
+    CHECK_EQ(live[1].native_id, native_id_of(mine));
+    CHECK(live[0].native_id != live[1].native_id);
+    CHECK_EQ(info_of(again).native_id, live[0].native_id);
+    CHECK_EQ(info_of(mine).native_id, live[1].native_id);
     // The list is too short.
     gcx_live_context one{};
     CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
@@ -115,7 +125,7 @@ void contexts_in_use_are_listed() {
     step = 2;
     holder.join();
     CHECK(list().empty());
-    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(cache_stats().cached, 2U);
 }
 
 void dead_contexts_are_not_listed() {
@@ -214,7 +224,7 @@ void workqueue_ends_with_its_last_context() {
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &none), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("workqueue") && none == nullptr);
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), calls);
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
 }
 
 void workqueues_are_forgotten() {
@@ -230,7 +240,7 @@ void workqueues_are_forgotten() {
         gcx_context none = nullptr;
         CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &none), GCX_ERROR_CONTEXT_IS_DESTROYED);
     }
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
 }
 
 } // namespace

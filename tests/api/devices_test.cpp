@@ -77,7 +77,7 @@ void prepare_covers_two_devices() {
         const Partition first(both[0]), second(both[1]);
     }
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
-    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(cache_stats().cached, 2U);
 }
 
 void events_order_work_across() {

@@ -95,7 +95,7 @@ static void split_and_run(void* gcx) {
     CHECK(shared == 0);
     CHECK(event_destroy(event) == GCX_SUCCESS);
     CHECK(get_stats(&stats) == GCX_SUCCESS);
-    CHECK(stats.kept == 2 && stats.in_use == 0);
+    CHECK(stats.cached == 2 && stats.in_use == 0);
 }
 
 /* With a handle alive, other code may be using the library's objects still: they stay. In a child,

@@ -30,7 +30,7 @@ uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t 
     const gcx_sim_counts after = sim::counts();
     CHECK_EQ(left_behind(before, after), std::string());
     CHECK(after.modules <= before.modules + 1); // the probe's kernel stays loaded
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CUcontext current = nullptr;
     CHECK_NATIVE(cuCtxGetCurrent, &current);
     CHECK(current == nullptr);

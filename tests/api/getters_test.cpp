@@ -89,6 +89,9 @@ void getters_change_nothing(const publish::Folder& folder) {
     CHECK_OK(gcx_stream_get_resource(part.stream, GCX_RESOURCE_SM, &whole));
     CHECK_OK(gcx_lease_get_info(lease, &leased));
     CHECK_OK(gcx_lease_get_resource(lease, &whole));
+    const gcx_lease_size larger = {lease, 64, 0};
+    gcx_resource planned{};
+    CHECK_OK(gcx_lease_get_layout(&larger, 1, &planned, &whole));
     CHECK_EQ(left_behind(with_objects, sim::counts()), std::string());
     CHECK_OK(gcx_lease_release(lease));
 }

@@ -48,7 +48,7 @@ void graph_runs_where_it_is_launched() {
         }
     }
     const gcx_graph_info info = info_of(graph);
-    CHECK_EQ(info.made, 2U);
+    CHECK_EQ(info.instantiated, 2U);
     CHECK_EQ(info.launches, 6U);
     CHECK_EQ(info.executables, 2U);
     CHECK_EQ(info.node_count, 3U);
@@ -155,7 +155,7 @@ void graph_follows_a_lease() {
         gcx_resource sms = resource_of(lease);
         CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
-    CHECK_EQ(info_of(graph).made, 2U);
+    CHECK_EQ(info_of(graph).instantiated, 2U);
     for (const uint32_t count : {32U, 64U, 32U}) {
         CHECK_OK(resize({{lease, count, 0}}));
         CHECK_OK(gcx_graph_launch(graph, &stream, 1));
@@ -163,7 +163,7 @@ void graph_follows_a_lease() {
         CHECK_EQ(kernels.count_sms(0), count);
         CHECK_EQ(kernels.count_sms(1), count);
     }
-    CHECK_EQ(info_of(graph).made, 2U);
+    CHECK_EQ(info_of(graph).instantiated, 2U);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_REFUSED(gcx_graph_launch(graph, &stream, 1), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(gcx_lease_release(lease));
@@ -216,15 +216,15 @@ void parts_run_on_their_own_sms() {
         CHECK_OK(gcx_graph_launch(graph, same, 2));
         CHECK(kernels.take_sms(0) == small);
         CHECK(kernels.take_sms(1) == small);
-        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_EQ(info_of(graph).instantiated, 3U);
         CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
         CHECK(kernels.take_sms(0) == small);
         CHECK(kernels.take_sms(1) == small);
-        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_EQ(info_of(graph).instantiated, 3U);
         const gcx_stream three[] = {two.small.stream, two.large.stream, two.small.stream};
         CHECK_REFUSED(gcx_graph_launch(graph, three, 3), GCX_ERROR_INVALID_VALUE);
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
-        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_EQ(info_of(graph).instantiated, 3U);
         CHECK_OK(gcx_graph_destroy(graph));
     }
 }
@@ -345,9 +345,9 @@ void set_kernel_changes_all_executables() {
     params.arguments = &elsewhere;
     params.argument_bytes = sizeof elsewhere;
     for (const uint32_t node : {0U, 2U}) {
-        const uint64_t made = info_of(graph).made;
+        const uint64_t made = info_of(graph).instantiated;
         CHECK_OK(gcx_graph_set_kernel(graph, node, &params));
-        CHECK_EQ(info_of(graph).made, made);
+        CHECK_EQ(info_of(graph).instantiated, made);
         CHECK_EQ(nodes_of(graph)[node].grid[0], 512U);
         for (const Partition* part : {&two.small, &two.large}) {
             CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
@@ -401,12 +401,12 @@ void update_takes_over_another_capture() {
     for (const gcx_resource& part : two.parts.groups)
         CHECK_OK(gcx_graph_prepare(graph, &part, 1, 0));
     const auto check = [&](uint32_t place, uint64_t made) {
-        CHECK_EQ(info_of(graph).made, made);
+        CHECK_EQ(info_of(graph).instantiated, made);
         for (const Partition* part : {&two.small, &two.large}) {
             CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
             CHECK(kernels.take_sms(place) == part->probe());
         }
-        CHECK_EQ(info_of(graph).made, made);
+        CHECK_EQ(info_of(graph).instantiated, made);
     };
     CHECK_OK(gcx_graph_update(graph, first));
     check(0, 2);
@@ -498,14 +498,14 @@ void updates_refused_by_the_driver_rebuild() {
     for (const Partition* part : {&a, &b, &a})
         CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
     CHECK_OK(gcx_graph_update(graph, second));
-    CHECK_EQ(info_of(graph).made, 4U);
+    CHECK_EQ(info_of(graph).instantiated, 4U);
     CHECK_OK(gcx_graph_launch(graph, &c.stream, 1)); // evicts b
     CHECK_OK(gcx_graph_launch(graph, &a.stream, 1));
-    CHECK_EQ(info_of(graph).made, 5U);
+    CHECK_EQ(info_of(graph).instantiated, 5U);
     CHECK_OK(gcx_graph_update(graph, first));
     CHECK_OK(gcx_graph_launch(graph, &b.stream, 1)); // evicts c
     CHECK_OK(gcx_graph_launch(graph, &a.stream, 1));
-    CHECK_EQ(info_of(graph).made, 8U);
+    CHECK_EQ(info_of(graph).instantiated, 8U);
     CHECK_EQ(info_of(graph).evicted, 2U);
     for (CUgraph captured : {first, second})
         CHECK_NATIVE(cuGraphDestroy, captured);
@@ -546,11 +546,11 @@ void least_recently_used_executable_is_evicted() {
     const Partition c(parts.groups[2]);
     for (const Partition* part : {&a, &b, &a, &c, &a}) // evicts b
         CHECK_OK(gcx_graph_launch(graph, &part->stream, 1));
-    CHECK_EQ(info_of(graph).made, 3U);
+    CHECK_EQ(info_of(graph).instantiated, 3U);
     CHECK_EQ(info_of(graph).evicted, 1U);
     CHECK_EQ(info_of(graph).executables, 2U);
     CHECK_OK(gcx_graph_launch(graph, &b.stream, 1));
-    CHECK_EQ(info_of(graph).made, 4U);
+    CHECK_EQ(info_of(graph).instantiated, 4U);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -610,7 +610,7 @@ void external_streams_run_as_captured() {
     gcx_stream native = handle_for(gcx_stream_native(two.large.stream));
     CHECK_OK(gcx_graph_launch(graph, &native, 1));
     CHECK_EQ(kernels.count_sms(0), 108U);
-    CHECK_EQ(info_of(graph).made, 2U);
+    CHECK_EQ(info_of(graph).instantiated, 2U);
     for (gcx_stream stream : {plain, native})
         CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_graph_destroy(graph));

@@ -5,8 +5,6 @@
 #include "work.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <random>
 
 using namespace support;
@@ -63,12 +61,7 @@ struct Pair {
         for (const int step : {0, 1})
             change(step);
     }
-    ~Pair() {
-        for (gcx_stream stream : {in_a, in_b})
-            CHECK_OK(gcx_stream_destroy(stream));
-        for (gcx_lease lease : {a, b})
-            CHECK_OK(gcx_lease_release(lease));
-    }
+    ~Pair() { release_all({in_a, in_b}, {a, b}); }
     Pair(const Pair&) = delete;
     Pair& operator=(const Pair&) = delete;
 
@@ -78,69 +71,52 @@ struct Pair {
     }
 };
 
-void persistent_kernel_in_the_lease() {
-    const Work work;
-    const Pair pair;
-    const gcx_stream persistent = stream_of(pair.b);
-    work.spin(gcx_stream_native(persistent), kForever);
-    Cost cost;
-    for (int step = 0; step < changes(); step++) {
-        cost.count(step, 2, [&] { pair.change(step); });
-        work.spin(gcx_stream_native(pair.in_b), 1'000);
-        sim::advance(1'000'000);
-    }
-    cost.check(16, 8);
-    CHECK_OK(gcx_stream_destroy(persistent));
-}
+enum class Persistent : uint8_t { none, in_the_lease, on_traded_sms, outside_the_leases };
 
-// Each lease waits for the other, behind a kernel that never ends.
-void persistent_kernel_on_traded_sms() {
-    const Work work;
-    const Pair pair;
-    work.spin(gcx_stream_native(pair.in_a), kForever);
-    Cost cost;
-    for (int step = 0; step < changes(); step++) {
-        cost.count(step, 2, [&] { pair.change(step); });
-        work.spin(gcx_stream_native(pair.in_a), 1'000);
-        work.spin(gcx_stream_native(pair.in_b), 1'000);
-    }
-    cost.check(24, 8);
-}
+struct Trade {
+    Persistent where; // a kernel that never ends
+    uint64_t in_a;    // how long a step's kernels last, 0: none is launched
+    uint64_t in_b;
+    uint64_t (*advance)(int step); // of the simulated clock
+    uint64_t most_events;
+};
 
-void persistent_kernel_outside_the_leases() {
+constexpr uint64_t kStep = 1'000'000;
+const Trade kTrades[] = {
+    {Persistent::in_the_lease, 0, 1'000, [](int) { return kStep; }, 16},
+    // Each lease waits for the other, behind the kernel.
+    {Persistent::on_traded_sms, 1'000, 1'000, [](int) { return uint64_t{0}; }, 24},
+    {Persistent::outside_the_leases, 1'000, 1'000,
+     [](int step) { return static_cast<uint64_t>(step % 3) * 1'000; }, 24},
+    // The host is a thousand steps ahead.
+    {Persistent::none, kStep, kStep, [](int step) { return step >= 1'000 ? kStep : 0; }, 24},
+};
+
+void trade(const Trade& its) {
     const Work work;
-    const gcx_lease other = acquire(24);
-    const gcx_stream persistent = stream_of(other);
+    const gcx_lease other = its.where == Persistent::outside_the_leases ? acquire(24) : nullptr;
+    const gcx_stream outside = other != nullptr ? stream_of(other) : nullptr;
     {
         const Pair pair;
-        work.spin(gcx_stream_native(persistent), kForever);
+        const gcx_stream within = stream_of(pair.b);
+        const gcx_stream streams[] = {nullptr, within, pair.in_a, outside};
+        if (its.where != Persistent::none)
+            work.spin(gcx_stream_native(streams[static_cast<int>(its.where)]), kForever);
         Cost cost;
         for (int step = 0; step < changes(); step++) {
             cost.count(step, 2, [&] { pair.change(step); });
-            work.spin(gcx_stream_native(pair.in_a), 1'000);
-            work.spin(gcx_stream_native(pair.in_b), 1'000);
-            sim::advance(static_cast<uint64_t>(step % 3) * 1'000);
+            if (its.in_a != 0)
+                work.spin(gcx_stream_native(pair.in_a), its.in_a);
+            work.spin(gcx_stream_native(pair.in_b), its.in_b);
+            sim::advance(its.advance(step));
         }
-        cost.check(24, 8);
+        if (its.where == Persistent::none)
+            CHECK_EQ(gcx_lease_query(pair.a), GCX_ERROR_NOT_READY);
+        cost.check(its.most_events, 8);
+        CHECK_OK(gcx_stream_destroy(within));
     }
-    CHECK_OK(gcx_stream_destroy(persistent));
-    CHECK_OK(gcx_lease_release(other));
-}
-
-void host_thousand_steps_ahead() {
-    constexpr uint64_t kStep = 1'000'000;
-    const Work work;
-    const Pair pair;
-    Cost cost;
-    for (int step = 0; step < changes(); step++) {
-        cost.count(step, 2, [&] { pair.change(step); });
-        work.spin(gcx_stream_native(pair.in_a), kStep);
-        work.spin(gcx_stream_native(pair.in_b), kStep);
-        if (step >= 1'000)
-            sim::advance(kStep);
-    }
-    CHECK_EQ(gcx_lease_query(pair.a), GCX_ERROR_NOT_READY);
-    cost.check(24, 8);
+    if (other != nullptr)
+        release_all({outside}, {other});
 }
 
 // A stream that is created, used and destroyed leaves unfinished work.
@@ -223,8 +199,7 @@ void new_stream_of_a_lease_waits_for_former_owners() {
     const gcx_lease before = acquire(64);
     const gcx_stream left = stream_of(before);
     // Creates the contexts first, since creating one waits for all running work.
-    const gcx_lease_size sizes[] = {{before, 64, 0}};
-    CHECK_OK(gcx_lease_prepare(sizes, 1));
+    CHECK_OK(prepare({{before, 64, 0}}));
     const gcx_resource sms = resource_of(before);
     work.spin(gcx_stream_native(left), 50'000'000);
     CHECK_OK(gcx_lease_release(before));
@@ -233,47 +208,39 @@ void new_stream_of_a_lease_waits_for_former_owners() {
     const gcx_stream first = stream_of(lease);
     work.spin(gcx_stream_native(first), 1'000);
     // The lease loses the SMs and gets them back.
-    for (const uint32_t count : {8U, 64U, 8U, 64U}) {
+    for (const uint32_t count : {8U, 64U, 8U, 64U})
         CHECK_OK(resize({{lease, count, 0}}));
-    }
     const gcx_stream second = stream_of(lease);
     CHECK(work.free_at(gcx_stream_native(second)) >= 49.0F);
-    for (gcx_stream stream : {left, first, second})
-        CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_OK(gcx_lease_release(lease));
+    release_all({left, first, second}, {lease});
 }
 
 // Uses random layouts of three leases while the host runs ahead: contexts are released as their
 // work finishes.
 void random_layouts_keep_few_contexts() {
-    constexpr uint64_t kStep = 100'000;
+    constexpr uint64_t kShort = 100'000;
     const Work work;
     std::mt19937 random(20261123); // NOLINT(bugprone-random-generator-seed): repeatable
-    std::array<gcx_lease, 3> leases{};
-    std::array<gcx_stream, 3> streams{};
-    for (std::size_t i = 0; i < leases.size(); i++) {
-        leases[i] = acquire(24);
-        streams[i] = stream_of(leases[i]);
-    }
+    const std::vector<gcx_lease> leases = {acquire(24), acquire(24), acquire(24)};
+    std::vector<gcx_stream> streams;
+    for (gcx_lease lease : leases)
+        streams.push_back(stream_of(lease));
     CHECK_OK(gcx_cache_set_limit(16));
     uint32_t most = 0;
     for (int step = 0; step < changes() / 4; step++) {
-        gcx_lease_size sizes[3];
-        for (std::size_t i = 0; i < leases.size(); i++)
-            sizes[i] = {leases[i], 8 + 8 * static_cast<uint32_t>(random() % 5), 0};
-        CHECK_OK(gcx_lease_resize(sizes, 3, GCX_RESIZE_DEFAULT));
+        std::vector<gcx_lease_size> sizes;
+        for (gcx_lease lease : leases)
+            sizes.push_back({lease, 8 + 8 * static_cast<uint32_t>(random() % 5), 0});
+        CHECK_OK(resize(sizes));
         for (gcx_stream stream : streams)
-            work.spin(gcx_stream_native(stream), kStep / 4);
+            work.spin(gcx_stream_native(stream), kShort / 4);
         if (step >= 20)
-            sim::advance(kStep);
+            sim::advance(kShort);
         most = std::max(most, cache_stats().in_use);
     }
     if (!CHECK(most <= 96))
         std::fprintf(stderr, "    %u contexts in use\n", most);
-    for (std::size_t i = 0; i < leases.size(); i++) {
-        CHECK_OK(gcx_stream_destroy(streams[i]));
-        CHECK_OK(gcx_lease_release(leases[i]));
-    }
+    release_all(streams, leases);
     CHECK_OK(gcx_cache_set_limit(64));
 }
 
@@ -281,11 +248,11 @@ void random_layouts_keep_few_contexts() {
 
 int main() {
     for (void (*body)() :
-         {persistent_kernel_in_the_lease, persistent_kernel_on_traded_sms,
-          persistent_kernel_outside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
-          last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_owners,
-          random_layouts_keep_few_contexts})
+         {streams_come_and_go, last_of_many_waits_for_the_first,
+          new_stream_of_a_lease_waits_for_former_owners, random_layouts_keep_few_contexts})
         leaves_nothing("h100@13.0", body);
+    for (const Trade& its : kTrades)
+        leaves_nothing("h100@13.0", [&its] { trade(its); });
     for (const bool resized : {false, true})
         leaves_nothing("h100@13.0", [resized] { leases_come_and_go(resized); });
     return check::summary("lease cost");

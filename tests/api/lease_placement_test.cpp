@@ -1,10 +1,11 @@
 // Tests which SMs the leases of a change get: the sets of prepared layouts come back, so random
-// changes among them create no context.
+// changes among them create no context, and gcx_lease_get_layout() tells them ahead.
 
 #include "leases.hpp"
 #include "support.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <random>
@@ -26,13 +27,11 @@ std::vector<gcx_lease_size> sizes_of(const Leases& leases, const Counts& counts)
 }
 
 void prepare(const Leases& leases, const Counts& counts) {
-    const auto sizes = sizes_of(leases, counts);
-    CHECK_OK(gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(sizes.size())));
+    CHECK_OK(support::prepare(sizes_of(leases, counts)));
 }
 
 void resize(const Leases& leases, const Counts& counts) {
-    const auto sizes = sizes_of(leases, counts);
-    CHECK_OK(gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), 0));
+    CHECK_OK(support::resize(sizes_of(leases, counts)));
 }
 
 void release(Leases& leases) {
@@ -214,8 +213,7 @@ void prepared_layout_does_not_take_others_sms() {
     prepare(two, {24, 24});
     const gcx_lease other = acquire(GCX_REST); // all that the layout would have
     CHECK_EQ(sms(resource_of(other)), 116U);
-    const auto larger = sizes_of(two, {24, 24});
-    CHECK_REFUSED(gcx_lease_resize(larger.data(), 2, 0), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(support::resize(sizes_of(two, {24, 24})), GCX_ERROR_ALREADY_ACQUIRED);
     resize({other}, {72});
     resize(two, {24, 24});
     Leases all = two;
@@ -224,25 +222,117 @@ void prepared_layout_does_not_take_others_sms() {
     release(all);
 }
 
-// Without prepared layouts, a lease that grows keeps its SMs, and one that shrinks gets no new
-// ones.
-void unprepared_change_keeps_sms() {
-    std::mt19937 random(kSeed);
-    Leases leases = {acquire(24), acquire(24), acquire(24)};
-    for (int step = 0; step < (check::slow ? 50 : 500); step++) {
-        std::vector<gcx_resource> before;
-        Counts counts;
+// Returns what gcx_lease_get_layout() answers: the leases' resources, then the remainder.
+std::vector<gcx_resource> layout(const std::vector<gcx_lease_size>& sizes) {
+    std::vector<gcx_resource> found(sizes.size() + 1);
+    CHECK_OK(gcx_lease_get_layout(sizes.data(), static_cast<uint32_t>(sizes.size()), found.data(),
+                                  &found.back()));
+    return found;
+}
+
+bool equal(const gcx_resource& a, const gcx_resource& b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// The last message without the name of the function.
+std::string reason() {
+    const std::string message = gcx_last_error_message();
+    return message.substr(message.find(':') + 1);
+}
+
+// Compares layouts of random sizes with what the same resize gives, also where it fails. The last
+// of the leases is shared, and one that is in no request has SMs too.
+void layout_is_what_a_resize_gives() {
+    Random random(kSeed);
+    const gcx_lease other = acquire(16);
+    const Leases leases = {acquire(24), acquire(40), acquire(16, nullptr, GCX_LEASE_SHARED)};
+    uint32_t granted = 0;
+    uint32_t refused = 0;
+    for (int step = 0; step < (check::slow ? 100 : 1'000); step++) {
+        std::vector<gcx_lease_size> sizes;
         for (gcx_lease lease : leases) {
-            before.push_back(resource_of(lease));
-            counts.push_back(8 * (1 + static_cast<uint32_t>(random() % 5)));
+            const uint32_t kind = random.below(8);
+            if (kind == 0)
+                sizes.push_back({lease, 0, GCX_SIZE_PARKED});
+            else if (kind < 7)
+                sizes.push_back({lease, kind == 1 ? GCX_REST : 1 + random.below(60), 0});
         }
-        resize(leases, counts);
-        for (std::size_t i = 0; i < leases.size(); i++) {
-            const gcx_resource after = resource_of(leases[i]);
-            CHECK_EQ(overlap(before[i], after), std::min(sms(before[i]), sms(after)));
+        if (sizes.empty())
+            continue;
+        const auto count = static_cast<uint32_t>(sizes.size());
+        std::vector<gcx_resource> planned(count + 1);
+        const uint64_t misses = cache_stats().misses;
+        const gcx_result result =
+            gcx_lease_get_layout(sizes.data(), count, planned.data(), &planned.back());
+        const std::string message = reason();
+        CHECK_EQ(cache_stats().misses, misses);
+        CHECK_EQ(gcx_lease_resize(sizes.data(), count, 0), result);
+        if (result != GCX_SUCCESS) {
+            CHECK_EQ(message, reason());
+            refused++;
+            continue;
         }
+        granted++;
+        gcx_resource left = without(whole_device(), resource_of(other));
+        for (gcx_lease lease : leases)
+            left = without(left, resource_of(lease));
+        for (uint32_t i = 0; i < count; i++)
+            CHECK(equal(planned[i], resource_of(sizes[i].lease)));
+        CHECK_EQ(sms(planned.back()), sms(left));
+        CHECK_EQ(overlap(planned.back(), left), sms(left));
+    }
+    CHECK(granted > 30 && refused > 0);
+    release_all({}, {leases[0], leases[1], leases[2], other});
+}
+
+// Random changes between the layout and the resize do not matter.
+void prepared_layout_is_reported_from_any_other() {
+    Leases leases = {acquire(24), acquire(40), acquire(GCX_REST)};
+    const std::vector<Counts> layouts = {{24, 40, 68}, {8, 40, 84}, {40, 24, 68}, {56, 40, 36}};
+    std::vector<std::vector<gcx_resource>> reported;
+    for (const Counts& counts : layouts) {
+        prepare(leases, counts);
+        reported.push_back(layout(sizes_of(leases, counts)));
+    }
+    Random random(kSeed);
+    for (int step = 0; step < 200; step++) {
+        const std::size_t which = random.below(static_cast<uint32_t>(layouts.size()));
+        const auto now = layout(sizes_of(leases, layouts[which]));
+        CHECK(std::equal(now.begin(), now.end(), reported[which].begin(), equal));
+        resize(leases, layouts[which]);
+        for (std::size_t i = 0; i < leases.size(); i++)
+            CHECK(equal(resource_of(leases[i]), reported[which][i]));
     }
     release(leases);
+}
+
+// A failure writes nothing, and the remainder is the reservation's or excludes other families.
+void layout_counts_only_sms_in_reach() {
+    gcx_resource found{};
+    gcx_resource remainder{};
+    const gcx_lease lease = acquire(24);
+    gcx_lease_size size = {lease, 64, 0};
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 1, nullptr, &remainder), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 1, &found, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 0, &found, &remainder), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_lease_get_layout(nullptr, 1, &found, &remainder), GCX_ERROR_INVALID_VALUE);
+    const gcx_lease_size twice[] = {size, size};
+    gcx_resource two[2] = {};
+    CHECK_REFUSED(gcx_lease_get_layout(twice, 2, two, &remainder), GCX_ERROR_INVALID_VALUE);
+    size.sm_count = 133;
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 1, &found, &remainder),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(equal(found, gcx_resource{}) && equal(remainder, gcx_resource{}));
+
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+    const gcx_lease fine = acquire(4, {.family = GCX_SM_FAMILY_FINE});
+    size.sm_count = 64;
+    CHECK_OK(gcx_lease_get_layout(&size, 1, &found, &remainder));
+    CHECK_EQ(sms(found), 64U);
+    CHECK_EQ(overlap(remainder, resource_of(fine)), 0U);
+    CHECK(sms(remainder) >= 132 - 64 - 2 * 8);
+    release_all({}, {lease, fine});
 }
 
 } // namespace
@@ -250,12 +340,14 @@ void unprepared_change_keeps_sms() {
 int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.5"})) {
         on_machine(std::string("h100@") + driver, [] {
-            unprepared_change_keeps_sms();
             prepared_layout_does_not_take_others_sms();
             changes_among_prepared_layouts_make_no_context();
             layouts_prepared_between_changes_make_no_context();
             released_lease_drops_its_layouts();
             hundred_layouts_make_no_context();
+            layout_is_what_a_resize_gives();
+            prepared_layout_is_reported_from_any_other();
+            layout_counts_only_sms_in_reach();
         });
     }
     return check::summary("lease placement");

@@ -33,28 +33,6 @@ void until_waiting(uint32_t count) {
         std::this_thread::yield();
 }
 
-// The request has left its queue when the signal returns, so it gets no SMs that are released
-// later.
-void request_cancelled_before_release_is_not_granted() {
-    for (int round = 0; round < (check::slow ? 50 : 500); round++) {
-        const gcx_lease all = acquire(GCX_REST);
-        gcx_cancel cancel = make_cancel();
-        gcx_result result = GCX_SUCCESS;
-        std::thread other(
-            [&] { result = try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
-        until_waiting(1);
-        CHECK_OK(gcx_cancel_signal(cancel));
-        CHECK_EQ(waiting(), 0U);
-        CHECK_OK(gcx_lease_release(all));
-        const gcx_lease again = acquire(GCX_REST);
-        CHECK_EQ(info_of(again).sm_count, 132U);
-        other.join();
-        CHECK_EQ(result, GCX_ERROR_CANCELLED);
-        CHECK_OK(gcx_lease_release(again));
-        CHECK_OK(gcx_cancel_destroy(cancel));
-    }
-}
-
 // A request behind a cancelled one is served before the signal returns.
 void request_behind_cancelled_one_is_granted() {
     const gcx_lease busy = acquire(100);
@@ -137,18 +115,6 @@ void cancel_racing_with_grant_is_either_before_or_after() {
     waiter.join();
     CHECK_EQ(granted + refused, rounds);
     CHECK(refused > rounds / 3);
-}
-
-void request_with_signalled_cancel_blocks_no_other() {
-    const gcx_lease first = acquire(120);
-    gcx_cancel cancel = make_cancel();
-    CHECK_OK(gcx_cancel_signal(cancel));
-    CHECK_REFUSED(try_acquire(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
-                  GCX_ERROR_CANCELLED);
-    CHECK(message_has("the wait for 64 SMs was cancelled by gcx_cancel_signal"));
-    CHECK_OK(try_acquire(8));
-    CHECK_OK(gcx_cancel_destroy(cancel));
-    CHECK_OK(gcx_lease_release(first));
 }
 
 // The wait goes on as if it had no cancel.
@@ -334,8 +300,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
                       "has 132"));
     CHECK_REFUSED(resize({{decode, 132, 0}, {prefill, GCX_REST, 0}}), expected);
     CHECK(message_has("no SMs are left"));
-    const std::vector<gcx_lease_size> sizes = {{decode, 66, 0}, {prefill, 66, 0}};
-    CHECK_REFUSED(gcx_lease_prepare(sizes.data(), 2), expected);
+    CHECK_REFUSED(prepare({{decode, 66, 0}, {prefill, 66, 0}}), expected);
     // Sizes that would fit if other leases released SMs are refused as already acquired.
     CHECK_REFUSED(resize({{decode, 64, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, 68, 0}}));
@@ -386,10 +351,8 @@ void shared_lease_with_handed_over_sms_shrinks() {
 int main() {
     const Folder folder;
     on_machine(kH100, [] {
-        request_cancelled_before_release_is_not_granted();
         request_behind_cancelled_one_is_granted();
         cancel_racing_with_grant_is_either_before_or_after();
-        request_with_signalled_cancel_blocks_no_other();
         request_with_destroyed_cancel_waits_on();
         request_behind_timed_out_one_is_granted();
         request_past_its_timeout_is_not_granted();

@@ -166,28 +166,6 @@ void wait_during_change_holds_later_work() {
     release_all({stream, other}, {lease, second});
 }
 
-// SMs can be acquired as soon as their release returns, also while another thread queries the
-// lease.
-void release_during_queries_frees_sms() {
-    std::atomic<gcx_lease> watched{nullptr};
-    std::atomic<bool> over{false};
-    std::thread monitor([&] {
-        while (!over) {
-            gcx_lease lease = watched.load();
-            gcx_lease_info info = GCX_LEASE_INFO_INIT;
-            if (lease != nullptr)
-                gcx_lease_get_info(lease, &info);
-        }
-    });
-    for (int i = 0; i < (check::slow ? 5'000 : 50'000); i++) {
-        const gcx_lease lease = acquire(GCX_REST);
-        watched = lease;
-        CHECK_OK(gcx_lease_release(lease));
-    }
-    over = true;
-    monitor.join();
-}
-
 // The resize that parks a lease happens completely or not at all, whether the lease is released by
 // another thread before it or after it.
 void parking_during_release_is_all_or_nothing() {
@@ -268,8 +246,8 @@ int main(int, char** argv) {
          {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
           change_waits_for_submissions, wait_during_change_holds_later_work,
-          release_during_queries_frees_sms, parking_during_release_is_all_or_nothing,
-          release_twice_succeeds_once, refused_release_can_be_repeated}) {
+          parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
+          refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
                 return;

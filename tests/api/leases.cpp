@@ -65,6 +65,10 @@ gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags) {
     return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
 }
 
+gcx_result prepare(const std::vector<gcx_lease_size>& sizes) {
+    return gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(sizes.size()));
+}
+
 gcx_result hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
     return resize({{from, 0, GCX_SIZE_PARKED}, {to, sms_of(from) + sms_of(to), 0}}, flags);
 }

@@ -27,6 +27,7 @@ gcx_resource resource_of(gcx_lease lease);
 gcx_lease_info info_of(gcx_lease lease);
 uint32_t sms_of(gcx_lease lease);
 gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags = GCX_RESIZE_DEFAULT);
+gcx_result prepare(const std::vector<gcx_lease_size>& sizes);
 // Parks the first lease and gives its SMs to the second.
 gcx_result hand_over(gcx_lease from, gcx_lease to, uint32_t flags = GCX_RESIZE_DEFAULT);
 void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases);

@@ -110,8 +110,7 @@ void streams_follow_a_resize() {
     CHECK_OK(resize({{lease, 24, 0}}));
     CHECK(probe(stream) == small);
     CHECK_EQ(cache_stats().misses, misses);
-    gcx_stream_info info = info_of(stream);
-    CHECK_EQ(info.sm_count, 24U);
+    CHECK_EQ(info_of(stream).sm_count, 24U);
     release_all({stream}, {lease});
 }
 
@@ -122,8 +121,7 @@ void work_waits_for_the_former_owner() {
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
     const gcx_stream fast = stream_of(decode);
     const gcx_stream heavy = stream_of(prefill);
-    CHECK_OK(gcx_lease_prepare(
-        std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, GCX_REST, 0}}.data(), 2));
+    CHECK_OK(prepare({{decode, 64, 0}, {prefill, GCX_REST, 0}}));
     const uint64_t misses = cache_stats().misses;
     work.spin(gcx_stream_native(heavy), 9'000'000);
     work.spin(gcx_stream_native(fast), 1'000'000);
@@ -159,8 +157,7 @@ void work_waits_for_the_former_owner() {
 }
 
 uint32_t sms_at(gcx_stream stream) {
-    gcx_stream_info info = info_of(stream);
-    return info.sm_count;
+    return info_of(stream).sm_count;
 }
 
 // Decode is to grow by SMs of prefill that still have work in flight.
@@ -506,15 +503,16 @@ void parked_lease_comes_back() {
         CHECK(work.free_at(gcx_stream_native(stream)) >= 3.0F);
         CHECK_EQ(probe(stream).size(), 24U);
         // A prepared layout returns, also by way of parking.
-        const gcx_lease_size layout[] = {{parked, 64, 0}, {other, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_prepare(layout, 2));
-        const gcx_lease_size all[] = {{parked, 0, GCX_SIZE_PARKED}, {other, GCX_REST, 0}};
-        CHECK_OK(gcx_lease_prepare(all, 2));
+        const std::vector<gcx_lease_size> layout = {{parked, 64, 0}, {other, GCX_REST, 0}};
+        const std::vector<gcx_lease_size> all = {{parked, 0, GCX_SIZE_PARKED},
+                                                 {other, GCX_REST, 0}};
+        CHECK_OK(prepare(layout));
+        CHECK_OK(prepare(all));
         const uint64_t made = sim::calls("cuGreenCtxCreate");
-        CHECK_OK(gcx_lease_resize(layout, 2, 0));
+        CHECK_OK(resize(layout));
         const gcx_resource wide = resource_of(parked);
-        CHECK_OK(gcx_lease_resize(all, 2, 0));
-        CHECK_OK(gcx_lease_resize(layout, 2, 0));
+        CHECK_OK(resize(all));
+        CHECK_OK(resize(layout));
         const gcx_resource again = resource_of(parked);
         CHECK_EQ(std::memcmp(&wide, &again, sizeof wide), 0);
         CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
@@ -631,17 +629,6 @@ void waits_are_cancelled() {
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
     CHECK(live_leases().empty());
-}
-
-void wait_for_rest_is_listed_as_rest() {
-    const gcx_lease all = acquire(GCX_REST);
-    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, {.timeout_ms = GCX_FOREVER})); });
-    while (live_leases().size() != 2)
-        std::this_thread::yield();
-    CHECK_EQ(live_leases()[0].sm_count, 132U);
-    CHECK_EQ(live_leases()[1].sm_count, GCX_REST);
-    CHECK_OK(gcx_lease_release(all));
-    waiter.join();
 }
 
 void leases_of_two_families_need_maps() {
@@ -797,7 +784,6 @@ int main() {
             leases_of_two_families_need_maps();
             invalid_arguments_are_refused();
             device_reset_ends_leases();
-            wait_for_rest_is_listed_as_rest();
         });
         on_machine(std::string("h100@") + driver, [] {
             deferred_growth_gives_new_streams_the_old_sms();

@@ -39,7 +39,7 @@ void equal_resources_share_a_context() {
     for (gcx_context context : {a, b, c})
         CHECK_OK(gcx_context_destroy(context));
     CHECK_EQ(cache_stats().in_use, 0U);
-    CHECK_EQ(cache_stats().kept, 1U);
+    CHECK_EQ(cache_stats().cached, 1U);
 }
 
 void cached_contexts_cost_no_driver_context() {
@@ -74,14 +74,14 @@ void contexts_in_use_are_not_evicted() {
         contexts.push_back(make_context(resource));
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use, resources.size());
-    CHECK_EQ(cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().cached, 0U);
     for (const gcx_context context : contexts) {
         CHECK_OK(gcx_context_synchronize(context));
         CHECK_OK(gcx_context_destroy(context));
     }
     CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().primary_retains, 0U);
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CHECK_EQ(cache_stats().lost, 0U);
 }
 
@@ -185,7 +185,7 @@ void reset_destroys_all_contexts() {
     check_dead(pushed);
     destroy_live(pushed);
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
     CHECK_EQ(sim::counts().events, 0U);
@@ -209,7 +209,7 @@ void reset_with_cached_contexts_is_refused() {
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
-// Calls gcx in the child of a fork, after the parent used it. Returns how many calls answered
+// Calls gcx in the child of a fork, after the parent used it. Returns how many calls returned
 // wrongly.
 int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     int wrong = 0;
@@ -462,7 +462,7 @@ void objects_shared_by_threads_are_safe() {
     trim(0);
     CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CHECK_EQ(cache_stats().misses, cache_stats().evicted);
 }
 
@@ -593,9 +593,9 @@ void log_goes_to_the_callback() {
         sim::fail("cuGreenCtxDestroy", 1, CUDA_ERROR_UNKNOWN);
         CHECK_OK(gcx_context_destroy(unlucky));
         CHECK(heard.has(GCX_LOG_WARNING, "cuGreenCtxDestroy"));
-        CHECK_EQ(cache_stats().kept, 1U);
+        CHECK_EQ(cache_stats().cached, 1U);
         CHECK_OK(gcx_cache_set_limit(0));
-        CHECK_EQ(cache_stats().kept, 0U);
+        CHECK_EQ(cache_stats().cached, 0U);
         CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
         heard.lines.clear();
         CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);

@@ -16,6 +16,8 @@ namespace {
 
 using Lines = std::set<std::string>;
 
+constexpr char kMark[] = "# Generated with UPDATE_MESSAGES=1, see tests/api/messages.cpp";
+
 // Opens the file before children exist, which append to it too.
 const int noted = [] {
     char path[] = "/tmp/gcx-messages-XXXXXX";
@@ -93,11 +95,13 @@ int summary(const char* name) {
     const Lines said = noted_lines();
     if (std::getenv("UPDATE_MESSAGES") != nullptr) {
         std::ofstream file(path);
+        file << kMark << '\n';
         for (const std::string& line : said)
             file << line << '\n';
     }
     std::ifstream file(path);
-    const Lines recorded = lines_of(file);
+    Lines recorded = lines_of(file);
+    recorded.erase(kMark);
     // Under a sanitizer some tests do less.
     const bool known = std::includes(recorded.begin(), recorded.end(), said.begin(), said.end());
     if (!CHECK(known && (check::slow || said == recorded))) {

@@ -1,5 +1,5 @@
-// Tests streams and events that other code made, and what gcx reports of them; clusters; events
-// across devices.
+// Tests streams, events and resources that other code made, and what gcx reports of them; clusters;
+// events across devices.
 
 #include "support.hpp"
 
@@ -120,6 +120,128 @@ void stream_of_part_of_the_device_has_counts(bool reported) {
     CHECK_OK(gcx_stream_get_max_cluster_size(stream, &blocks));
     CHECK_EQ(blocks, 8U);
     CHECK_OK(gcx_stream_destroy(stream));
+}
+
+gcx_resource from_native(const CUdevResource& native, int32_t device = 0) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_resource_from_native(device, &native, &resource));
+    return resource;
+}
+
+std::vector<CUdevResource> to_native(const gcx_resource& resource) {
+    uint32_t count = 0;
+    gcx_resource_get_native(&resource, nullptr, 0, &count);
+    std::vector<CUdevResource> natives(count);
+    CHECK_OK(gcx_resource_get_native(&resource, natives.data(), count, &count));
+    CHECK_EQ(count, natives.size());
+    return natives;
+}
+
+SmIds sms_of(const std::vector<CUdevResource>& natives) {
+    const External external(natives);
+    const gcx_stream stream = handle_for(external.stream);
+    SmIds seen = probe(stream);
+    CHECK_OK(gcx_stream_destroy(stream));
+    return seen;
+}
+
+// Checks that the resource is the same SMs as the native one, in this family.
+void check_same(const CUdevResource& native, gcx_sm_family family) {
+    const gcx_resource resource = from_native(native);
+    CHECK_EQ(info_of(resource).family, family);
+    const SmIds seen = sms_of({native});
+    CHECK(Partition(resource).probe() == seen);
+    CHECK(sms_of(to_native(resource)) == seen);
+}
+
+void native_resources_become_resources() {
+    const gcx_resource whole = whole_device();
+    const gcx_resource same = from_native(native_device());
+    CHECK_EQ(std::memcmp(&same, &whole, sizeof whole), 0);
+    for (const uint32_t sms : {8U, 16U, 24U, 64U, 120U}) {
+        for (const CUdevResource& native : native_split(sms, 1))
+            check_same(native, GCX_SM_FAMILY_COSCHEDULED);
+    }
+    for (const CUdevResource& native : native_split(10, 2, GCX_SPLIT_IGNORE_SM_COSCHEDULING))
+        check_same(native, GCX_SM_FAMILY_FINE);
+    for (const CUdevResource& native : native_split(24, 5, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE))
+        from_native(native);
+    // What a green context has is what it was made of.
+    const Partition partition(split(whole, {24}).groups[0]);
+    CUdevResource native{};
+    CHECK_NATIVE(cuGreenCtxGetDevResource, gcx_context_native_green(partition.context), &native,
+                 CU_DEV_RESOURCE_TYPE_SM);
+    CHECK(Partition(from_native(native)).probe() == partition.probe());
+    CHECK(sizes(split(from_native(native_split(64, 1)[0]), {24})) ==
+          (std::vector<uint32_t>{24, 40}));
+}
+
+void resources_become_native_ones() {
+    const gcx_resource whole = whole_device();
+    CHECK_EQ(to_native(whole).size(), 1U);
+    const gcx_resource parts = split(whole, {24}).groups[0];
+    CHECK_EQ(to_native(parts).size(), 3U);
+    CHECK(sms_of(to_native(parts)) == Partition(parts).probe());
+    const gcx_resource rest = without(whole, parts);
+    CHECK_EQ(to_native(rest).size(), 1U); // what a direct split leaves
+    CHECK(sms_of(to_native(rest)) == Partition(rest).probe());
+    CUdevResource two[2] = {};
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_resource_get_native(&parts, two, 2, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
+    CHECK_EQ(count, 3U);
+    CHECK_EQ(two[0].type, CU_DEV_RESOURCE_TYPE_INVALID);
+}
+
+void forged_native_resources_are_refused() {
+    constexpr gcx_result kNoSet = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    gcx_resource resource{};
+    const CUdevResource good = native_split(24, 1)[0];
+    const auto refuse = [&](const CUdevResource& native, gcx_result result) {
+        CHECK_REFUSED(gcx_resource_from_native(0, &native, &resource), result);
+    };
+    CUdevResource native{};
+    refuse(native, GCX_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK(message_has("the type 0"));
+    native = good;
+    native.sm.smCount = 32;
+    refuse(native, kNoSet);
+    CHECK(message_has("32 SMs"));
+    native = good;
+    std::memset(native._internal_padding, 0xff, sizeof native._internal_padding);
+    refuse(native, kNoSet);
+    std::memset(native._internal_padding, 0, sizeof native._internal_padding);
+    refuse(native, kNoSet);
+    CHECK_REFUSED(gcx_resource_from_native(7, &good, &resource), GCX_ERROR_INVALID_DEVICE);
+    CHECK_REFUSED(gcx_resource_from_native(0, nullptr, &resource), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_resource_from_native(0, &good, nullptr), GCX_ERROR_INVALID_VALUE);
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_resource_get_native(&resource, nullptr, 0, &count),
+                  GCX_ERROR_INVALID_RESOURCE_TYPE);
+    const gcx_resource whole = whole_device();
+    CHECK_REFUSED(gcx_resource_get_native(&whole, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_resource_get_native(&whole, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+}
+
+void workqueue_configuration_is_converted() {
+    gcx_resource whole{};
+    gcx_resource changed{};
+    CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &whole));
+    CHECK_OK(gcx_workqueue_configure(&whole, GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, 3, &changed));
+    const std::vector<CUdevResource> natives = to_native(changed);
+    CHECK_EQ(natives.size(), 1U);
+    const gcx_resource back = from_native(natives[0]);
+    CHECK_EQ(std::memcmp(&back, &changed, sizeof back), 0);
+    const gcx_context context = make_context({split(whole_device(), {8}).groups[0], back});
+    gcx_resource queue{};
+    CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_resource_get_native(&queue, nullptr, 0, &count),
+                  GCX_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK_OK(gcx_context_destroy(context));
+    gcx_resource resource{};
+    CHECK_REFUSED(gcx_resource_from_native(1, natives.data(), &resource),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(message_has("CUdevice 0"));
 }
 
 void events_of_others() {
@@ -332,6 +454,11 @@ int main() {
         on_machine("h100" + at, stream_of_gcx_is_recognised);
         on_machine("h100" + at, stream_of_the_whole_device_has_its_resource);
         on_machine("h100" + at, [reported] { stream_of_part_of_the_device_has_counts(reported); });
+        on_machine("h200" + at, native_resources_become_resources);
+        on_machine("h200" + at, resources_become_native_ones);
+        on_machine("h200" + at, forged_native_resources_are_refused);
+        if (reported)
+            on_machine("2xh200" + at, workqueue_configuration_is_converted);
         on_machine("h100" + at, events_of_others);
         on_machine("h100" + at, event_in_a_capture_has_a_handle);
         on_machine("h100" + at, refused_elapsed_time_names_the_cause);

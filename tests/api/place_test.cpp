@@ -108,7 +108,8 @@ const std::vector<Session>& sessions() {
     return all;
 }
 
-void sessions_of_one_user_have_disjoint_sms() {
+// All of them reserve SMs and publish before any of them checks what it sees.
+void sessions_of_one_user_share_reservations_and_published_leases() {
     const Shm shm;
     std::vector<std::unique_ptr<Other>> others;
     for (const Session& session : sessions()) {
@@ -116,48 +117,20 @@ void sessions_of_one_user_have_disjoint_sms() {
             start_mps();
             session.enter();
             CHECK_EQ(token_of(reserve(32, {.name = session.name})).find(usual_path() + "/"), 0U);
-            gcx_reservation reservation = nullptr;
-            self.point();
-            // All of them have their SMs now.
-            CHECK_EQ(listed().size(), sessions().size());
-            CHECK(held_sms(listed()) >= 128);
-            CHECK_EQ(try_reserve(32, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-            for (const Session& other : sessions())
-                CHECK(message_has(other.name));
-            self.point();
-        }));
-        others.back()->arrived();
-    }
-    for (int step = 0; step < 2; step++) {
-        for (const auto& other : others) {
-            other->next();
-            if (step == 0)
-                other->arrived();
-        }
-    }
-    for (const auto& other : others)
-        other->ended();
-}
-
-void sessions_of_one_user_see_published_leases() {
-    const Shm shm;
-    std::vector<std::unique_ptr<Other>> others;
-    for (const Session& session : sessions()) {
-        others.push_back(std::make_unique<Other>([&](Other& self) {
-            publish::open_machine();
-            session.enter();
             CHECK_OK(gcx_publish_start(session.name));
             self.point();
-            const auto found = publish::processes();
-            CHECK_EQ(found.size(), sessions().size());
+            CHECK_EQ(listed().size(), sessions().size());
+            CHECK(held_sms(listed()) >= 128);
+            CHECK_EQ(try_reserve(32), GCX_ERROR_ALREADY_ACQUIRED);
+            for (const Session& other : sessions())
+                CHECK(message_has(other.name));
+            CHECK_EQ(publish::processes().size(), sessions().size());
             self.point();
         }));
         others.back()->arrived();
     }
-    for (const auto& other : others) {
-        other->next();
-        other->arrived();
-    }
+    for (const auto& other : others)
+        other->proceed();
     for (const auto& other : others) {
         other->next();
         other->ended();
@@ -197,8 +170,7 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
     in_child("a login", [&] {
         publish::open_machine();
         for (int round = 0; round < 2; round++) {
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(100, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+            CHECK_EQ(try_reserve(100), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(message_has("process " + std::to_string(first.pid()) + " had a reservation"));
             CHECK(message_has("RemoveIPC") && message_has("GCX_RESERVATION_DIR"));
             CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
@@ -237,8 +209,7 @@ void check_refused(gcx_result expected, const std::vector<std::string>& words) {
                            [](const std::string& word) { return message_has(word); }) &&
                message_has("GCX_RESERVATION_DIR");
     };
-    gcx_reservation reservation = nullptr;
-    CHECK_REFUSED(try_reserve(8, {}, &reservation), expected);
+    CHECK_REFUSED(try_reserve(8), expected);
     CHECK(says_all());
     CHECK_REFUSED(gcx_publish_start("x"), expected);
     CHECK(says_all());
@@ -366,8 +337,7 @@ int main() {
         return kSkipped;
     }
     unsetenv("GCX_RESERVATION_DIR");
-    sessions_of_one_user_have_disjoint_sms();
-    sessions_of_one_user_see_published_leases();
+    sessions_of_one_user_share_reservations_and_published_leases();
     folder_is_created_with_mode_700();
     folder_removed_under_a_live_reservation_is_not_created_again();
     effective_user_has_the_folder();

@@ -1,12 +1,15 @@
 #include "publish.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 namespace publish {
 namespace {
@@ -18,16 +21,6 @@ std::vector<T> all() {
     CHECK_OK(List(found.data(), static_cast<uint32_t>(found.size()), &count));
     found.resize(count);
     return found;
-}
-uint32_t sms_of(const gcx_published_lease& lease, const uint64_t (&atoms)[8]) {
-    uint32_t sms = 0;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if ((atoms[atom / 64] >> (atom % 64) & 1) == 0)
-            continue;
-        CHECK(atom < lease.atom_count);
-        sms += atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
-    }
-    return sms;
 }
 
 template <std::size_t size>
@@ -105,22 +98,6 @@ void check_listed(const std::vector<gcx_published_lease>& found) {
             static_cast<unsigned long long>(lease.shared_atoms[0]));
 }
 
-gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags, uint32_t own,
-                  gcx_cancel cancel) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.name = name;
-    params.flags = flags;
-    params.exclusive_sm_count = own;
-    params.cancel = cancel;
-    params.timeout_ms = cancel != nullptr ? GCX_FOREVER : 0;
-    gcx_lease lease = nullptr;
-    if (cancel == nullptr)
-        CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    else
-        CHECK_EQ(gcx_lease_acquire(0, sm_count, &params, &lease), GCX_ERROR_CANCELLED);
-    return lease;
-}
-
 void open_machine(const std::string& spec) {
     CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
 }
@@ -171,6 +148,11 @@ void Other::next() const {
     CHECK_EQ(write(ends_[0], &byte, 1), 1);
 }
 
+void Other::proceed() const {
+    next();
+    arrived();
+}
+
 void Other::ended() {
     int status = -1;
     CHECK_EQ(waitpid(pid_, &status, 0), pid_);
@@ -190,6 +172,33 @@ std::vector<std::string> warnings;
 
 void note_warning(gcx_log_level /*level*/, const char* message, void* /*user_data*/) {
     warnings.emplace_back(message);
+}
+
+bool warned(const std::string& text) {
+    return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& warning) {
+        return warning.find(text) != warning.npos;
+    });
+}
+
+std::string bytes_of(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+OwnedFile::OwnedFile(const fs::path& path, const std::string& bytes, off_t size)
+    : path_(path), file_(open((path.string() + "-").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    if (size >= 0)
+        CHECK_EQ(ftruncate(file_, size), 0);
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
+    fs::rename(path_.string() + "-", path_);
+}
+
+OwnedFile::~OwnedFile() {
+    close(file_);
+    unlink(path_.c_str());
 }
 
 } // namespace publish

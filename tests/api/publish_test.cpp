@@ -1,5 +1,6 @@
 // Published leases: what other processes see, also while leases change and when a process ends or
 // forks. publish_files_test.cpp tests the files.
+#include "leases.hpp"
 #include "publish.hpp"
 
 #include <sys/stat.h>
@@ -54,28 +55,27 @@ void no_publisher_lists_nothing() {
 
 void publish_some(Other& other) {
     const gcx_lease before = acquire(32, "before");
-    gcx_stream streams[3] = {};
-    CHECK_OK(gcx_lease_stream_create(before, nullptr, &streams[0]));
+    stream_of(before);
     CHECK_OK(gcx_publish_start("engine"));
     other.point();
-    const gcx_lease shared = acquire(48, "shared", GCX_LEASE_SHARED, 16);
-    CHECK_OK(gcx_lease_stream_create(shared, nullptr, &streams[1]));
-    CHECK_OK(gcx_lease_stream_create(shared, nullptr, &streams[2]));
-    const gcx_lease_size sizes[] = {{before, 48, 0}};
-    CHECK_OK(gcx_lease_resize(sizes, 1, GCX_RESIZE_DEFAULT));
+    const gcx_lease shared =
+        acquire(48, {.name = "shared", .flags = GCX_LEASE_SHARED, .exclusive = 16});
+    const gcx_stream stream = stream_of(shared);
+    stream_of(shared);
+    CHECK_OK(resize({{before, 48, 0}}));
     gcx_cancel cancel = make_cancel();
-    std::thread waiting([&] { acquire(120, "late", 0, 0, cancel); });
-    gcx_live_lease live[8];
-    uint32_t count = 0;
-    while (gcx_lease_list(0, live, 8, &count) == GCX_SUCCESS && count < 3)
+    std::thread waiting([&] {
+        CHECK_EQ(try_acquire(120, {.name = "late", .timeout_ms = GCX_FOREVER, .cancel = cancel}),
+                 GCX_ERROR_CANCELLED);
+    });
+    while (live_leases(0).size() < 3)
         std::this_thread::yield();
     other.point();
     CHECK_OK(gcx_cancel_signal(cancel));
     waiting.join();
-    CHECK_OK(gcx_stream_destroy(streams[1]));
+    CHECK_OK(gcx_stream_destroy(stream));
     const gcx_lease giver = acquire(16, "giver");
-    const gcx_lease_size parked[] = {{giver, 0, GCX_SIZE_PARKED}, {before, 64, 0}};
-    CHECK_OK(gcx_lease_resize(parked, 2, GCX_RESIZE_DEFAULT));
+    CHECK_OK(hand_over(giver, before));
     other.point();
     CHECK_OK(gcx_lease_release(giver));
     CHECK_OK(gcx_lease_release(before));
@@ -104,8 +104,7 @@ void check_some(Other& other) {
     CHECK_EQ(found[0].atom_sm_count, 8U);
     CHECK_EQ(found[0].last_atom_sm_count, 12U);
     CHECK(std::string(found[0].device_name).starts_with("SIMULATED NVIDIA H100"));
-    other.next();
-    other.arrived();
+    other.proceed();
     found = leases();
     if (!CHECK_EQ(found.size(), 3U))
         return;
@@ -120,8 +119,7 @@ void check_some(Other& other) {
     CHECK_EQ(found[2].sm_count, 120U);
     CHECK_EQ(std::string(found[2].name), "late");
     check_listed(found);
-    other.next();
-    other.arrived();
+    other.proceed();
     found = leases();
     if (!CHECK_EQ(found.size(), 3U))
         return;
@@ -131,19 +129,16 @@ void check_some(Other& other) {
     CHECK_EQ(std::string(found[2].name), "giver");
     CHECK_EQ(found[2].sm_count, 0U); // it is parked
     CHECK_EQ(found[2].waits, 0U);
-    other.next();
-    other.arrived();
+    other.proceed();
     found = leases();
     if (!CHECK_EQ(found.size(), 1U))
         return;
     CHECK_EQ(std::string(found[0].name), "shared");
     CHECK_EQ(found[0].stream_count, 1U);
     CHECK_EQ(processes().at(0).lease_count, 1U);
-    other.next();
-    other.arrived();
+    other.proceed();
     CHECK_EQ(processes().size(), 0U);
-    other.next();
-    other.arrived();
+    other.proceed();
     CHECK_EQ(std::string(processes().at(0).name), "again");
     CHECK_EQ(std::string(leases().at(0).name), "shared");
     CHECK_EQ(leases().at(0).stream_count, 1U);
@@ -253,16 +248,13 @@ void leases_changing_are_listed_consistently() {
         for (uint32_t first : {8U, 40U}) {
             threads.emplace_back([&, first] {
                 for (uint32_t i = 0; !over; i++) {
-                    const gcx_lease_size sizes[] = {{a, first + 8 * (i % 8), 0}, {b, GCX_REST, 0}};
-                    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+                    CHECK_OK(resize({{a, first + 8 * (i % 8), 0}, {b, GCX_REST, 0}}));
                 }
             });
         }
         threads.emplace_back([&] {
             while (!over) {
-                gcx_stream stream = nullptr;
-                CHECK_OK(gcx_lease_stream_create(a, nullptr, &stream));
-                CHECK_OK(gcx_stream_destroy(stream));
+                CHECK_OK(gcx_stream_destroy(stream_of(a)));
             }
         });
         self.point();
@@ -325,22 +317,24 @@ void leases_that_do_not_fit_are_counted() {
     });
 }
 
-void wait_for_rest_is_published_as_rest() {
+void wait_for_rest_is_listed_and_published_as_rest() {
     const Folder folder;
     in_child("rest", [] {
         open_machine();
         CHECK_OK(gcx_publish_start("rest"));
         const gcx_lease all = acquire(GCX_REST, "all");
-        gcx_cancel cancel = make_cancel();
-        std::thread waiting([&] { acquire(GCX_REST, "late", 0, 0, cancel); });
+        std::thread waiting([] { CHECK_OK(try_acquire(GCX_REST, {.timeout_ms = GCX_FOREVER})); });
         while (leases().size() != 2)
             std::this_thread::yield();
-        CHECK_EQ(leases()[0].sm_count, 132U);
-        CHECK_EQ(leases()[1].waits, 1U);
-        CHECK_EQ(leases()[1].sm_count, GCX_REST);
-        CHECK_OK(gcx_cancel_signal(cancel));
-        waiting.join();
+        const auto live = live_leases();
+        const auto found = leases();
+        CHECK_EQ(found[0].sm_count, 132U);
+        CHECK_EQ(found[1].waits, 1U);
+        CHECK_EQ(found[1].sm_count, GCX_REST);
+        CHECK_EQ(live[0].sm_count, 132U);
+        CHECK_EQ(live[1].sm_count, GCX_REST);
         CHECK_OK(gcx_lease_release(all));
+        waiting.join();
     });
 }
 
@@ -351,56 +345,77 @@ void lease_failed_is_not_published() {
         open_machine();
         CHECK_OK(gcx_publish_start("failing"));
         sim::fail("cuGreenCtxCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
-        gcx_lease lease = nullptr;
-        CHECK_EQ(gcx_lease_acquire(0, 32, nullptr, &lease), GCX_ERROR_OUT_OF_MEMORY);
+        CHECK_EQ(try_acquire(32), GCX_ERROR_OUT_OF_MEMORY);
         CHECK_EQ(leases().size(), 0U);
-        lease = acquire(32, "made");
+        const gcx_lease lease = acquire(32, "made");
         sim::fail("cuGreenCtxCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
-        const gcx_lease_size sizes[] = {{lease, 64, 0}};
-        CHECK_EQ(gcx_lease_resize(sizes, 1, 0), GCX_ERROR_OUT_OF_MEMORY);
+        CHECK_EQ(resize({{lease, 64, 0}}), GCX_ERROR_OUT_OF_MEMORY);
         CHECK_EQ(leases().at(0).sm_count, 32U);
         CHECK_EQ(leases().at(0).changes, 0U);
     });
 }
 
-// Threads publish, stop, acquire leases and list concurrently.
-void threads_publish_and_list_concurrently() {
+// The counters begin when the driver is opened, whenever publishing begins.
+void counters_are_those_of_the_process() {
     const Folder folder;
-    in_child("threads", [] {
+    in_child("counters", [] {
         open_machine();
-        std::atomic<bool> over{false};
-        std::vector<std::thread> threads;
-        threads.emplace_back([&] {
-            while (!over) {
-                CHECK_OK(gcx_publish_start("threads"));
-                CHECK_OK(gcx_publish_stop());
-            }
+        const auto contexts_match = [] {
+            const gcx_published_process process = processes().at(0);
+            const gcx_cache_stats stats = cache_stats();
+            CHECK_EQ(process.context_count, stats.in_use + stats.cached);
+            CHECK_EQ(process.contexts_made, stats.misses);
+            CHECK_EQ(process.contexts_evicted, stats.evicted);
+        };
+        gcx_lease lease = acquire(32, "one");
+        gcx_lease_size sizes[] = {{lease, 64, 0}};
+        CHECK_OK(gcx_lease_resize(sizes, 1, 0));
+        CHECK_OK(gcx_publish_start("counters"));
+        CHECK_EQ(processes().at(0).resize_count, 1U);
+        CHECK_EQ(processes().at(0).library, gcx_version());
+        contexts_match();
+        CHECK_OK(gcx_lease_resize(sizes, 1, 0)); // nothing changes
+        sizes[0].sm_count = 24;
+        CHECK_OK(gcx_lease_resize(sizes, 1, 0));
+        sizes[0].sm_count = 500;
+        CHECK_REFUSED(gcx_lease_resize(sizes, 1, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_EQ(processes().at(0).resize_count, 2U);
+        contexts_match();
+
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        gcx_lease none = nullptr;
+        CHECK_REFUSED(gcx_lease_acquire(0, 132, &params, &none), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(processes().at(0).wait_count, 0U);
+        params.timeout_ms = 20;
+        CHECK_REFUSED(gcx_lease_acquire(0, 132, &params, &none), GCX_ERROR_TIMEOUT);
+        const gcx_published_process waited = processes().at(0);
+        CHECK_EQ(waited.wait_count, 1U);
+        CHECK(waited.waited_ns >= 20'000'000);
+        gcx_cancel cancel = make_cancel();
+        std::thread waiting([&] {
+            const Terms terms = {.name = "waits", .timeout_ms = GCX_FOREVER, .cancel = cancel};
+            CHECK_EQ(try_acquire(132, terms), GCX_ERROR_CANCELLED);
         });
-        for (int i = 0; i < 2; i++) {
-            threads.emplace_back([&] {
-                while (!over) {
-                    gcx_lease lease = nullptr;
-                    gcx_stream stream = nullptr;
-                    if (gcx_lease_acquire(0, 64, nullptr, &lease) != GCX_SUCCESS)
-                        continue;
-                    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-                    CHECK_OK(gcx_stream_destroy(stream));
-                    CHECK_OK(gcx_lease_release(lease));
-                }
-            });
-        }
-        for (int round = 0; round < (check::slow ? 50 : 400); round++) {
-            const auto found = leases();
-            CHECK(found.size() <= 2);
-            check_listed(found);
-        }
-        over = true;
-        for (std::thread& thread : threads)
-            thread.join();
-        CHECK_OK(gcx_publish_start("threads"));
-        CHECK_EQ(leases().size(), 0U);
+        while (processes().at(0).wait_count != 2)
+            std::this_thread::yield();
+        CHECK_EQ(processes().at(0).waited_ns, waited.waited_ns); // it counts once it is over
+        CHECK_OK(gcx_cancel_signal(cancel));
+        waiting.join();
+        CHECK_OK(gcx_cancel_destroy(cancel));
+        CHECK(processes().at(0).waited_ns > waited.waited_ns);
+
+        CHECK_OK(gcx_lease_release(lease));
+        contexts_match();
+        trim(0);
+        contexts_match();
+        CHECK(processes().at(0).contexts_evicted != 0);
+        const Partition part(split(whole_device(), {8}).groups[0]);
+        contexts_match();
+        CHECK_OK(gcx_publish_stop());
+        CHECK_OK(gcx_publish_start("again"));
+        CHECK_EQ(processes().at(0).wait_count, 2U);
+        contexts_match();
     });
-    CHECK_EQ(folder.files().size(), 0U);
 }
 
 } // namespace
@@ -412,8 +427,8 @@ int main() {
     publisher_forked_child_publishes_nothing();
     leases_changing_are_listed_consistently();
     leases_that_do_not_fit_are_counted();
-    wait_for_rest_is_published_as_rest();
+    wait_for_rest_is_listed_and_published_as_rest();
     lease_failed_is_not_published();
-    threads_publish_and_list_concurrently();
+    counters_are_those_of_the_process();
     return summary("publish");
 }

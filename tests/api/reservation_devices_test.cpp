@@ -98,8 +98,7 @@ void families_overlap_only_where_known() {
                 else
                     CHECK_OK(mapped);
             }
-            gcx_reservation reservation = nullptr;
-            CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
         });
         unsetenv("GCX_SIM_MPS");
         other.kill(SIGKILL);
@@ -147,9 +146,7 @@ void mps_percentage_reserves_whole_device() {
         });
         other.arrived();
         on_machine(kH100, [&] {
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(8, {}, &reservation),
-                     limited ? GCX_ERROR_ALREADY_ACQUIRED : GCX_SUCCESS);
+            CHECK_EQ(try_reserve(8), limited ? GCX_ERROR_ALREADY_ACQUIRED : GCX_SUCCESS);
             CHECK(!limited || message_has("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
         });
         other.kill(SIGKILL);

@@ -15,39 +15,15 @@
 
 using namespace reservations;
 using namespace support;
+using publish::bytes_of;
 using publish::Folder;
 using publish::Other;
+using publish::OwnedFile;
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr const char* kH100 = "h100@13.0";
-
-// A file that is owned. It is renamed to its name once it is: a file without an owner would be
-// removed.
-class Kept {
-  public:
-    explicit Kept(const fs::path& path, const std::string& bytes = "")
-        : path_(path),
-          file_(open((path.string() + "-").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-        CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-        struct flock lock{};
-        lock.l_type = F_RDLCK;
-        CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
-        fs::rename(path_.string() + "-", path_);
-    }
-    ~Kept() {
-        close(file_);
-        unlink(path_.c_str());
-    }
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-    int file() const { return file_; }
-
-  private:
-    fs::path path_;
-    int file_;
-};
 
 // Returns an unused name of a file of device 0.
 std::string free_name(const std::string& token) {
@@ -56,22 +32,14 @@ std::string free_name(const std::string& token) {
     return name;
 }
 
-std::string bytes_of(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // Checks that no SMs are reserved next to an invalid file with an owner, and that lists skip it.
 void check_refused_as_invalid(const fs::path& path, const std::string& bytes,
                               const std::string& why) {
-    const Kept kept(path, bytes);
+    const OwnedFile owned(path, bytes);
     gcx_reservation reservation = nullptr;
     publish::warnings.clear();
     CHECK_EQ(listed().size(), 1U);
-    const bool warned =
-        std::any_of(publish::warnings.begin(), publish::warnings.end(),
-                    [&](const std::string& text) { return text.find(why) != text.npos; });
-    CHECK(warned);
+    CHECK(publish::warned(why));
     CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_CORRUPT_FILE);
     CHECK(message_has(path.filename()));
     CHECK(message_has(why));
@@ -132,7 +100,7 @@ void waiter_reports_invalid_files(const Folder& folder) {
         });
         while (listed().size() != 2)
             std::this_thread::yield();
-        const Kept kept(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
+        const OwnedFile owned(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
         if (removed) {
             for (const fs::path& file : folder.files())
                 fs::remove(file);
@@ -143,8 +111,7 @@ void waiter_reports_invalid_files(const Folder& folder) {
 }
 
 void refused(const char* path, gcx_result expected, const char* why) {
-    gcx_reservation reservation = nullptr;
-    CHECK_EQ(try_reserve(8, {.folder = path}, &reservation), expected);
+    CHECK_EQ(try_reserve(8, {.folder = path}), expected);
     CHECK(message_has(why));
     uint32_t count = 0;
     CHECK_EQ(gcx_reservation_list(path, nullptr, 0, &count), expected);
@@ -230,13 +197,11 @@ void group_members_respect_each_other() {
         CHECK_EQ(found.at(0).user, 1001U);
         const gcx_reservation rest = reserve(GCX_REST);
         CHECK_EQ(info_of(rest).sm_count, 108U);
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
         self.point(); // until the first one was killed
         // In a folder with the sticky bit, dead files of others can't be removed. They reserve
         // nothing.
-        CHECK_OK(try_reserve(24, {}, &reservation));
-        release(reservation);
+        CHECK_OK(try_reserve(24));
         release(rest);
         CHECK(listed().empty());
     });
@@ -294,10 +259,9 @@ void resource_exhausted_is_reported() {
             return;
         publish::open_machine(kH100);
         const gcx_reservation own = reserve(8);
-        gcx_reservation reservation = nullptr;
         std::ofstream filler(folder.inner() / "filler");
         filler << std::string(64 << 10, 'x') << std::flush;
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(message_has("can't make a file"));
         CHECK_EQ(listed().size(), 1U);
         CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
@@ -307,7 +271,7 @@ void resource_exhausted_is_reported() {
         release(own);
         CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
                  0);
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(listed().empty());
     });
 }

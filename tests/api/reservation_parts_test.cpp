@@ -101,7 +101,7 @@ void open_inside(const Shared& shared, std::size_t slot) {
 // A process that has a reservation until next() is called.
 Other outer(const Shared& shared, uint32_t sm_count) {
     return Other([&](Other& other) {
-        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        publish::open_machine(kH100);
         const gcx_reservation reservation = reserve(sm_count, {.name = "outer"});
         shared.note(0, reservation);
         other.point();
@@ -126,251 +126,233 @@ void finish(Other& other) {
     other.ended();
 }
 
-void parts_are_disjoint_and_within() {
+// Runs the body in a child that gcx exec started in the reservation of a slot.
+void inside(const Shared& shared, std::size_t slot, const std::function<void()>& body) {
+    in_child("inside " + std::to_string(slot), [&] {
+        open_inside(shared, slot);
+        body();
+    });
+}
+
+void outside(const std::function<void()>& body) {
+    on_machine(kH100, body);
+}
+
+// Runs the body next to a process that has a reservation, in a folder in which no file stays.
+void in_reservation(uint32_t sm_count,
+                    const std::function<void(const Shared&, Other& owner)>& body) {
     const Folder folder;
     const Shared shared;
-    Other owner = outer(shared, 48);
+    Other owner = outer(shared, sm_count);
     owner.arrived();
-    Other a = part(shared, 0, 1, 24, {.name = "a"});
-    a.arrived();
-    Other b = part(shared, 0, 2, 16);
-    b.arrived();
-    const auto found = listed(); // which checks it
-    CHECK_EQ(found.size(), 3U);
-    CHECK_EQ(held_sms(found), 48U);
-    CHECK_EQ(live(shared->ids[1]).parent, shared->ids[0]);
-    CHECK_EQ(live(shared->ids[0]).parent, 0U);
-    in_child("a third", [&] {
-        open_inside(shared, 0);
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(16, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-        CHECK(message_has("the reservation \"outer\" of device 0 has 48 SMs; "));
-        CHECK(message_has("; \"a\" of process"));
-        CHECK(!message_has("\"outer\" of process"));
-        CHECK_EQ(try_reserve(56, {}, &reservation), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK(message_has("has 48 SMs"));
-        CHECK_EQ(try_reserve(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
-                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK_EQ(try_reserve(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
-        reservation = reserve(GCX_REST);
-        CHECK_EQ(info_of(reservation).sm_count, 8U);
-        CHECK_EQ(listed().size(), 4U);
-        release(reservation);
-    });
-    finish(a);
-    finish(b);
-    finish(owner);
+    body(shared, owner);
     CHECK(folder.files().empty());
+}
+
+void parts_are_disjoint_and_within() {
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        Other a = part(shared, 0, 1, 24, {.name = "a"});
+        a.arrived();
+        Other b = part(shared, 0, 2, 16);
+        b.arrived();
+        const auto found = listed(); // which checks it
+        CHECK_EQ(found.size(), 3U);
+        CHECK_EQ(held_sms(found), 48U);
+        CHECK_EQ(live(shared->ids[1]).parent, shared->ids[0]);
+        CHECK_EQ(live(shared->ids[0]).parent, 0U);
+        inside(shared, 0, [&] {
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(try_reserve(16, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("the reservation \"outer\" of device 0 has 48 SMs; "));
+            CHECK(message_has("; \"a\" of process"));
+            CHECK(!message_has("\"outer\" of process"));
+            CHECK_EQ(try_reserve(56, {}, &reservation), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+            CHECK(message_has("has 48 SMs"));
+            CHECK_EQ(try_reserve(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
+                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+            CHECK_EQ(try_reserve(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+            reservation = reserve(GCX_REST);
+            CHECK_EQ(info_of(reservation).sm_count, 8U);
+            CHECK_EQ(listed().size(), 4U);
+            release(reservation);
+        });
+        finish(a);
+        finish(b);
+        finish(owner);
+    });
 }
 
 // Other processes can use no SM of a reservation, whether it has parts or not.
 void parent_with_parts_is_reserved_as_a_whole() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 48);
-    owner.arrived();
-    for (int round = 0; round < 2; round++) {
-        in_child("outside", [] {
-            CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-            CHECK(message_has("device 0 has 132 SMs; \"outer\" of process"));
-            CHECK(!message_has("\"part\""));
-            reservation = reserve(GCX_REST);
-            CHECK_EQ(info_of(reservation).sm_count, 84U);
-            static_cast<void>(listed());
-            release(reservation);
-        });
-        if (round == 0) {
-            Other inner = part(shared, 0, 1, 8, {.name = "part"});
-            inner.arrived();
-            in_child("outside, beside a part", [] {
-                CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        for (int round = 0; round < 2; round++) {
+            outside([] {
                 gcx_reservation reservation = nullptr;
                 CHECK_EQ(try_reserve(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK(message_has("device 0 has 132 SMs; \"outer\" of process"));
                 CHECK(!message_has("\"part\""));
+                reservation = reserve(GCX_REST);
+                CHECK_EQ(info_of(reservation).sm_count, 84U);
+                static_cast<void>(listed());
+                release(reservation);
             });
-            finish(inner);
+            if (round == 0) {
+                Other inner = part(shared, 0, 1, 8, {.name = "part"});
+                inner.arrived();
+                outside([] {
+                    CHECK_EQ(try_reserve(92), GCX_ERROR_ALREADY_ACQUIRED);
+                    CHECK(!message_has("\"part\""));
+                });
+                finish(inner);
+            }
         }
-    }
-    finish(owner);
-    CHECK(folder.files().empty());
+        finish(owner);
+    });
 }
 
 // Each reservation has a separate queue.
 void waiting_part_is_served_when_a_sibling_ends() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 48);
-    owner.arrived();
-    Other outside([&](Other& other) {
-        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const gcx_reservation reservation = reserve(100, {.timeout_ms = 60'000});
-        other.point();
-        release(reservation);
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        Other stranger([](Other& other) {
+            publish::open_machine(kH100);
+            const gcx_reservation reservation = reserve(100, {.timeout_ms = 60'000});
+            other.point();
+            release(reservation);
+        });
+        until_waiting(1);
+        Other sibling = part(shared, 0, 1, 32);
+        sibling.arrived();
+        Other waiter = part(shared, 0, 2, 24, {.timeout_ms = 60'000});
+        until_waiting(2);
+        inside(shared, 0, [&] {
+            CHECK_EQ(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("1 waits, the first, process "));
+        });
+        sibling.kill(SIGKILL);
+        waiter.arrived();
+        CHECK_EQ(waiting(), 1U); // the one outside
+        static_cast<void>(listed());
+        finish(waiter);
+        finish(owner);
+        stranger.arrived();
+        finish(stranger);
     });
-    until_waiting(1);
-    Other sibling = part(shared, 0, 1, 32);
-    sibling.arrived();
-    Other waiter = part(shared, 0, 2, 24, {.timeout_ms = 60'000});
-    until_waiting(2);
-    in_child("one that came later", [&] {
-        open_inside(shared, 0);
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-        CHECK(message_has("1 waits, the first, process "));
-    });
-    sibling.kill(SIGKILL);
-    waiter.arrived();
-    CHECK_EQ(waiting(), 1U); // the one outside
-    static_cast<void>(listed());
-    finish(waiter);
-    finish(owner);
-    outside.arrived();
-    finish(outside);
-    CHECK(folder.files().empty());
 }
 
 void waits_in_a_part_end_by_timeout_and_cancel() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 24);
-    owner.arrived();
-    in_child("inside", [&] {
-        open_inside(shared, 0);
-        const gcx_reservation all = reserve(GCX_REST);
-        CHECK_EQ(info_of(all).sm_count, 24U);
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_TIMEOUT);
-        gcx_cancel cancel = make_cancel();
-        std::thread waiter([&] {
-            CHECK_EQ(try_reserve(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
-                     GCX_ERROR_CANCELLED);
+    in_reservation(24, [](const Shared& shared, Other& owner) {
+        inside(shared, 0, [&] {
+            const gcx_reservation all = reserve(GCX_REST);
+            CHECK_EQ(info_of(all).sm_count, 24U);
+            CHECK_EQ(try_reserve(8, {.timeout_ms = 50}), GCX_ERROR_TIMEOUT);
+            gcx_cancel cancel = make_cancel();
+            std::thread waiter([&] {
+                CHECK_EQ(try_reserve(8, {.timeout_ms = 60'000, .cancel = cancel}),
+                         GCX_ERROR_CANCELLED);
+            });
+            until_waiting(1);
+            CHECK_OK(gcx_cancel_signal(cancel));
+            waiter.join();
+            CHECK_OK(gcx_cancel_destroy(cancel));
+            CHECK_EQ(listed().size(), 2U);
+            release(all);
+            release(reserve(24));
         });
-        until_waiting(1);
-        CHECK_OK(gcx_cancel_signal(cancel));
-        waiter.join();
-        CHECK_OK(gcx_cancel_destroy(cancel));
-        CHECK_EQ(listed().size(), 2U);
-        release(all);
-        release(reserve(24));
+        finish(owner);
     });
-    finish(owner);
-    CHECK(folder.files().empty());
 }
 
 // A part keeps its parent owned as long as its process exists.
 void part_keeps_its_parent() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 48);
-    owner.arrived();
-    Other inner = part(shared, 0, 1, 24);
-    inner.arrived();
-    owner.kill(SIGKILL);
-    CHECK_EQ(held_sms(listed()), 48U);
-    finish(inner);
-    on_machine(kH100, [] { release(reserve(GCX_REST)); });
-    CHECK(folder.files().empty());
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        Other inner = part(shared, 0, 1, 24);
+        inner.arrived();
+        owner.kill(SIGKILL);
+        CHECK_EQ(held_sms(listed()), 48U);
+        finish(inner);
+        on_machine(kH100, [] { release(reserve(GCX_REST)); });
+    });
 }
 
 // A program that was started in a part owns only the part. Its SMs stay reserved when the rest of
 // the parent is free.
 void part_without_its_parent_counts_by_itself() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 48);
-    owner.arrived();
-    Other starter([&](Other& other) {
-        open_inside(shared, 0);
-        const gcx_reservation reservation = reserve(24, {.flags = GCX_RESERVATION_INHERIT});
-        shared.note(1, reservation);
-        const pid_t starting = getpid();
-        const pid_t started = fork(); // it has the part's descriptor, and not the parent's
-        if (started == 0) {
-            while (getppid() == starting) // which keeps the parent reservation until it has ended
-                usleep(1000);
-            other.point();
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        Other starter([&](Other& other) {
+            open_inside(shared, 0);
+            const gcx_reservation reservation = reserve(24, {.flags = GCX_RESERVATION_INHERIT});
+            shared.note(1, reservation);
+            const pid_t starting = getpid();
+            const pid_t started = fork(); // it has the part's descriptor, and not the parent's
+            if (started == 0) {
+                while (getppid() ==
+                       starting) // which keeps the parent reservation until it has ended
+                    usleep(1000);
+                other.point();
+                _exit(0);
+            }
             _exit(0);
-        }
-        _exit(0);
+        });
+        starter.arrived();
+        finish(owner);
+        outside([] {
+            const gcx_reservation reservation = reserve(GCX_REST);
+            CHECK_EQ(info_of(reservation).sm_count, 108U);
+            CHECK_EQ(listed().size(), 2U);
+            CHECK_EQ(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
+            release(reservation);
+        });
+        in_child("inside what has ended", [&] {
+            // This process was started in the parent before the parent ended.
+            setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[0], shared->ids[1]).c_str(), 1);
+            setenv("GCX_SIM", kH100, 1);
+            CHECK_OK(
+                gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
+            CHECK_EQ(try_reserve(8), GCX_ERROR_NOT_FOUND);
+            CHECK(message_has("has ended"));
+        });
+        inside(shared, 1, [&] {
+            gcx_reservation reservation = reserve(16);
+            CHECK_EQ(listed().size(), 2U);
+            CHECK_EQ(try_reserve(16), GCX_ERROR_ALREADY_ACQUIRED);
+            release(reservation);
+        });
+        starter.next();
+        starter.ended();
+        // The programs that it started may still be ending.
+        on_machine(kH100, [] { release(reserve(132, {.timeout_ms = 60'000})); });
     });
-    starter.arrived();
-    finish(owner);
-    in_child("outside", [&] {
-        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const gcx_reservation reservation = reserve(GCX_REST);
-        CHECK_EQ(info_of(reservation).sm_count, 108U);
-        CHECK_EQ(listed().size(), 2U);
-        gcx_reservation more = nullptr;
-        CHECK_EQ(try_reserve(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
-        release(reservation);
-    });
-    in_child("inside what has ended", [&] {
-        // This process was started in the parent before the parent ended.
-        setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[0], shared->ids[1]).c_str(), 1);
-        setenv("GCX_SIM", kH100, 1);
-        CHECK_OK(gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_NOT_FOUND);
-        CHECK(message_has("has ended"));
-    });
-    in_child("inside the part", [&] {
-        open_inside(shared, 1);
-        gcx_reservation reservation = reserve(16);
-        CHECK_EQ(listed().size(), 2U);
-        gcx_reservation more = nullptr;
-        CHECK_EQ(try_reserve(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
-        release(reservation);
-    });
-    starter.next();
-    starter.ended();
-    // The programs that it started may still be ending.
-    on_machine(kH100, [] { release(reserve(132, {.timeout_ms = 60'000})); });
-    CHECK(folder.files().empty());
 }
 
 void three_levels_are_disjoint() {
-    const Folder folder;
-    const Shared shared;
-    Other owner = outer(shared, 64);
-    owner.arrived();
-    Other middle = part(shared, 0, 1, 40);
-    middle.arrived();
-    Other inner = part(shared, 1, 2, 16);
-    inner.arrived();
-    Other beside = part(shared, 1, 3, 24);
-    beside.arrived();
-    Other uncle = part(shared, 0, 4, 24);
-    uncle.arrived();
-    const auto found = listed();
-    CHECK_EQ(found.size(), 5U);
-    CHECK_EQ(held_sms(found), 64U);
-    CHECK_EQ(live(shared->ids[2]).parent, shared->ids[1]);
-    for (std::size_t slot = 0; slot < 2; slot++) {
-        in_child("nothing is free", [&] {
-            open_inside(shared, slot);
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+    in_reservation(64, [](const Shared& shared, Other& owner) {
+        Other middle = part(shared, 0, 1, 40);
+        middle.arrived();
+        Other inner = part(shared, 1, 2, 16);
+        inner.arrived();
+        Other beside = part(shared, 1, 3, 24);
+        beside.arrived();
+        Other uncle = part(shared, 0, 4, 24);
+        uncle.arrived();
+        const auto found = listed();
+        CHECK_EQ(found.size(), 5U);
+        CHECK_EQ(held_sms(found), 64U);
+        CHECK_EQ(live(shared->ids[2]).parent, shared->ids[1]);
+        for (std::size_t slot = 0; slot < 2; slot++) {
+            inside(shared, slot, [&] { CHECK_EQ(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED); });
+        }
+        // SMs of the released middle reservation stay with its parts until these end.
+        middle.kill(SIGKILL);
+        inner.kill(SIGKILL);
+        inside(shared, 0, [&] {
+            CHECK_EQ(try_reserve(8),
+                     GCX_ERROR_ALREADY_ACQUIRED); // the parts keep the middle
         });
-    }
-    // SMs of the released middle reservation stay with its parts until these end.
-    middle.kill(SIGKILL);
-    inner.kill(SIGKILL);
-    in_child("inside the outermost", [&] {
-        open_inside(shared, 0);
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {}, &reservation),
-                 GCX_ERROR_ALREADY_ACQUIRED); // the parts keep the middle
+        finish(beside);
+        inside(shared, 0, [&] { release(reserve(40)); });
+        finish(uncle);
+        finish(owner);
     });
-    finish(beside);
-    in_child("inside the outermost", [&] {
-        open_inside(shared, 0);
-        release(reserve(40));
-    });
-    finish(uncle);
-    finish(owner);
-    CHECK(folder.files().empty());
 }
 
 } // namespace

@@ -103,11 +103,9 @@ void folder_locked_acquire_returns_at_timeout(const Folder& folder) {
 // A request waits for SMs when another process is stopped in the middle of a change.
 void folder_locked_waiter_returns_at_timeout(const Folder& folder) {
     const gcx_reservation all = reserve(GCX_REST);
-    gcx_reservation reservation = nullptr;
     std::thread waiter([&] {
-        within(1s + kPatience, [&] {
-            CHECK_EQ(try_reserve(8, {.timeout_ms = 1000}, &reservation), GCX_ERROR_TIMEOUT);
-        });
+        within(1s + kPatience,
+               [&] { CHECK_EQ(try_reserve(8, {.timeout_ms = 1000}), GCX_ERROR_TIMEOUT); });
     });
     while (listed().size() != 2)
         std::this_thread::yield();
@@ -189,8 +187,7 @@ void cancel_signalled_as_sms_become_free_is_decided(const Folder& /*folder*/) {
 void cancel_signalled_next_waiter_is_served(const Folder& /*folder*/) {
     const gcx_reservation most = reserve(72);
     Waiter first(132);
-    gcx_reservation reservation = nullptr;
-    CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_REFUSED(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("1 waits, the first, \"w\" of process "));
     Waiter second(8);
     CHECK_OK(gcx_cancel_signal(first.cancel));
@@ -218,9 +215,7 @@ void cancel_signalled_while_folder_locked_returns(const Folder& folder) {
             std::this_thread::sleep_for(50ms);
             CHECK_OK(gcx_cancel_signal(cancel));
         });
-        gcx_reservation reservation = nullptr;
-        CHECK_EQ(try_reserve(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
-                 GCX_ERROR_CANCELLED);
+        CHECK_EQ(try_reserve(8, {.timeout_ms = 1000, .cancel = cancel}), GCX_ERROR_CANCELLED);
         later.join();
         CHECK_OK(gcx_cancel_destroy(cancel));
     }
@@ -236,8 +231,7 @@ void cancel_signalled_ends_all_its_waits(const Folder& /*folder*/) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; i++)
         threads.emplace_back([&] {
-            gcx_reservation reservation = nullptr;
-            CHECK_EQ(try_reserve(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
+            CHECK_EQ(try_reserve(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
                      GCX_ERROR_CANCELLED);
         });
     while (listed().size() != 5)
@@ -246,8 +240,7 @@ void cancel_signalled_ends_all_its_waits(const Folder& /*folder*/) {
     CHECK_EQ(listed().size(), 1U);
     CHECK_OK(gcx_cancel_signal(cancel));
     release(all);
-    gcx_reservation reservation = nullptr;
-    CHECK_EQ(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_CANCELLED);
+    CHECK_EQ(try_reserve(8, {.cancel = cancel}), GCX_ERROR_CANCELLED);
     for (std::thread& thread : threads)
         thread.join();
     CHECK_OK(gcx_cancel_destroy(cancel));

@@ -7,18 +7,6 @@
 namespace reservations {
 namespace {
 
-uint32_t sms_of(const gcx_live_reservation& reservation) {
-    uint32_t sms = 0;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
-            continue;
-        CHECK(atom < reservation.atom_count);
-        sms += atom + 1 == reservation.atom_count ? reservation.last_atom_sm_count
-                                                  : reservation.atom_sm_count;
-    }
-    return sms;
-}
-
 bool same_sms(const gcx_live_reservation& a, const gcx_live_reservation& b) {
     if (std::memcmp(a.device_uuid, b.device_uuid, sizeof a.device_uuid) != 0 || a.waits != 0 ||
         b.waits != 0)
@@ -72,6 +60,15 @@ gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted, gcx_reservation*
     return gcx_reservation_acquire(wanted.device, sm_count, &params, reservation);
 }
 
+gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted) {
+    gcx_reservation reservation = nullptr;
+    const gcx_result result = try_reserve(sm_count, wanted, &reservation);
+    CHECK_EQ(result == GCX_SUCCESS, reservation != nullptr);
+    if (reservation != nullptr)
+        release(reservation);
+    return result;
+}
+
 gcx_reservation reserve(uint32_t sm_count, const Wanted& wanted) {
     gcx_reservation reservation = nullptr;
     CHECK_OK(try_reserve(sm_count, wanted, &reservation));
@@ -86,11 +83,8 @@ void remove_dead_files(const char* folder, const char* spec) {
     const auto acquire = [folder] {
         int32_t devices = 0;
         const gcx_result result = gcx_device_get_count(&devices);
-        for (int32_t device = 0; device < devices; device++) {
-            gcx_reservation reservation = nullptr;
-            if (try_reserve(8, {.folder = folder, .device = device}, &reservation) == GCX_SUCCESS)
-                release(reservation);
-        }
+        for (int32_t device = 0; device < devices; device++)
+            try_reserve(8, {.folder = folder, .device = device});
         return result;
     };
     const pid_t child = fork();
@@ -132,8 +126,8 @@ std::vector<gcx_live_reservation> listed(const char* folder) {
     found.resize(count);
     bool right = true;
     for (const gcx_live_reservation& reservation : found) {
-        right = right && (reservation.waits != 0 ? sms_of(reservation) == 0
-                                                 : sms_of(reservation) == reservation.sm_count);
+        const uint32_t sms = publish::sms_of(reservation, reservation.atoms);
+        right = right && sms == (reservation.waits != 0 ? 0 : reservation.sm_count);
         for (const gcx_live_reservation& other : found)
             right = right && (&reservation == &other || agree(reservation, other, found));
     }

@@ -19,7 +19,9 @@ struct Wanted {
     int32_t device = 0;
 };
 gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted, gcx_reservation* reservation);
-// Does the same and checks that it succeeds.
+// Returns whether SMs could be reserved, and releases them.
+gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted = {});
+// Does the same as the first and checks that it succeeds.
 gcx_reservation reserve(uint32_t sm_count, const Wanted& wanted = {});
 void release(gcx_reservation reservation);
 // Acquires and releases a reservation of each device in another process, or in this one if it has a

@@ -1,5 +1,6 @@
 // Reservations: acquiring, waiting, joining and releasing them, also across forks and killed
 // owners.
+#include "leases.hpp"
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -61,8 +62,7 @@ void device_reservations_are_disjoint(const std::string& spec) {
         CHECK_EQ(found[0].user, geteuid());
         release(small);
         CHECK_REFUSED(gcx_reservation_release(small), GCX_ERROR_INVALID_HANDLE);
-        CHECK_OK(try_reserve(8, {}, &more));
-        release(more);
+        CHECK_OK(try_reserve(8));
         release(rest);
         CHECK(listed().empty());
     });
@@ -75,11 +75,7 @@ void list_order_is_order_of_acquisition(const Folder& /*folder*/) {
     std::vector<gcx_reservation> all;
     for (const std::string& name : names)
         all.push_back(reserve(16, {.name = name.c_str()}));
-    std::thread late([] {
-        gcx_reservation reservation = nullptr;
-        CHECK_OK(try_reserve(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
-        release(reservation);
-    });
+    std::thread late([] { CHECK_OK(try_reserve(32, {.name = "a", .timeout_ms = GCX_FOREVER})); });
     while (listed().size() != names.size() + 1)
         std::this_thread::yield();
     std::string order;
@@ -243,18 +239,54 @@ void waiter_killed_is_skipped() {
         waiter.next();
         while (listed().size() != 2)
             std::this_thread::yield();
-        gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
         stop_between_changes(waiter.pid(), folder);
-        CHECK_REFUSED(try_reserve(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_TIMEOUT);
+        CHECK_REFUSED(try_reserve(8, {.timeout_ms = 30}), GCX_ERROR_TIMEOUT);
         ::kill(waiter.pid(), SIGKILL);
-        CHECK_OK(try_reserve(8, {.timeout_ms = 10'000}, &reservation));
-        release(reservation);
+        CHECK_OK(try_reserve(8, {.timeout_ms = 10'000}));
         release(most);
     });
     waiter.kill(SIGKILL);
     CHECK(listed().empty());
     CHECK(folder.files().empty());
+}
+
+void layout_in_a_reservation_has_its_sms(const Folder& /*folder*/) {
+    const gcx_reservation reservation = reserve(64);
+    gcx_resource reserved{};
+    CHECK_OK(gcx_reservation_get_resource(reservation, &reserved));
+    const gcx_lease lease = acquire(16, {.reservation = reservation});
+    gcx_lease_size size = {lease, 40, 0};
+    gcx_resource found{};
+    gcx_resource remainder{};
+    CHECK_OK(gcx_lease_get_layout(&size, 1, &found, &remainder));
+    CHECK_EQ(overlap(found, reserved), 40U);
+    CHECK_EQ(overlap(remainder, reserved), 24U);
+    CHECK_EQ(sms(found) + sms(remainder), 64U);
+    CHECK_EQ(overlap(found, remainder), 0U);
+    size.sm_count = 72; // the device has as many, the reservation has not
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 1, &found, &remainder),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    // A request that waits in the reservation is to get what is free there.
+    gcx_cancel cancel = make_cancel();
+    std::thread waiter([&] {
+        gcx_lease none = nullptr;
+        CHECK_EQ(try_acquire(
+                     64, {.timeout_ms = GCX_FOREVER, .cancel = cancel, .reservation = reservation},
+                     &none),
+                 GCX_ERROR_CANCELLED);
+    });
+    while (live_leases().size() != 2)
+        std::this_thread::yield();
+    size.sm_count = 40;
+    CHECK_REFUSED(gcx_lease_get_layout(&size, 1, &found, &remainder), GCX_ERROR_ALREADY_ACQUIRED);
+    size.sm_count = 8;
+    CHECK_OK(gcx_lease_get_layout(&size, 1, &found, &remainder));
+    CHECK_OK(gcx_cancel_signal(cancel));
+    waiter.join();
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_OK(gcx_lease_release(lease));
+    release(reservation);
 }
 
 void wait_for_rest_is_listed_as_rest(const Folder& /*folder*/) {
@@ -407,8 +439,7 @@ void listed_process_first_owner_ended_is_another_owner() {
         CHECK_EQ(std::string(found[0].name), "job");
     }
     on_machine(kH100, [heir] {
-        gcx_reservation more = nullptr;
-        CHECK_REFUSED(try_reserve(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(112), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("\"job\" of process " + std::to_string(heir) + " (sleep) has 24"));
     });
     kill(heir, SIGKILL);
@@ -450,6 +481,7 @@ int main() {
     owner_killed_or_released_waiter_is_served();
     leaves_no_file(waiters_are_served_in_order);
     waiter_killed_is_skipped();
+    leaves_no_file(layout_in_a_reservation_has_its_sms);
     leaves_no_file(wait_for_rest_is_listed_as_rest);
     leaves_no_file(joined_reservation_stays_until_last_owner);
     leaves_no_file(release_during_fork_frees_sms);

@@ -2,7 +2,7 @@
 // loaded. The simulation behaves as measured on an H200.
 
 #include "leases.hpp"
-#include "support.hpp"
+#include "publish.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +16,9 @@
 namespace {
 
 using namespace support;
+using publish::note_warning;
+using publish::warned;
+using publish::warnings;
 
 constexpr const char* kH200 = "h200@13.0";
 const SmIds kShared = {124, 125};
@@ -285,17 +288,6 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
                                    nullptr, nullptr),
                       GCX_ERROR_INVALID_VALUE);
     });
-}
-
-std::vector<std::string> warnings;
-
-void note_warning(gcx_log_level, const char* message, void*) {
-    warnings.emplace_back(message);
-}
-
-bool warned(const char* text) {
-    const auto has = [&](const std::string& warning) { return warning.find(text) != warning.npos; };
-    return std::any_of(warnings.begin(), warnings.end(), has);
 }
 
 void probe_that_sees_shared_sms_warns() {

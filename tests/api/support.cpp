@@ -378,17 +378,36 @@ Current::~Current() {
     CHECK_NATIVE(cuCtxPopCurrent, &popped);
 }
 
-External::External(uint32_t sm_count, int device) : device_(device) {
+CUdevResource native_device(int device) {
+    CUdevResource whole{};
+    CHECK_NATIVE(cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);
+    return whole;
+}
+
+std::vector<CUdevResource> native_split(uint32_t sm_count, unsigned groups, unsigned flags,
+                                        int device) {
+    const CUdevResource whole = native_device(device);
+    std::vector<CUdevResource> parts(groups + 1);
+    unsigned made = groups;
+    CHECK_NATIVE(cuDevSmResourceSplitByCount, parts.data(), &made, &whole, &parts[groups], flags,
+                 sm_count);
+    CHECK_EQ(made, groups);
+    return parts;
+}
+
+External::External(uint32_t sm_count, int device)
+    : External(sm_count == 0 ? std::vector<CUdevResource>()
+                             : std::vector{native_split(sm_count, 1, 0, device)[0]},
+               device) {
+}
+
+External::External(std::vector<CUdevResource> resources, int device) : device_(device) {
     CUcontext context = nullptr;
     CHECK_NATIVE(cuDevicePrimaryCtxRetain, &context, device);
-    if (sm_count != 0) {
-        CUdevResource whole{};
-        CUdevResource group{};
+    if (!resources.empty()) {
         CUdevResourceDesc descriptor = nullptr;
-        unsigned groups = 1;
-        CHECK_NATIVE(cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);
-        CHECK_NATIVE(cuDevSmResourceSplitByCount, &group, &groups, &whole, nullptr, 0, sm_count);
-        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, &group, 1);
+        CHECK_NATIVE(cuDevResourceGenerateDesc, &descriptor, resources.data(),
+                     static_cast<unsigned>(resources.size()));
         CHECK_NATIVE(cuGreenCtxCreate, &green_, descriptor, device, CU_GREEN_CTX_DEFAULT_STREAM);
         CHECK_NATIVE(cuCtxFromGreenCtx, &context, green_);
     }

@@ -166,11 +166,17 @@ class Current {
     Current& operator=(const Current&) = delete;
 };
 
-// Has a stream and an event of the application, in the primary context or in a green context of this
-// many SMs that gcx did not create.
+// Splits by the driver, as other code in the process does. The last resource is the remainder.
+std::vector<CUdevResource> native_split(uint32_t sm_count, unsigned groups, unsigned flags = 0,
+                                        int device = 0);
+CUdevResource native_device(int device = 0);
+
+// Has a stream and an event of the application, in the primary context or in a green context that
+// gcx did not create, of this many SMs or of these resources.
 class External {
   public:
     explicit External(uint32_t sm_count = 0, int device = 0);
+    explicit External(std::vector<CUdevResource> resources, int device = 0);
     ~External();
     External(const External&) = delete;
     External& operator=(const External&) = delete;

@@ -101,7 +101,7 @@ void failed_creation_affects_its_callers_only() {
         CHECK(failed <= 1);
         CHECK_OK(gcx_cache_set_limit(0));
         CHECK_OK(gcx_cache_set_limit(64));
-        CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+        CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     }
 }
 
@@ -211,7 +211,7 @@ void log_callback_that_takes_a_lock_does_not_deadlock() {
     CHECK(application.messages > kThreads);
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
     CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
 }
 

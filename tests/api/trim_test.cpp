@@ -25,7 +25,7 @@ void trim_releases_contexts_and_streams() {
         CHECK_OK(gcx_context_destroy(context));
     }
     const gcx_context used = make_context(layouts[1]);
-    CHECK_EQ(cache_stats().kept_streams, 20U);
+    CHECK_EQ(cache_stats().cached_streams, 20U);
     const uint64_t before = sim::counts().device_bytes_used;
     const gcx_cache_trimmed trimmed = trim(1);
     CHECK_EQ(trimmed.contexts, 2U);
@@ -36,8 +36,8 @@ void trim_releases_contexts_and_streams() {
     CHECK_EQ(sim::counts().green_contexts, 2U);
     CHECK_EQ(sim::counts().streams, 0U);
     const gcx_cache_stats stats = cache_stats();
-    CHECK_EQ(stats.kept, 1U);
-    CHECK_EQ(stats.kept_streams, 0U);
+    CHECK_EQ(stats.cached, 1U);
+    CHECK_EQ(stats.cached_streams, 0U);
     CHECK_EQ(stats.evicted, 2U);
     CHECK_EQ(stats.limit, 64U);
     // The context used last stays.
@@ -47,7 +47,7 @@ void trim_releases_contexts_and_streams() {
     CHECK_OK(gcx_cache_trim(0, nullptr));
     CHECK_OK(gcx_cache_trim(0, nullptr)); // nothing to do
     CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().kept, 1U); // cached as before
+    CHECK_EQ(cache_stats().cached, 1U); // cached as before
     CHECK_EQ(trim(0).contexts, 1U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }
@@ -97,7 +97,7 @@ void trim_after_reset_retains_no_context() {
     CHECK_EQ(cache_stats().lost, 2U);
     CHECK_EQ(cache_stats().evicted, 0U);
     CHECK_OK(gcx_cache_prepare(layouts.data(), 2, nullptr));
-    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(cache_stats().cached, 2U);
     CHECK_OK(gcx_context_destroy(used));
 }
 
@@ -110,7 +110,7 @@ void refused_trim_can_be_repeated() {
     CHECK_REFUSED(gcx_cache_trim(0, &trimmed), GCX_ERROR_UNKNOWN);
     CHECK(message_has("cuGreenCtxDestroy") && message_has("2 contexts"));
     CHECK_EQ(trimmed.contexts, 0U);
-    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(cache_stats().cached, 2U);
     CHECK_EQ(trim(0).contexts, 2U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
 }

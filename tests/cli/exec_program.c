@@ -31,7 +31,7 @@ static void* find(const char* name) {
 
 static void check(int result, const char* what) {
     if (result != 0) {
-        fprintf(stderr, "%s answered %d\n", what, result);
+        fprintf(stderr, "%s returned %d\n", what, result);
         exit(4);
     }
 }

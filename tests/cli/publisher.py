@@ -2,7 +2,9 @@
 
 Each lease has one stream. A lease with EXCLUSIVE is shared except for that many SMs. The prefix
 wait: waits for the lease in a thread; the prefix reservation: acquires a reservation instead of a
-lease. Prints "ready", then runs each line of its input, resize INDEX SMS or stop, and ends with it.
+lease. Prints "ready", then runs each line of its input, and ends with it: resize INDEX SMS; settle
+NAME, which waits until a waiting lease has its SMs; release INDEX, which also empties the cache of
+contexts; or stop.
 """
 
 from __future__ import annotations
@@ -70,6 +72,8 @@ def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
     )
     stream = ctypes.c_void_p()
     checked(library.gcx_lease_stream_create(lease, None, ctypes.byref(stream)))
+    streams[lease.value] = stream
+    acquired.add(name)
     return lease
 
 
@@ -86,6 +90,8 @@ def reservation(words: str, waits: bool = False) -> None:
 
 
 leases = []
+acquired: set[str] = set()
+streams: dict[int | None, ctypes.c_void_p] = {}
 checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
 for words in sys.argv[3:]:
     if words.startswith("wait:"):
@@ -100,7 +106,15 @@ for words in sys.argv[3:]:
 print("ready", flush=True)
 for line in sys.stdin:
     command, *numbers = line.split()
-    if command == "resize":
+    if command == "settle":
+        while numbers[0] not in acquired:
+            time.sleep(0.001)
+    elif command == "release":
+        lease = leases[int(numbers[0])]
+        checked(library.gcx_stream_destroy(streams[lease.value]))
+        checked(library.gcx_lease_release(lease))
+        checked(library.gcx_cache_trim(0, None))
+    elif command == "resize":
         index, count = map(int, numbers)
         size = Size(leases[index], count, 0)
         checked(library.gcx_lease_resize(ctypes.byref(size), 1, 0))

@@ -73,27 +73,27 @@ def test_repartition_json_has_every_measurement() -> None:
         "acquire and release",
         "resize one lease, idle",
         "resize two leases, idle",
-        "resize two leases, beside a busy third",
+        "resize two leases, next to a busy third",
         "resize to its first kernel's end",
         "resize to its first kernel's end, busy",
     ]
     for row in measured.values():
         assert row["gcx"]["rounds"] == 100
         assert 0 < row["gcx"]["median_us"] <= row["gcx"]["p99_us"]
-        assert 0 < row["beside"]["median_us"] <= row["beside"]["p99_us"]
-        expected = row["gcx"]["median_us"] / row["beside"]["median_us"]
+        assert 0 < row["baseline"]["median_us"] <= row["baseline"]["p99_us"]
+        expected = row["gcx"]["median_us"] / row["baseline"]["median_us"]
         assert row["ratio"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_repartition_resize_does_not_wait_for_running_kernels() -> None:
     measured = rows("--rounds", "200")
     one, idle = measured["resize one lease, idle"], measured["resize two leases, idle"]
-    busy = measured["resize two leases, beside a busy third"]
+    busy = measured["resize two leases, next to a busy third"]
     assert one["gcx"]["median_us"] < idle["gcx"]["median_us"]
     assert one["against"] == idle["against"] == "driver: split, create, destroy"
-    assert one["beside"]["median_us"] == idle["beside"]["median_us"] > 1000
+    assert one["baseline"]["median_us"] == idle["baseline"]["median_us"] > 1000
     assert busy["gcx"]["p99_us"] == idle["gcx"]["p99_us"] < 3
-    assert busy["beside"]["median_us"] > idle["beside"]["median_us"] + 1000
+    assert busy["baseline"]["median_us"] > idle["baseline"]["median_us"] + 1000
     assert busy["ratio"] < 1e-3
     for name in ("resize to its first kernel's end", "resize to its first kernel's end, busy"):
         assert 1 < measured[name]["ratio"] < 1.5

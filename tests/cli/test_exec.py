@@ -423,7 +423,7 @@ def test_exec_refusal_counts_no_sms_of_another_family() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_exec_waiting_as_first_process_ends_at_signals(number: signal.Signals) -> None:
     """As a container's first process, for which signals have no default action."""
-    skip_without(*NAMESPACE)
+    skip_without(*NAMESPACE, "--mount-proc")
     with started("exec", "--sms", "132", "--", "cat") as holder:
         said(holder)
         with started(
@@ -558,7 +558,7 @@ def test_ps_names_the_command_and_a_live_process() -> None:
 
 def test_ps_without_a_visible_process_names_the_command() -> None:
     """As in another container, where the process is not visible."""
-    skip_without(*NAMESPACE)
+    skip_without(*NAMESPACE, "--mount-proc")
     with started("exec", "--sms", "24", "--", "cat") as holder:
         said(holder)
         done = gcx("ps", under=[*NAMESPACE, "--mount-proc"])

@@ -51,7 +51,7 @@ INSIDE = [
     "plan --sms 30", "verify --sms 30", "split --sms 30",
 ]  # fmt: skip
 # While another has 120 of the 132 SMs.
-BESIDE = [
+NEXT_TO = [
     "exec --sms 24 -- true", "exec --sms 24 --wait 1 -- true", "exec --sms 20 --exact -- true",
     "exec --sms 8 --family fine -- true", "exec --sms 24 --driver sim:h100@12.8 -- true",
     "exec --layout 0=24 --wait 1 --quiet -- true",
@@ -82,7 +82,7 @@ def test_failure_message_inside_exec_has_no_c_names(line: str) -> None:
 def test_refusal_message_has_no_c_names() -> None:
     with started("exec", "--sms", "120", "--name", "big", "--", "cat") as holder:
         said(holder)
-        for line in BESIDE:
+        for line in NEXT_TO:
             check(fail(*line.split(), status=125))
 
 

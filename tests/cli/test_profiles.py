@@ -44,7 +44,7 @@ def test_profile_smaller_than_a_partition_is_one_atom(tmp_path: Path) -> None:
     path.write_text(profile(6, "9.0", 6))
     for line in (["info"], ["plan", "--sms", "4"], ["verify", "--sms", "2,rest"]):
         done = gcx(*line, "--json", driver=f"sim:{path}")
-        assert "answered CUDA_ERROR" not in done.stderr, done
+        assert "returned CUDA_ERROR" not in done.stderr, done
     recording = tmp_path / "recorded.profile"
     succeed("info", "--record", str(recording), driver=f"sim:{path}")
     line = ["verify", "--family", "fine", "--sms", "2,rest"]

@@ -21,7 +21,7 @@ def test_split_json_has_times_and_cache() -> None:
         assert all(group[step] > 0 for step in ("context_us", "stream_us"))
     assert split["take_down_us"] >= 0
     assert split["released"] is True
-    counts = [split["cache"][name] for name in ("in_use", "kept", "misses", "evicted")]
+    counts = [split["cache"][name] for name in ("in_use", "cached", "misses", "evicted")]
     assert counts == [0, 0, 2, 2]
 
 

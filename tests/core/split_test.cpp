@@ -39,7 +39,7 @@ const AtomShape kShapes[] = {
     {9, 1, 5},   {14, 8, 16}, {18, 8, 4},  {5, 1, 0},
 };
 const AtomShape kH100 = kShapes[0];
-const AtomShape kMostAtoms = {511, 2, 4};
+const AtomShape kMaxAtoms = {511, 2, 4};
 
 // Compares two plans; smaller is better.
 struct Cost {
@@ -115,12 +115,13 @@ class Search {
     uint32_t smallest_spread(uint32_t units, bool remainder) const {
         uint32_t smallest = UINT32_MAX;
         const auto others = static_cast<uint32_t>(rests_) - (remainder ? 1 : 0);
-        for (uint32_t beside = 0; beside <= (remainder ? units : 0); beside++) {
-            const uint32_t shared = units - beside;
+        for (uint32_t with_remainder = 0; with_remainder <= (remainder ? units : 0);
+             with_remainder++) {
+            const uint32_t shared = units - with_remainder;
             if (shared < others || (others == 0 && shared != 0))
                 continue;
             uint32_t least =
-                remainder ? beside * shape_.unit_size + shape_.remainder_size : UINT32_MAX;
+                remainder ? with_remainder * shape_.unit_size + shape_.remainder_size : UINT32_MAX;
             uint32_t most = remainder ? least : 0;
             if (others != 0) {
                 least = std::min(least, shared / others * shape_.unit_size);
@@ -381,12 +382,12 @@ void every_pair_of_an_h100() {
 
 // As many atoms as an input can have. The search takes time quadratic in their number.
 void most_atoms_match_the_search() {
-    const AtomSet all = kMostAtoms.all();
-    const uint32_t total = kMostAtoms.sm_count(all);
+    const AtomSet all = kMaxAtoms.all();
+    const uint32_t total = kMaxAtoms.sm_count(all);
     for (uint32_t count = 1; count <= total + 1; count += check::slow ? 255 : 51)
-        check_request(kMostAtoms, all, {count, count / 2 + 1});
+        check_request(kMaxAtoms, all, {count, count / 2 + 1});
     for (const std::size_t rests : {1U, 2U, 3U, 40U, 512U, 513U})
-        check_request(kMostAtoms, all, Counts(rests, kRest));
+        check_request(kMaxAtoms, all, Counts(rests, kRest));
 }
 
 void examples_of_the_header_hold() {

@@ -46,7 +46,7 @@ void cancelled_prepare_stops() {
                                                                      },
                                                                      &cancel)));
     CHECK(std::string(gcx::last_error_message()).find("2 of 6") != std::string::npos);
-    CHECK(made() == before + 2 && gcx::cache_stats().kept == 2);
+    CHECK(made() == before + 2 && gcx::cache_stats().cached == 2);
 #ifdef __cpp_lib_jthread
     std::stop_source stop;
     CHECK_THROWS(

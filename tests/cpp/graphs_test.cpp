@@ -69,7 +69,8 @@ void graph_runs_on_the_partition_of_its_stream() {
         }
     }
     const gcx_graph_info info = graph.info();
-    CHECK(info.made == 2 && info.launches == 4 && info.executables == 2 && info.evicted == 0);
+    CHECK(info.instantiated == 2 && info.launches == 4 && info.executables == 2 &&
+          info.evicted == 0);
     CHECK(info.node_count == 3 && info.kernel_count == 2 && info.max_executables == 16);
     CHECK(graph.device() == 0 && graph.part_count() == 1);
 
@@ -104,7 +105,7 @@ void graph_parts_run_on_their_partitions() {
     c.synchronize();
     a.synchronize();
     CHECK(noted(kernels, 0) == c.sm_ids() && noted(kernels, 1) == a.sm_ids());
-    CHECK_EQ(graph.info().made, 1u);
+    CHECK_EQ(graph.info().instantiated, 1u);
     const std::vector<gcx::stream_ref> streams = {b, c};
     graph.launch(streams);
     b.synchronize();

@@ -55,7 +55,7 @@ void live_contexts_lists_all_contexts() {
     CHECK_EQ(gcx::cache_stats().in_use, 40u);
     contexts.clear();
     gcx::set_cache_limit(3);
-    CHECK(gcx::cache_stats().kept == 3 && gcx::cache_stats().limit == 3);
+    CHECK(gcx::cache_stats().cached == 3 && gcx::cache_stats().limit == 3);
 }
 
 void fail() {

@@ -222,7 +222,7 @@ Words Vector::run(const std::string& operation, const Words& in) {
     }
     if (operation == "cache") {
         const gcx_cache_stats now = gcx::cache_stats();
-        return outputs(now.in_use, now.kept, now.hits - before_.hits, now.misses - before_.misses,
+        return outputs(now.in_use, now.cached, now.hits - before_.hits, now.misses - before_.misses,
                        now.evicted - before_.evicted);
     }
     return of_resources(operation, in);

@@ -269,10 +269,6 @@ void create_context(Bytes& bytes, Shared& shared) {
         shared.contexts.put(bytes, context.value);
 }
 
-void destroy_context(Bytes& bytes, Shared& shared) {
-    shared.contexts.destroy(shared.contexts.pick(bytes));
-}
-
 void context_facts(Bytes& bytes, Shared& shared) {
     const gcx_context context = shared.contexts.pick(bytes);
     auto info = sized<gcx_context_info>(bytes);
@@ -316,10 +312,6 @@ void create_stream(Bytes& bytes, Shared& shared) {
         shared.streams.put(bytes, stream.value);
 }
 
-void destroy_stream(Bytes& bytes, Shared& shared) {
-    shared.streams.destroy(shared.streams.pick(bytes));
-}
-
 void stream_facts(Bytes& bytes, Shared& shared) {
     const gcx_stream stream = shared.streams.pick(bytes);
     auto info = sized<gcx_stream_info>(bytes);
@@ -343,10 +335,6 @@ void create_event(Bytes& bytes, Shared& shared) {
     Out<gcx_event> event;
     if (CALL_OUT(event, gcx_event_create(which, bytes.number(), &event.value)) == GCX_SUCCESS)
         shared.events.put(bytes, event.value);
-}
-
-void destroy_event(Bytes& bytes, Shared& shared) {
-    shared.events.destroy(shared.events.pick(bytes));
 }
 
 void order(Bytes& bytes, Shared& shared) {
@@ -406,35 +394,6 @@ CUfunction forged(Bytes& bytes) {
     return reinterpret_cast<CUfunction>(uint64_t{bytes.word()});
 }
 
-// A kernel, or none if an injected failure prevented it.
-class Kernel {
-  public:
-    Kernel() {
-        constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                                ".visible .entry fuzz_kernel() { ret; }\n";
-        if (cuLibraryLoadData(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
-            CUDA_SUCCESS)
-            library_ = nullptr;
-    }
-    ~Kernel() {
-        // Repeat the call in case it failed by injection.
-        if (library_ != nullptr && cuLibraryUnload(library_) != CUDA_SUCCESS)
-            cuLibraryUnload(library_);
-    }
-    Kernel(const Kernel&) = delete;
-    Kernel& operator=(const Kernel&) = delete;
-    CUfunction function() const {
-        CUkernel kernel = nullptr;
-        if (library_ == nullptr ||
-            cuLibraryGetKernel(&kernel, library_, "fuzz_kernel") != CUDA_SUCCESS)
-            return nullptr;
-        return reinterpret_cast<CUfunction>(kernel);
-    }
-
-  private:
-    CUlibrary library_ = nullptr;
-};
-
 void prepare(Bytes& bytes, Shared& shared) {
     std::vector<gcx_resource> resources(bytes.next() & 7);
     for (gcx_resource& resource : resources)
@@ -467,7 +426,7 @@ void kernel_fit(Bytes& bytes, Shared& shared) {
     params.cluster_blocks = bytes.next();
     auto fit = sized<gcx_kernel_fit>(bytes);
     const Kernel kernel;
-    CUfunction function = bytes.flag() ? kernel.function() : forged(bytes);
+    CUfunction function = bytes.flag() ? reinterpret_cast<CUfunction>(kernel.get()) : forged(bytes);
     if (CALL_OUT(fit, gcx_stream_get_kernel_fit(stream, function, &params, &fit.value)) ==
         GCX_SUCCESS)
         must(fit.value.max_blocks <= fit.value.blocks_per_sm * fit.value.sm_count,
@@ -623,9 +582,9 @@ constexpr auto kOperations = std::to_array<Operation>({
     order,
     wait_for_stream,
     wait_for_event,
-    destroy_stream,
-    destroy_context,
-    destroy_event,
+    destroy<&Shared::streams>,
+    destroy<&Shared::contexts>,
+    destroy<&Shared::events>,
     resource_info,
     context_facts,
     stream_facts,
@@ -656,7 +615,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     external_event,
     live_contexts,
     acquire_lease,
-    release_lease,
+    destroy<&Shared::leases>,
     resize_leases,
     park_lease,
     lease_stream,
@@ -676,7 +635,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     partition_counts,
     acquire_reservation,
     join_reservation,
-    destroy_reservation,
+    destroy<&Shared::reservations>,
     reservation_facts,
     shared_sms,
     verify,

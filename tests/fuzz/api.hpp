@@ -159,9 +159,43 @@ inline gcx_resource_type type(Bytes& bytes) {
     return bytes.of(kTypes);
 }
 
+// A kernel, or none if an injected failure prevented it.
+class Kernel {
+  public:
+    Kernel() {
+        constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry fuzz_kernel(.param .u64 x) { ret; }\n";
+        if (cuLibraryLoadData(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+            CUDA_SUCCESS)
+            library_ = nullptr;
+    }
+    ~Kernel() {
+        // Repeat the call in case it failed by injection.
+        if (library_ != nullptr && cuLibraryUnload(library_) != CUDA_SUCCESS)
+            cuLibraryUnload(library_);
+    }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+    CUkernel get() const {
+        CUkernel kernel = nullptr;
+        const bool found = library_ != nullptr &&
+                           cuLibraryGetKernel(&kernel, library_, "fuzz_kernel") == CUDA_SUCCESS;
+        return found ? kernel : nullptr;
+    }
+
+  private:
+    CUlibrary library_ = nullptr;
+};
+
+// Destroys an object of a list.
+template <auto List>
+void destroy(Bytes& bytes, Shared& shared) {
+    auto& list = shared.*List;
+    list.destroy(list.pick(bytes));
+}
+
 // api_leases.cpp
 void acquire_lease(Bytes& bytes, Shared& shared);
-void release_lease(Bytes& bytes, Shared& shared);
 void resize_leases(Bytes& bytes, Shared& shared);
 void park_lease(Bytes& bytes, Shared& shared);
 void lease_stream(Bytes& bytes, Shared& shared);
@@ -174,7 +208,6 @@ void queues(Bytes& bytes, Shared& shared);
 // api_reservations.cpp
 void acquire_reservation(Bytes& bytes, Shared& shared);
 void join_reservation(Bytes& bytes, Shared& shared);
-void destroy_reservation(Bytes& bytes, Shared& shared);
 void reservation_facts(Bytes& bytes, Shared& shared);
 // api_graphs.cpp
 void make_graph(Bytes& bytes, Shared& shared);

@@ -18,9 +18,6 @@ class Captured {
         retained_ = true;
         if (cuCtxPushCurrent(primary_) != CUDA_SUCCESS)
             return;
-        if (cuLibraryLoadData(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
-            CUDA_SUCCESS)
-            library_ = nullptr;
         if (cuGraphCreate(&graph, 0) != CUDA_SUCCESS)
             graph = nullptr;
         CUgraphNode last = nullptr;
@@ -34,8 +31,6 @@ class Captured {
     ~Captured() {
         if (graph != nullptr && cuGraphDestroy(graph) != CUDA_SUCCESS)
             cuGraphDestroy(graph);
-        if (library_ != nullptr && cuLibraryUnload(library_) != CUDA_SUCCESS)
-            cuLibraryUnload(library_);
         if (retained_ && cuDevicePrimaryCtxRelease(0) != CUDA_SUCCESS)
             cuDevicePrimaryCtxRelease(0);
     }
@@ -45,15 +40,11 @@ class Captured {
     CUgraph graph = nullptr;
 
   private:
-    static constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                                   ".visible .entry fuzz_kernel(.param .u64 x) { ret; }\n";
-
     void add(Bytes& bytes, CUgraphNode& last) {
         const std::size_t behind = last == nullptr ? 0 : 1;
         CUgraphNode added = nullptr;
-        CUkernel kernel = nullptr;
-        if (bytes.flag() || library_ == nullptr ||
-            cuLibraryGetKernel(&kernel, library_, "fuzz_kernel") != CUDA_SUCCESS) {
+        CUkernel kernel = bytes.flag() ? nullptr : kernel_.get();
+        if (kernel == nullptr) {
             if (cuGraphAddEmptyNode(&added, graph, &last, behind) == CUDA_SUCCESS)
                 last = added;
             return;
@@ -72,7 +63,7 @@ class Captured {
     }
 
     CUcontext primary_ = nullptr;
-    CUlibrary library_ = nullptr;
+    const Kernel kernel_;
     bool retained_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include "api.hpp"
 
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -53,10 +54,6 @@ void acquire_lease(Bytes& bytes, Shared& shared) {
         shared.leases.put(bytes, lease.value);
 }
 
-void release_lease(Bytes& bytes, Shared& shared) {
-    shared.leases.destroy(shared.leases.pick(bytes));
-}
-
 void resize_leases(Bytes& bytes, Shared& shared) {
     std::vector<gcx_lease_size> sizes;
     for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--) {
@@ -68,9 +65,18 @@ void resize_leases(Bytes& bytes, Shared& shared) {
     const auto count = static_cast<uint32_t>(sizes.size());
     if (bytes.flag())
         CALL(gcx_lease_prepare(sizes.data(), count));
+    std::vector<gcx_resource> planned(count + 1);
+    const gcx_result told =
+        CALL(gcx_lease_get_layout(sizes.data(), count, planned.data(), &planned.back()));
     if (CALL(gcx_lease_resize(sizes.data(), count, bytes.next() % 3)) != GCX_SUCCESS ||
         !shared.single_thread)
         return;
+    must(told == GCX_SUCCESS, "a layout of sizes that leases can have");
+    for (uint32_t i = 0; i < count; i++) {
+        gcx_resource has{};
+        if (gcx_lease_get_resource(sizes[i].lease, &has) == GCX_SUCCESS)
+            must(std::memcmp(&has, &planned[i], sizeof has) == 0, "SMs as the layout had them");
+    }
     for (const gcx_lease_size& size : sizes) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
         if (gcx_lease_get_info(size.lease, &info) == GCX_SUCCESS)

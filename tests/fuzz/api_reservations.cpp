@@ -65,10 +65,6 @@ void join_reservation(Bytes& bytes, Shared& shared) {
         shared.reservations.put(bytes, reservation.value);
 }
 
-void destroy_reservation(Bytes& bytes, Shared& shared) {
-    shared.reservations.destroy(shared.reservations.pick(bytes));
-}
-
 void reservation_facts(Bytes& bytes, Shared& shared) {
     gcx_reservation reservation = shared.reservations.pick(bytes);
     auto info = sized<gcx_reservation_info>(bytes);

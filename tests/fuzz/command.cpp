@@ -8,9 +8,10 @@
 #include "cli/main.cpp"
 #undef main
 
-#include <algorithm>
-#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -55,22 +56,16 @@ std::vector<std::string> words_of(const uint8_t* data, std::size_t size) {
     return words;
 }
 
-// A temporary folder, removed at the end of the process.
-struct Folder {
-    Folder() { must(mkdtemp(path.data()) != nullptr && chdir(path.c_str()) == 0, "no folder"); }
-    ~Folder() {
-        const std::string remove = "rm -rf " + path;
-        static_cast<void>(std::system(remove.c_str()));
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    std::string path = "/tmp/gcx-fuzz-XXXXXX";
-};
+bool enter_folder() {
+    const std::string files = fuzz::folder() + "/files";
+    return mkdir(files.c_str(), 0700) == 0 && chdir(files.c_str()) == 0;
+}
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-    static const Folder folder;
+    static const bool entered = enter_folder();
+    must(entered, "the folder can't be made");
     fuzz::begin_input("sim:h100@13.5");
     std::vector<std::string> words = words_of(data, size);
     std::vector<char*> pointers;

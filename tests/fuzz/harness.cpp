@@ -3,6 +3,7 @@
 // Included rather than linked, since the open library is private to this file.
 #include "api/library.cpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -25,7 +26,6 @@ void set(const char* name, const std::string& value) {
         std::abort();
 }
 
-// A private folder for published leases and reservations.
 struct Folder {
     Folder() {
         if (mkdtemp(path.data()) == nullptr)
@@ -42,6 +42,11 @@ struct Folder {
 
 } // namespace
 
+const std::string& folder() {
+    static const Folder made;
+    return made.path;
+}
+
 void close_library() {
     delete gcx::instance.exchange(nullptr);
 }
@@ -57,8 +62,7 @@ void begin_input(const std::string& driver) {
     }
     set("GCX_SIM_LIBRARY", FUZZ_SIM_LIBRARY);
     set("GCX_DRIVER", driver);
-    static const Folder folder;
-    set("GCX_RESERVATION_DIR", folder.path);
+    set("GCX_RESERVATION_DIR", folder());
 }
 
 void violated(const char* what, const char* detail) {
@@ -81,6 +85,19 @@ uint32_t sm_count_of(const gcx_resource& resource) {
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
     return info.sm_count;
+}
+
+void replace_contents(int file, const void* data, std::size_t size) {
+    must(file >= 0 && ftruncate(file, 0) == 0 &&
+             pwrite(file, data, size, 0) == static_cast<ssize_t>(size),
+         "a file can't be written");
+}
+
+HostileFile::HostileFile(const std::string& name, short lock_type)
+    : path(name), file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    struct flock lock{};
+    lock.l_type = lock_type;
+    must(file >= 0 && fcntl(file, F_OFD_SETLK, &lock) == 0, "the file can't be made");
 }
 
 } // namespace fuzz

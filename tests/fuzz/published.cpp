@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -24,19 +24,12 @@ namespace published = gcx::published;
 
 namespace {
 
-constexpr uint32_t kMaxLeases = published::kMostRows;
+constexpr uint32_t kMaxLeases = published::kMaxRows;
 
-// Opens and locks the file permanently, like a live process.
-int hostile_file() {
-    const std::string folder =
-        std::getenv("GCX_RESERVATION_DIR") + ("/user-" + std::to_string(geteuid()));
-    const std::string path = folder + "/leases-0123456789abcdef";
-    must(mkdir(folder.c_str(), 0700) == 0, "the folder can't be made");
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct flock lock{};
-    lock.l_type = F_WRLCK;
-    must(file >= 0 && fcntl(file, F_OFD_SETLK, &lock) == 0, "the file can't be made");
-    return file;
+std::string leases_path() {
+    const std::string user = fuzz::folder() + "/user-" + std::to_string(geteuid());
+    must(mkdir(user.c_str(), 0700) == 0, "the folder can't be made");
+    return user + "/leases-0123456789abcdef";
 }
 
 published::File valid_file() {
@@ -57,7 +50,7 @@ published::File valid_file() {
         row.flags = i / 2;
         row.sm_count = 16;
         row.exclusive_sm_count = 16 - 8 * (i / 2);
-        row.own[0] = i < 2 ? uint64_t{3} << (2 * i) : uint64_t{1} << (4 + i);
+        row.exclusive[0] = i < 2 ? uint64_t{3} << (2 * i) : uint64_t{1} << (4 + i);
         row.shared[0] = i < 2 ? 0 : 1U << 10;
     }
     return file;
@@ -73,23 +66,12 @@ std::string bytes_of(const uint8_t* data, std::size_t size) {
         const std::size_t width = std::size_t{1} << (bytes.next() & 3);
         const std::size_t row = bytes.next() % 6; // 5 means the header
         const std::size_t begin =
-            row == 5 ? 0 : sizeof(published::Head) + row * sizeof(published::Row);
+            row == 5 ? 0 : offsetof(published::File, rows) + row * sizeof(published::Row);
         const std::size_t at = begin + bytes.next();
         const uint64_t number = uint64_t{bytes.word()} << 32 | bytes.word();
         std::memcpy(&text[at], &number, width);
     }
     return text;
-}
-
-uint32_t count_sms(const gcx_published_lease& lease, const uint64_t (&atoms)[8]) {
-    uint32_t sms = 0;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if ((atoms[atom / 64] >> (atom % 64) & 1) == 0)
-            continue;
-        must(atom < lease.atom_count, "an atom that the device doesn't have");
-        sms += atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
-    }
-    return sms;
 }
 
 void check_listed(const std::vector<gcx_published_lease>& leases) {
@@ -98,8 +80,8 @@ void check_listed(const std::vector<gcx_published_lease>& leases) {
              "a name without a terminator");
         must(lease.family >= GCX_SM_FAMILY_COSCHEDULED && lease.family <= GCX_SM_FAMILY_MAX_CLUSTER,
              "an unknown family");
-        const uint32_t own = count_sms(lease, lease.exclusive_atoms);
-        const uint32_t all = own + count_sms(lease, lease.shared_atoms);
+        const uint32_t own = fuzz::count_sms(lease, lease.exclusive_atoms);
+        const uint32_t all = own + fuzz::count_sms(lease, lease.shared_atoms);
         must(lease.waits <= 1 && (lease.waits == 1 ? all == 0 : all == lease.sm_count),
              "wrong SM count");
         must(own == lease.exclusive_sm_count && all <= lease.device_sm_count,
@@ -121,11 +103,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     if (size == 0)
         return -1;
     fuzz::begin_input("/nonexistent"); // no driver is needed
-    static const int file = hostile_file();
+    static const fuzz::HostileFile file(leases_path(), F_WRLCK);
     const std::string bytes = bytes_of(data, size);
-    must(ftruncate(file, 0) == 0 &&
-             pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-         "the file can't be written");
+    fuzz::replace_contents(file.file, bytes.data(), bytes.size());
     std::vector<gcx_published_lease> leases(kMaxLeases);
     uint32_t count = 0;
     must(gcx_published_lease_list(leases.data(), kMaxLeases, &count) == GCX_SUCCESS, "no list");

@@ -11,11 +11,8 @@
 #include <gcx.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -69,38 +66,8 @@ std::string bytes_of(const uint8_t* data, std::size_t size, const reservations::
     return std::string(record.bytes());
 }
 
-// The file of a reservation, locked permanently like that of a live process.
-class HostileFile {
-  public:
-    explicit HostileFile(const std::string& name) {
-        const std::string folder = std::getenv("GCX_RESERVATION_DIR");
-        path_ = folder + "/" + name;
-        file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        struct flock lock{};
-        lock.l_type = F_RDLCK;
-        must(file_ >= 0 && fcntl(file_, F_OFD_SETLK, &lock) == 0, "the file can't be made");
-    }
-    const std::string& path() const { return path_; }
-    void put(const std::string& bytes) const {
-        must(ftruncate(file_, 0) == 0 &&
-                 pwrite(file_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-             "the file can't be written");
-    }
-
-  private:
-    std::string path_;
-    int file_ = -1;
-};
-
 void check_listed(const gcx_live_reservation& reservation) {
-    uint32_t sms = 0;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
-            continue;
-        must(atom < reservation.atom_count, "an atom that the device doesn't have");
-        sms += atom + 1 == reservation.atom_count ? reservation.last_atom_sm_count
-                                                  : reservation.atom_sm_count;
-    }
+    const uint32_t sms = fuzz::count_sms(reservation, reservation.atoms);
     must(reservation.waits <= 1 &&
              (reservation.waits == 1 ? sms == 0 : sms == reservation.sm_count),
          "wrong SM count");
@@ -142,8 +109,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
         return -1;
     fuzz::begin_input("sim:h100@13.0");
     static const reservations::Record valid = valid_record();
-    static const HostileFile file(reservations::file_name(valid));
-    file.put(bytes_of(data, size, valid));
+    static const fuzz::HostileFile file(fuzz::folder() + "/" + reservations::file_name(valid),
+                                        F_RDLCK);
+    const std::string bytes = bytes_of(data, size, valid);
+    fuzz::replace_contents(file.file, bytes.data(), bytes.size());
     std::array<gcx_live_reservation, 2> found{};
     uint32_t count = 0;
     must(gcx_reservation_list(nullptr, found.data(), 2, &count) == GCX_SUCCESS, "no list");
@@ -151,7 +120,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     if (count == 1)
         check_listed(found[0]);
     gcx_reservation joined = nullptr;
-    const gcx_result result = gcx_reservation_join(file.path().c_str(), &joined);
+    const gcx_result result = gcx_reservation_join(file.path.c_str(), &joined);
     must((result == GCX_SUCCESS) == (count == 1 && found[0].waits == 0),
          "a reservation that is not listed was joined");
     if (result == GCX_SUCCESS) {

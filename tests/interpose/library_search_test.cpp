@@ -13,7 +13,7 @@ namespace {
 
 void library_installed_is_found_as_loaded() {
     for (const char* const name : {"libcuda.so.1", "libBrokenLocale.so.1", "libanl.so.1",
-                                   "libthread_db.so.1", "libc.so.6", "libz.so.1"}) {
+                                   "libresolv.so.2", "libc.so.6", "libz.so.1"}) {
         const std::string found = find_library(name);
         void* const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
         const std::string loaded = library != nullptr ? gcx::interpose::path_of(library) : "";

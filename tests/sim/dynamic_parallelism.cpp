@@ -18,10 +18,6 @@ constexpr const char* kLaunchingPtx =
     ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"
     ".visible .entry parent() { ret; }\n";
 
-void start(const char* machine) {
-    simulate(machine);
-}
-
 CUmodule load(const char* ptx = kLaunchingPtx) {
     CUmodule module = nullptr;
     CHECK_OK(cuModuleLoadData(&module, ptx));
@@ -39,7 +35,7 @@ Sms with_shared(Sms sms) {
 }
 
 void partitions_before_and_after_module_share_sms() {
-    start("h200@13.0");
+    simulate("h200@13.0");
     Primary primary;
     const Partition before = partition(24);
     const Partition fine = partition(10, 1);
@@ -60,14 +56,14 @@ void partitions_before_and_after_module_share_sms() {
 }
 
 void module_without_device_launches_shares_nothing() {
-    start("h200@13.0");
+    simulate("h200@13.0");
     Primary primary;
     load(".version 8.0\n.target sm_90\n// cudaLaunchDeviceV2\n.visible .entry plain() { ret; }\n");
     CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
 }
 
 void library_shares_sms() {
-    start("h200@13.0");
+    simulate("h200@13.0");
     CUlibrary library = nullptr;
     CHECK_OK(cuLibraryLoadData(&library, kLaunchingPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
     Primary primary;
@@ -75,7 +71,7 @@ void library_shares_sms() {
 }
 
 void module_shares_sms_only_on_its_device() {
-    start("2xh200@13.0");
+    simulate("2xh200@13.0");
     const Primary other(1);
     load();
     Primary primary(0);
@@ -84,7 +80,7 @@ void module_shares_sms_only_on_its_device() {
 
 void other_capabilities_share_nothing() {
     for (const char* machine : {"a100@13.0", "b200@13.0", "l40s@13.0"}) {
-        start(machine);
+        simulate(machine);
         Primary primary;
         load();
         CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
@@ -92,13 +88,13 @@ void other_capabilities_share_nothing() {
 }
 
 void new_machine_shares_nothing() {
-    start("h200@13.0");
+    simulate("h200@13.0");
     {
         Primary primary;
         load();
         CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{26});
     }
-    start("h200@13.0");
+    simulate("h200@13.0");
     Primary primary;
     CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
 }
@@ -106,7 +102,7 @@ void new_machine_shares_nothing() {
 void variable_shares_sms_from_start() {
     for (const char* value : {"1", "0", ""}) {
         CHECK_EQ(setenv("GCX_SIM_DYNAMIC_PARALLELISM", value, 1), 0);
-        start("h100@12.4");
+        simulate("h100@12.4");
         Primary primary;
         CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{*value == '1' ? 26U : 24U});
     }
@@ -118,7 +114,7 @@ void variable_shares_sms_from_start() {
 
 // Recorded runs of kernels include the shared SMs, those of copies do not.
 void recorded_kernels_include_shared_sms() {
-    start("h200@13.0");
+    simulate("h200@13.0");
     Primary primary;
     load();
     const Partition part = partition(24);

@@ -127,32 +127,6 @@ CUlaunchAttributeValue cooperative() {
     return value;
 }
 
-// Recorded: the context of the node decides, not the stream of the launch.
-void kernel_runs_in_context_of_its_node() {
-    GraphBench on;
-    CUgraph captured = on.bench.capture(on.bench.kernel_function, on.bench.plain);
-    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-    const CUgraphNode node = Bench::first_node(captured);
-    for (const auto& [part, sms] : {std::pair{0, 24U}, {1, 108U}}) {
-        CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
-        CHECK(parameters.kern == on.bench.kernel);
-        parameters.func = nullptr;
-        parameters.ctx = on.bench.parts[static_cast<std::size_t>(part)].context;
-        CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
-        for (CUstream stream : {on.bench.plain, on.bench.parts[0].stream}) {
-            const auto runs = on.launched(stream, captured);
-            CHECK_EQ(runs.size(), 1U);
-            CHECK_EQ(runs[0].sm_count, sms);
-            CHECK_EQ(runs[0].stream, std::bit_cast<uint64_t>(stream));
-            CHECK_EQ(std::string(runs[0].kernel), "gcx_probe");
-            CHECK(runs[0].launch != 0 && runs[0].end_ns > runs[0].begin_ns);
-        }
-    }
-    CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
-    CHECK(parameters.ctx == on.bench.parts[1].context && parameters.func != nullptr);
-    CHECK_OK(cuGraphDestroy(captured));
-}
-
 // Recorded: if func is set, ctx is ignored and the node moves to the current context. The header:
 // without a context, the current one is used.
 void context_is_ignored_if_function_is_set() {
@@ -161,6 +135,7 @@ void context_is_ignored_if_function_is_set() {
     const CUgraphNode node = Bench::first_node(captured);
     CUDA_KERNEL_NODE_PARAMS_v2 parameters;
     CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
+    CHECK(parameters.kern == on.bench.kernel);
     parameters.ctx = on.bench.parts[0].context;
     {
         const Current current(on.bench.parts[1].context);
@@ -176,6 +151,9 @@ void context_is_ignored_if_function_is_set() {
         CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
         CHECK_EQ(on.launched(on.bench.plain, captured)[0].sm_count, 108U);
     }
+    CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
+    CHECK(parameters.ctx == on.bench.parts[1].context && parameters.func != nullptr);
+    parameters.func = nullptr;
     parameters.kern = nullptr;
     CHECK_EQ(cuGraphKernelNodeSetParams_v2(node, &parameters), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphDestroy(captured));
@@ -697,10 +675,7 @@ void update_with_differences_is_refused() {
     CHECK_EQ(result_of([&](CUgraph other) {
                  const CUgraphNode first = kernel(other);
                  kernel(other, {first});
-                 CUlaunchAttributeValue cooperative{};
-                 cooperative.cooperative = 1;
-                 CHECK_OK(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-                                                        &cooperative));
+                 CHECK_OK(set(first, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative()));
              }),
              CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
     CHECK_OK(cuGraphExecDestroy(exec));
@@ -881,7 +856,6 @@ void recorded_runs_are_limited() {
 
 #define TEST(name) {#name, name}
 const NamedTest kTests[] = {
-    TEST(kernel_runs_in_context_of_its_node),
     TEST(context_is_ignored_if_function_is_set),
     TEST(module_kernel_added_in_context_runs_there),
     TEST(attributes_can_be_set_and_read),

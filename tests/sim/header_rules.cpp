@@ -134,6 +134,55 @@ std::vector<NamedTest> split_results() {
     return tests;
 }
 
+// A split of the whole device that succeeds, or its dry run, and the SMs of its parts.
+struct SplitCounts {
+    const char* name;
+    const char* machine;
+    std::vector<Params> groups;
+    std::vector<unsigned> counts;
+    unsigned remainder;
+    bool dry = false;
+};
+
+void check_counts(const SplitCounts& expected) {
+    simulate(expected.machine);
+    const Structured made = structured(expected.groups, expected.dry);
+    CHECK_EQ(made.result, kOk);
+    for (std::size_t i = 0; i < expected.counts.size(); i++) {
+        CHECK_EQ(made.params[i].sm_count, expected.counts[i]);
+        CHECK_EQ(sm_count(made.groups[i]), expected.dry ? 0 : expected.counts[i]);
+        const unsigned flags = fields(made.groups[i]).flags;
+        CHECK(expected.dry || ((flags ^ expected.groups[i].flags) & cu::kGroupBackfill) == 0);
+    }
+    if (!expected.dry)
+        CHECK_EQ(sm_count(made.remainder), expected.remainder);
+    CHECK(expected.remainder != 0 || type_of(made.remainder) == 0);
+}
+
+std::vector<NamedTest> split_counts() {
+    constexpr auto kBackfill = cu::kGroupBackfill;
+    constexpr auto kDomain = cu::kGroupLocalityDomain;
+    constexpr auto kAnyDomain = cu::kLocalityDomainAny;
+    constexpr auto kSupplemental = kDomain | cu::kGroupLocalitySupplemental;
+    constexpr const char* kDies = "b200@13.4";
+    const SplitCounts splits[] = {
+        {"zero_discovers_with_result", kNewest, {group(0)}, {120}, 12},
+        {"zero_discovers_without_result", kNewest, {group(0, 2)}, {132}, 0, true},
+        {"discovered_zero_without_result", kNewest, {group(132, 2), group(0)}, {132, 0}, 0, true},
+        {"evaluated_in_order", kNewest, {group(112), group(0), group(0)}, {112, 8, 0}, 12, true},
+        {"backfill_allows_unaligned_count", kNewest, {group(28, 0, kBackfill)}, {28}, 104},
+        {"example_3", kNewest, {group(8, 4), group(0, 2, kBackfill)}, {8, 124}, 0},
+        {"remainder_of_nothing_has_invalid_type", kNewest, {group(132, 2)}, {132}, 0},
+        {"any_domain_selects_from_all", kDies, {group(0, 2, kDomain, kAnyDomain)}, {144}, 4},
+        {"domain_without_supplemental_is_limited", kDies, {group(0, 2, kDomain)}, {72}, 76},
+        {"supplemental_allows_other_sms", kDies, {group(0, 2, kSupplemental)}, {74}, 74},
+    };
+    std::vector<NamedTest> tests;
+    for (const SplitCounts& one : splits)
+        tests.push_back({one.name, [one] { check_counts(one); }});
+    return tests;
+}
+
 std::vector<NamedTest> structured_split_rules() {
     return {
         {"split_groups_of_different_sizes_leave_remainder",
@@ -188,51 +237,6 @@ std::vector<NamedTest> structured_split_rules() {
                                  .preferred_coscheduled_sm_count = 20}),
                       kOk);
          }},
-        {"sm_count_zero_discovers_with_result",
-         [] {
-             const Structured made = structured({{}});
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(made.params[0].sm_count, 120U);
-             CHECK_EQ(sm_count(made.groups[0]), 120U);
-             CHECK_EQ(sm_count(made.remainder), 12U);
-         }},
-        {"sm_count_zero_discovers_without_result",
-         [] {
-             const Structured made = structured({{.coscheduled_sm_count = 2}}, true);
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(made.params[0].sm_count, 132U);
-             CHECK_EQ(type_of(made.groups[0]), 0);
-         }},
-        {"discovered_zero_without_result_is_allowed",
-         [] {
-             const Structured made =
-                 structured({{.sm_count = 132, .coscheduled_sm_count = 2}, {}}, true);
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(made.params[1].sm_count, 0U);
-         }},
-        {"groups_are_evaluated_in_order",
-         [] {
-             const Structured made = structured({{.sm_count = 112}, {}, {}}, true);
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(made.params[1].sm_count, 8U);
-             CHECK_EQ(made.params[2].sm_count, 0U);
-         }},
-        {"backfill_allows_unaligned_sm_count",
-         [] {
-             const Structured made = structured({{.sm_count = 28, .flags = cu::kGroupBackfill}});
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(sm_count(made.groups[0]), 28U);
-             CHECK_EQ(fields(made.groups[0]).flags, cu::kGroupBackfill);
-         }},
-        {"example_3_second_group_holds_all_other_sms",
-         [] {
-             const Structured made =
-                 structured({{.sm_count = 8, .coscheduled_sm_count = 4},
-                             {.coscheduled_sm_count = 2, .flags = cu::kGroupBackfill}});
-             CHECK_EQ(made.result, kOk);
-             CHECK_EQ(made.params[1].sm_count, 124U);
-             CHECK_EQ(type_of(made.remainder), 0);
-         }},
         {"example_2_coscheduled_count_2_always_succeeds",
          [] {
              for (unsigned count = 2; count <= 132; count += 2)
@@ -244,11 +248,6 @@ std::vector<NamedTest> structured_split_rules() {
              CUdevResource group;
              Params params{.sm_count = 8};
              CHECK_EQ(later().split(&group, 1, &device, nullptr, 0, &params), kOk);
-         }},
-        {"remainder_of_nothing_has_invalid_type",
-         [] {
-             CHECK_EQ(type_of(structured({{.sm_count = 132, .coscheduled_sm_count = 2}}).remainder),
-                      0);
          }},
         {"remainder_is_unstructured",
          [] {
@@ -310,6 +309,9 @@ std::vector<NamedTest> structured_split_rules() {
         {"locality_domain_limits_sms_to_domain",
          [] {
              simulate("b200@13.4");
+             int guaranteed = 0;
+             CHECK_OK(cuDeviceGetAttribute(&guaranteed, cu::kAttributeLocalityDomainSmCount, 0));
+             CHECK_EQ(guaranteed, 72);
              for (const unsigned domain : {0U, 1U}) {
                  const Structured made = structured({{.sm_count = 32,
                                                       .flags = cu::kGroupLocalityDomain,
@@ -319,31 +321,6 @@ std::vector<NamedTest> structured_split_rules() {
                  for (const unsigned sm : sms_of(made.groups[0]))
                      CHECK_EQ(domain_of(sm), domain);
              }
-         }},
-        {"locality_domain_any_selects_from_all",
-         [] {
-             simulate("b200@13.4");
-             const Structured made = structured({{.coscheduled_sm_count = 2,
-                                                  .flags = cu::kGroupLocalityDomain,
-                                                  .locality_domain_id = cu::kLocalityDomainAny}});
-             CHECK_EQ(made.params[0].sm_count, 144U);
-         }},
-        {"locality_domain_without_supplemental_is_limited",
-         [] {
-             simulate("b200@13.4");
-             int each = 0;
-             CHECK_OK(cuDeviceGetAttribute(&each, cu::kAttributeLocalityDomainSmCount, 0));
-             const Structured made =
-                 structured({{.coscheduled_sm_count = 2, .flags = cu::kGroupLocalityDomain}});
-             CHECK_EQ(made.params[0].sm_count, static_cast<unsigned>(each));
-         }},
-        {"locality_domain_supplemental_allows_other_sms",
-         [] {
-             simulate("b200@13.4");
-             const Structured made =
-                 structured({{.coscheduled_sm_count = 2,
-                              .flags = cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental}});
-             CHECK_EQ(made.params[0].sm_count, 74U);
          }},
         {"backfill_prefers_sms_of_domain",
          [] {
@@ -368,12 +345,6 @@ std::vector<NamedTest> structured_split_rules() {
 }
 
 // Descriptors, green contexts, streams and workqueues.
-
-CUresult described(std::vector<CUdevResource> resources) {
-    CUresult result = CUDA_SUCCESS;
-    describe(std::move(resources), &result);
-    return result;
-}
 
 CUdevResource workqueue(CUdevResourceType type, CUcontext context = nullptr) {
     CUdevResource resource{};
@@ -709,8 +680,8 @@ std::vector<NamedTest> context_rules() {
 } // namespace
 
 int main() {
-    for (const auto& list :
-         {split_results(), structured_split_rules(), descriptor_rules(), context_rules()}) {
+    for (const auto& list : {split_results(), split_counts(), structured_split_rules(),
+                             descriptor_rules(), context_rules()}) {
         for (const NamedTest& test : list) {
             simulate(kNewest);
             run(test, kNewest);

@@ -1,12 +1,10 @@
 // Threads, fork, and the environment.
-#include "../own_program.hpp"
 #include "support.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 
 using namespace sim_test;
@@ -76,41 +74,24 @@ void fork_after_init_is_refused() {
     CHECK_OK(cuDeviceGetCount(&count));
 }
 
-// Runs this program again with an environment variable and returns its exit status.
-int run_self(const char* self, const char* mode, const char* variable, const char* value) {
-    return in_child([&] {
-        setenv(variable, value, 1);
-        become_own_program(self, {mode});
-        return 127;
-    });
-}
-
-int as_child(const std::string& mode) {
-    if (mode == "wrong")
-        return cuInit(0) == CUDA_ERROR_INVALID_VALUE ? 0 : 1;
-    if (mode == "a100") {
-        CHECK_OK(cuInit(0));
-        return sm_count(query()) == 108 ? 0 : 1;
-    }
-    if (mode == "fail") {
-        CHECK_OK(cuInit(0));
-        int count = 0;
-        const bool first = cuDeviceGetCount(&count) == CUDA_SUCCESS;
-        const bool second = cuDeviceGetCount(&count) == CUDA_ERROR_OUT_OF_MEMORY;
-        return first && second ? 0 : 1;
-    }
-    return 2;
+// The environment selects the machine that the first call creates.
+void environment_selects_machine() {
+    const auto sms_of = [](const char* specification) {
+        return in_child([specification] {
+            setenv("GCX_SIM", specification, 1);
+            const int result = cuInit(0);
+            return result == CUDA_SUCCESS ? static_cast<int>(sm_count(query())) : result;
+        });
+    };
+    CHECK_EQ(sms_of("a100@13.1"), 108);
+    CHECK_EQ(sms_of("no_such_gpu"), int{CUDA_ERROR_INVALID_VALUE});
 }
 
 } // namespace
 
-int main(int argc, char** argv) {
-    if (argc == 2)
-        return as_child(argv[1]);
+int main() {
+    environment_selects_machine(); // first, before a machine exists
     fork_after_init_is_refused();
     threads_create_and_destroy_partitions();
-    CHECK_EQ(run_self(argv[0], "a100", "GCX_SIM", "a100@13.1"), 0);
-    CHECK_EQ(run_self(argv[0], "wrong", "GCX_SIM", "no_such_gpu"), 0);
-    CHECK_EQ(run_self(argv[0], "fail", "GCX_SIM_FAIL", "cuDeviceGetCount:2:2"), 0);
     return check::summary("processes");
 }

@@ -40,12 +40,6 @@ unsigned green_sms(CUgreenCtx green) {
     return sm_count(own);
 }
 
-CUresult described(std::vector<CUdevResource> resources) {
-    CUresult result = CUDA_SUCCESS;
-    describe(std::move(resources), &result);
-    return result;
-}
-
 CUresult split_result(const CUdevResource& input, unsigned flags = 0) {
     return split(input, 1, flags, 8).result;
 }

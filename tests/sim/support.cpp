@@ -161,6 +161,12 @@ CUdevResourceDesc describe(std::vector<CUdevResource> resources, CUresult* resul
     return descriptor;
 }
 
+CUresult described(std::vector<CUdevResource> resources) {
+    CUresult result = CUDA_SUCCESS;
+    describe(std::move(resources), &result);
+    return result;
+}
+
 Partition::Partition(std::vector<CUdevResource> resources) {
     CUdevResourceDesc descriptor = describe(std::move(resources), &result);
     if (result == CUDA_SUCCESS)

@@ -61,6 +61,7 @@ struct Split {
 Split split(const CUdevResource& input, unsigned groups, unsigned flags, unsigned min_count);
 
 CUdevResourceDesc describe(std::vector<CUdevResource> resources, CUresult* result = nullptr);
+CUresult described(std::vector<CUdevResource> resources); // the result of describe()
 
 // A green context with a stream. The destructor destroys what still exists.
 struct Partition {

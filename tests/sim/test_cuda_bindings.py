@@ -167,38 +167,6 @@ ok(cu.cuGreenCtxDestroy(green))
     )
 
 
-def test_driver_versions_differ() -> None:
-    run(
-        "h100@12.8",
-        """
-whole = ok(cu.cuDeviceGetDevResource(device, SM))
-if hasattr(whole.sm, "minSmPartitionSize"):
-    assert whole.sm.minSmPartitionSize == 0
-fails(cu.cuGreenCtxCreate(ok(cu.cuDevResourceGenerateDesc([whole], 1)), device, 0),
-      "CUDA_ERROR_INVALID_VALUE")
-""",
-    )
-    run(
-        "h100@13.0",
-        """
-whole = ok(cu.cuDeviceGetDevResource(device, SM))
-if hasattr(whole.sm, "minSmPartitionSize"):
-    assert whole.sm.minSmPartitionSize == 8 and whole.sm.smCoscheduledAlignment == 8
-groups, count, rest = ok(cu.cuDevSmResourceSplitByCount(15, whole, 0, 8))
-ok(cu.cuDevResourceGenerateDesc([groups[0], rest], 2))
-""",
-    )
-    run(
-        "h100@13.5",
-        """
-whole = ok(cu.cuDeviceGetDevResource(device, SM))
-groups, count, rest = ok(cu.cuDevSmResourceSplitByCount(15, whole, 0, 8))
-fails(cu.cuDevResourceGenerateDesc([groups[0], rest], 2),
-      "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION")
-""",
-    )
-
-
 def test_structured_split_returns_groups() -> None:
     run(
         "h100@13.5",

@@ -406,7 +406,7 @@ static gcx_result op_cache(struct vector* vector, char** in) {
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
     const gcx_result result = gcx_cache_get_stats(&stats);
     const gcx_cache_stats* begin = &vector->cache;
-    answer(vector, "%" PRIu32 "\t%" PRIu32, stats.in_use, stats.kept);
+    answer(vector, "%" PRIu32 "\t%" PRIu32, stats.in_use, stats.cached);
     answer(vector, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64, stats.hits - begin->hits,
            stats.misses - begin->misses, stats.evicted - begin->evicted);
     return result;

@@ -479,6 +479,9 @@ class gcx_context_info(_Struct):
         # equal for two handles exactly if they share a green context; never reused in a process. It
         # is not cuGreenCtxGetId's
         ("id", c_uint64),
+        # what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
+        # context ids of CUPTI and profilers (not measured against theirs)
+        ("native_id", c_uint64),
     )
 
 
@@ -496,7 +499,9 @@ class gcx_live_context(_Struct):
         # GCX_CONTEXT_PRIVATE
         ("flags", c_uint32),
         # 0
-        ("reserved", c_uint32 * 3),
+        ("reserved", c_uint32),
+        # as in gcx_context_info
+        ("native_id", c_uint64),
         # its SMs
         ("resource", gcx_resource),
     )
@@ -594,7 +599,7 @@ class gcx_cache_stats(_Struct):
         # green contexts with a handle or stream
         ("in_use", c_uint32),
         # green contexts without
-        ("kept", c_uint32),
+        ("cached", c_uint32),
         # requests met by a context that existed
         ("hits", c_uint64),
         # green contexts created
@@ -606,11 +611,11 @@ class gcx_cache_stats(_Struct):
         # of those created, by a prepare function
         ("prepared", c_uint64),
         # nanoseconds in the driver creating them, in total
-        ("making_ns", c_uint64),
+        ("creation_ns", c_uint64),
         # nanoseconds for the slowest one
-        ("longest_making_ns", c_uint64),
+        ("longest_creation_ns", c_uint64),
         # streams without handle that are kept for reuse
-        ("kept_streams", c_uint32),
+        ("cached_streams", c_uint32),
     )
 
 
@@ -836,7 +841,7 @@ class gcx_graph_info(_Struct):
         # since it was created
         ("launches", c_uint64),
         # executables instantiated since then
-        ("made", c_uint64),
+        ("instantiated", c_uint64),
         # of these, destroyed because of max_executables
         ("evicted", c_uint64),
     )
@@ -958,8 +963,22 @@ class gcx_published_process(_Struct):
         ("lease_count", c_uint32),
         # leases beyond 512, missing in gcx_published_lease_list
         ("unlisted_count", c_uint32),
+        # the process's gcx_version()
+        ("library", c_uint32),
+        # green contexts that exist, in use or cached
+        ("context_count", c_uint32),
+        # green contexts created
+        ("contexts_made", c_uint64),
+        # of these, destroyed by the cache's limit and by gcx_cache_trim
+        ("contexts_evicted", c_uint64),
+        # operations that changed the SMs of leases, without releases
+        ("resize_count", c_uint64),
+        # requests for leases that waited, including those that wait now
+        ("wait_count", c_uint64),
+        # nanoseconds that requests waited, without those that wait now
+        ("waited_ns", c_uint64),
         # 0
-        ("reserved", c_uint32 * 8),
+        ("reserved", c_uint32 * 6),
         # any bytes: escape them for display
         ("name", c_char * 64),
     )
@@ -1041,6 +1060,24 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_resource_get_info": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "info": POINTER(gcx_resource_info)},
+    ),
+    # Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one
+    # for each atom, or as a single one if the driver has them as one; a workqueue configuration as
+    # one.
+    "gcx_resource_get_native": (
+        gcx_result,
+        {
+            "resource": POINTER(gcx_resource),
+            "natives": c_void_p,
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
+    ),
+    # Returns the resource of a CUdevResource that other code in this process obtained from the
+    # driver for this device: of the device, a split or a green context.
+    "gcx_resource_from_native": (
+        gcx_result,
+        {"device": c_int32, "native": c_void_p, "resource": POINTER(gcx_resource)},
     ),
     # [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
     "gcx_workqueue_configure": (
@@ -1264,6 +1301,17 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and
     # resizes nothing.
     "gcx_lease_prepare": (gcx_result, {"sizes": POINTER(gcx_lease_size), "count": c_uint32}),
+    # Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+    # nothing.
+    "gcx_lease_get_layout": (
+        gcx_result,
+        {
+            "sizes": POINTER(gcx_lease_size),
+            "count": c_uint32,
+            "resources": POINTER(gcx_resource),
+            "remainder": POINTER(gcx_resource),
+        },
+    ),
     # Returns the properties of a lease.
     "gcx_lease_get_info": (gcx_result, {"lease": gcx_lease, "info": POINTER(gcx_lease_info)}),
     # Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.

@@ -6,8 +6,8 @@
 #define STRUCT_UPCALLS(X) \
     X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[BJD)Lgcx/DeviceInfo;") \
     X(gcx_resource_info, "resourceInfo", "(JJJJJJJJJJJ)Lgcx/ResourceInfo;") \
-    X(gcx_context_info, "contextInfo", "(JJJJ)Lgcx/ContextInfo;") \
-    X(gcx_live_context, "liveContext", "(JJJJJJ[B)Lgcx/LiveContext;") \
+    X(gcx_context_info, "contextInfo", "(JJJJJ)Lgcx/ContextInfo;") \
+    X(gcx_live_context, "liveContext", "(JJJJJJJ[B)Lgcx/LiveContext;") \
     X(gcx_stream_info, "streamInfo", "(JJJJ)Lgcx/StreamInfo;") \
     X(gcx_kernel_fit, "kernelFit", "(JJJJJ)Lgcx/KernelFit;") \
     X(gcx_cache_trimmed, "cacheTrimmed", "(JJJJJ)Lgcx/CacheTrimmed;") \
@@ -22,7 +22,7 @@
     X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_verified_stream, "verifiedStream", "(JJJJ[B)Lgcx/VerifiedStream;") \
     X(gcx_verification, "verification", "(JJJJJ[B[B[B)Lgcx/Verification;") \
-    X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;") \
+    X(gcx_published_process, "publishedProcess", "(JJJJJJJJJJJJJJJ[B)Lgcx/PublishedProcess;") \
     X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;")
 
 #define CLASS_OF_gcx_graph_node "gcx/GraphNode"

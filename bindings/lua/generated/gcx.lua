@@ -15,6 +15,8 @@ local functions = {
     gcx_device_get_stream_priority_range = { { 1, "device", "int32_t" } },
     gcx_device_get_resource = { { 1, "device", "int32_t" }, { 2, "type", "int32_t" } },
     gcx_resource_get_info = {},
+    gcx_resource_get_native = { { 3, "capacity", "uint32_t" } },
+    gcx_resource_from_native = { { 1, "device", "int32_t" } },
     gcx_workqueue_configure = { { 2, "scope", "int32_t" }, { 3, "concurrency_limit", "uint32_t" } },
     gcx_sm_split = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
     gcx_resource_union = {},
@@ -64,6 +66,7 @@ local functions = {
     gcx_lease_release = {},
     gcx_lease_resize = { { 2, "count", "uint32_t" }, { 3, "flags", "uint32_t" } },
     gcx_lease_prepare = { { 2, "count", "uint32_t" } },
+    gcx_lease_get_layout = { { 2, "count", "uint32_t" } },
     gcx_lease_get_info = {},
     gcx_lease_get_resource = {},
     gcx_lease_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
@@ -163,6 +166,7 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUfunc_st;
 struct CUgraph_st;
+struct CUdevResource_st;
 typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
@@ -572,6 +576,9 @@ typedef struct {
     // equal for two handles exactly if they share a green context; never reused in a process. It is
     // not cuGreenCtxGetId's
     uint64_t id;
+    // what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
+    // context ids of CUPTI and profilers (not measured against theirs)
+    uint64_t native_id;
 } gcx_context_info;
 
 // Describes a green context that is in use.
@@ -587,7 +594,9 @@ typedef struct {
     // GCX_CONTEXT_PRIVATE
     uint32_t flags;
     // 0
-    uint32_t reserved[3];
+    uint32_t reserved;
+    // as in gcx_context_info
+    uint64_t native_id;
     // its SMs
     gcx_resource resource;
 } gcx_live_context;
@@ -671,7 +680,7 @@ typedef struct {
     // green contexts with a handle or stream
     uint32_t in_use;
     // green contexts without
-    uint32_t kept;
+    uint32_t cached;
     // requests met by a context that existed
     uint64_t hits;
     // green contexts created
@@ -683,11 +692,11 @@ typedef struct {
     // of those created, by a prepare function
     uint64_t prepared;
     // nanoseconds in the driver creating them, in total
-    uint64_t making_ns;
+    uint64_t creation_ns;
     // nanoseconds for the slowest one
-    uint64_t longest_making_ns;
+    uint64_t longest_creation_ns;
     // streams without handle that are kept for reuse
-    uint32_t kept_streams;
+    uint32_t cached_streams;
 } gcx_cache_stats;
 
 typedef struct {
@@ -892,7 +901,7 @@ typedef struct {
     // since it was created
     uint64_t launches;
     // executables instantiated since then
-    uint64_t made;
+    uint64_t instantiated;
     // of these, destroyed because of max_executables
     uint64_t evicted;
 } gcx_graph_info;
@@ -1002,8 +1011,22 @@ typedef struct {
     uint32_t lease_count;
     // leases beyond 512, missing in gcx_published_lease_list
     uint32_t unlisted_count;
+    // the process's gcx_version()
+    uint32_t library;
+    // green contexts that exist, in use or cached
+    uint32_t context_count;
+    // green contexts created
+    uint64_t contexts_made;
+    // of these, destroyed by the cache's limit and by gcx_cache_trim
+    uint64_t contexts_evicted;
+    // operations that changed the SMs of leases, without releases
+    uint64_t resize_count;
+    // requests for leases that waited, including those that wait now
+    uint64_t wait_count;
+    // nanoseconds that requests waited, without those that wait now
+    uint64_t waited_ns;
     // 0
-    uint32_t reserved[8];
+    uint32_t reserved[6];
     // any bytes: escape them for display
     char name[64];
 } gcx_published_process;
@@ -1072,6 +1095,15 @@ gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, 
 gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type, gcx_resource* resource);
 // Returns the properties of a resource.
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
+// Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+// each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+gcx_result gcx_resource_get_native(
+    const gcx_resource* resource, struct CUdevResource_st* natives, uint32_t capacity, uint32_t*
+    count);
+// Returns the resource of a CUdevResource that other code in this process obtained from the driver
+// for this device: of the device, a split or a green context.
+gcx_result gcx_resource_from_native(
+    int32_t device, const struct CUdevResource_st* native, gcx_resource* resource);
 // [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
 gcx_result gcx_workqueue_configure(
     const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit, gcx_resource*
@@ -1206,6 +1238,10 @@ gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_
 // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
 // nothing.
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
+// Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+// nothing.
+gcx_result gcx_lease_get_layout(
+    const gcx_lease_size* sizes, uint32_t count, gcx_resource* resources, gcx_resource* remainder);
 // Returns the properties of a lease.
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
 // Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.

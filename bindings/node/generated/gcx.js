@@ -398,6 +398,9 @@ export const gcx_context_info = koffi.struct({
   // equal for two handles exactly if they share a green context; never reused in a process. It is
   // not cuGreenCtxGetId's
   id: "uint64_t",
+  // what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
+  // context ids of CUPTI and profilers (not measured against theirs)
+  native_id: "uint64_t",
 });
 
 // Describes a green context that is in use.
@@ -413,7 +416,9 @@ export const gcx_live_context = koffi.struct({
   // GCX_CONTEXT_PRIVATE
   flags: "uint32_t",
   // 0
-  reserved: koffi.array("uint32_t", 3),
+  reserved: "uint32_t",
+  // as in gcx_context_info
+  native_id: "uint64_t",
   // its SMs
   resource: gcx_resource,
 });
@@ -497,7 +502,7 @@ export const gcx_cache_stats = koffi.struct({
   // green contexts with a handle or stream
   in_use: "uint32_t",
   // green contexts without
-  kept: "uint32_t",
+  cached: "uint32_t",
   // requests met by a context that existed
   hits: "uint64_t",
   // green contexts created
@@ -509,11 +514,11 @@ export const gcx_cache_stats = koffi.struct({
   // of those created, by a prepare function
   prepared: "uint64_t",
   // nanoseconds in the driver creating them, in total
-  making_ns: "uint64_t",
+  creation_ns: "uint64_t",
   // nanoseconds for the slowest one
-  longest_making_ns: "uint64_t",
+  longest_creation_ns: "uint64_t",
   // streams without handle that are kept for reuse
-  kept_streams: "uint32_t",
+  cached_streams: "uint32_t",
 });
 
 export const gcx_lease_params = koffi.struct({
@@ -718,7 +723,7 @@ export const gcx_graph_info = koffi.struct({
   // since it was created
   launches: "uint64_t",
   // executables instantiated since then
-  made: "uint64_t",
+  instantiated: "uint64_t",
   // of these, destroyed because of max_executables
   evicted: "uint64_t",
 });
@@ -828,8 +833,22 @@ export const gcx_published_process = koffi.struct({
   lease_count: "uint32_t",
   // leases beyond 512, missing in gcx_published_lease_list
   unlisted_count: "uint32_t",
+  // the process's gcx_version()
+  library: "uint32_t",
+  // green contexts that exist, in use or cached
+  context_count: "uint32_t",
+  // green contexts created
+  contexts_made: "uint64_t",
+  // of these, destroyed by the cache's limit and by gcx_cache_trim
+  contexts_evicted: "uint64_t",
+  // operations that changed the SMs of leases, without releases
+  resize_count: "uint64_t",
+  // requests for leases that waited, including those that wait now
+  wait_count: "uint64_t",
+  // nanoseconds that requests waited, without those that wait now
+  waited_ns: "uint64_t",
   // 0
-  reserved: koffi.array("uint32_t", 8),
+  reserved: koffi.array("uint32_t", 6),
   // any bytes: escape them for display
   name: koffi.array("char", 64, "String"),
 });
@@ -910,6 +929,21 @@ export const FUNCTIONS = {
   gcx_resource_get_info: ["int32_t", {
     resource: pointer(gcx_resource),
     info: inout(gcx_resource_info),
+  }],
+  // Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+  // each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+  gcx_resource_get_native: ["int32_t", {
+    resource: pointer(gcx_resource),
+    natives: "void*",
+    capacity: "uint32_t",
+    count: out("uint32_t"),
+  }],
+  // Returns the resource of a CUdevResource that other code in this process obtained from the
+  // driver for this device: of the device, a split or a green context.
+  gcx_resource_from_native: ["int32_t", {
+    device: "int32_t",
+    native: "const void*",
+    resource: out(gcx_resource),
   }],
   // [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
   gcx_workqueue_configure: ["int32_t", {
@@ -1104,6 +1138,14 @@ export const FUNCTIONS = {
   // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
   // nothing.
   gcx_lease_prepare: ["int32_t", { sizes: pointer(gcx_lease_size), count: "uint32_t" }],
+  // Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+  // nothing.
+  gcx_lease_get_layout: ["int32_t", {
+    sizes: pointer(gcx_lease_size),
+    count: "uint32_t",
+    resources: out(gcx_resource),
+    remainder: out(gcx_resource),
+  }],
   // Returns the properties of a lease.
   gcx_lease_get_info: ["int32_t", { lease: gcx_lease, info: inout(gcx_lease_info) }],
   // Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.

@@ -285,6 +285,42 @@ Returns (type, device, family, sm_count, atom_count, min_partition_size, cosched
 flags, locality_domain_id, workqueue_scope, workqueue_concurrency_limit).
 %}
 
+%feature("docstring") gcx_resource_get_native %{
+gcx_resource_get_native(resource, natives, capacity)
+
+Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+*count receives how many there are. natives may be NULL if capacity is 0. Creates no context.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE           the resource is a GCX_RESOURCE_WORKQUEUE
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource is external
+
+Returns count.
+%}
+
+%feature("docstring") gcx_resource_from_native %{
+gcx_resource_from_native(device, native)
+
+Returns the resource of a CUdevResource that other code in this process obtained from the driver
+for this device: of the device, a split or a green context. SMs become a resource of the first of
+the coscheduled, max-cluster and fine family whose atoms are exactly these SMs. Creates no
+context.
+
+The SMs are read from the mask in CUdevResource, which cuda.h does not describe. It was seen on a
+driver of CUDA 13.0. gcx checks on each driver that the atoms have such masks.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE                  there is no such device
+  GCX_ERROR_INVALID_RESOURCE_TYPE           its type is neither SM nor workqueue configuration
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  no family's atoms are these SMs, or the workqueue
+                                            configuration is of another device
+  GCX_ERROR_NOT_SUPPORTED                   this driver has no such masks, and the SMs are not
+                                            the whole device
+
+Returns resource.
+%}
+
 %feature("docstring") gcx_workqueue_configure %{
 gcx_workqueue_configure(config, scope, concurrency_limit)
 
@@ -504,7 +540,7 @@ gcx_context_get_info(context)
 
 Returns the properties of a context.
 
-Returns (device, sm_count, stream_count, id).
+Returns (device, sm_count, stream_count, id, native_id).
 %}
 
 %feature("docstring") call_gcx_context_list %{
@@ -517,7 +553,7 @@ creation. Cached contexts are not listed. contexts may be NULL if capacity is 0.
 Errors:
   GCX_ERROR_INVALID_DEVICE  there is no such device
 
-Returns a list of (id, device, sm_count, handle_count, stream_count, flags, resource).
+Returns a list of (id, device, sm_count, handle_count, stream_count, flags, native_id, resource).
 %}
 
 %feature("docstring") gcx_context_get_resource %{
@@ -880,8 +916,8 @@ gcx_cache_get_stats()
 
 Returns the statistics of the cache since the driver was opened.
 
-Returns (limit, in_use, kept, hits, misses, evicted, lost, prepared, making_ns, longest_making_ns,
-kept_streams).
+Returns (limit, in_use, cached, hits, misses, evicted, lost, prepared, creation_ns,
+longest_creation_ns, cached_streams).
 %}
 
 %feature("docstring") call_gcx_lease_acquire %{
@@ -973,6 +1009,23 @@ GCX_PREPARE_FOR_LEASES.
 
 Errors: those of gcx_lease_resize, and
   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
+%}
+
+%feature("docstring") gcx_lease_get_layout %{
+gcx_lease_get_layout(sizes)
+
+Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
+receives the SMs of the device, or of the reservation, that no lease would have. Creates no
+context. Waits while another thread resizes one of the leases. Thread-safe.
+
+After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
+gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
+layout before the leases have it. Without that, a change of any lease can change the layout.
+
+Errors: those of gcx_lease_resize, but for the creation of contexts
+
+Returns (resources, count, remainder).
 %}
 
 %feature("docstring") gcx_lease_get_info %{
@@ -1252,7 +1305,7 @@ gcx_graph_get_info(graph)
 Returns the properties of a graph.
 
 Returns (device, flags, node_count, kernel_count, part_count, executables, max_executables,
-launches, made, evicted).
+launches, instantiated, evicted).
 %}
 
 %feature("docstring") call_gcx_graph_get_nodes %{
@@ -1462,7 +1515,8 @@ Errors:
   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 
 Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
-unlisted_count, name).
+unlisted_count, library, context_count, contexts_made, contexts_evicted, resize_count, wait_count,
+waited_ns, name).
 %}
 
 %feature("docstring") call_gcx_published_lease_list %{

@@ -32,7 +32,8 @@
     SIGNED((from)->device); \
     UNSIGNED((from)->sm_count); \
     UNSIGNED((from)->stream_count); \
-    UNSIGNED((from)->id);
+    UNSIGNED((from)->id); \
+    UNSIGNED((from)->native_id);
 
 #define FIELDS_gcx_live_context(from) \
     UNSIGNED((from)->id); \
@@ -41,6 +42,7 @@
     UNSIGNED((from)->handle_count); \
     UNSIGNED((from)->stream_count); \
     UNSIGNED((from)->flags); \
+    UNSIGNED((from)->native_id); \
     SMS(&(from)->resource);
 
 #define FIELDS_gcx_stream_info(from) \
@@ -66,15 +68,15 @@
 #define FIELDS_gcx_cache_stats(from) \
     UNSIGNED((from)->limit); \
     UNSIGNED((from)->in_use); \
-    UNSIGNED((from)->kept); \
+    UNSIGNED((from)->cached); \
     UNSIGNED((from)->hits); \
     UNSIGNED((from)->misses); \
     UNSIGNED((from)->evicted); \
     UNSIGNED((from)->lost); \
     UNSIGNED((from)->prepared); \
-    UNSIGNED((from)->making_ns); \
-    UNSIGNED((from)->longest_making_ns); \
-    UNSIGNED((from)->kept_streams);
+    UNSIGNED((from)->creation_ns); \
+    UNSIGNED((from)->longest_creation_ns); \
+    UNSIGNED((from)->cached_streams);
 
 #define FIELDS_gcx_lease_info(from) \
     SIGNED((from)->device); \
@@ -147,7 +149,7 @@
     UNSIGNED((from)->executables); \
     UNSIGNED((from)->max_executables); \
     UNSIGNED((from)->launches); \
-    UNSIGNED((from)->made); \
+    UNSIGNED((from)->instantiated); \
     UNSIGNED((from)->evicted);
 
 #define FIELDS_gcx_graph_node(from) \
@@ -208,6 +210,13 @@
     UNSIGNED((from)->device_count); \
     UNSIGNED((from)->lease_count); \
     UNSIGNED((from)->unlisted_count); \
+    UNSIGNED((from)->library); \
+    UNSIGNED((from)->context_count); \
+    UNSIGNED((from)->contexts_made); \
+    UNSIGNED((from)->contexts_evicted); \
+    UNSIGNED((from)->resize_count); \
+    UNSIGNED((from)->wait_count); \
+    UNSIGNED((from)->waited_ns); \
     TEXT((from)->name);
 
 #define FIELDS_gcx_published_lease(from) \

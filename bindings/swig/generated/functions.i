@@ -31,6 +31,7 @@ LIST(gcx_live_reservation)
 LIST(gcx_published_lease)
 LIST(gcx_published_process)
 NATIVE(struct CUctx_st*)
+NATIVE(struct CUdevResource_st*)
 NATIVE(struct CUevent_st*)
 NATIVE(struct CUfunc_st*)
 NATIVE(struct CUgraph_st*)
@@ -54,8 +55,10 @@ REPORT(gcx_verified_stream, results, gcx_verification, verification, arg2)
 SCALAR(float, milliseconds)
 SCALAR(int32_t, count)
 SCALAR(uint32_t, blocks)
+SCALAR(uint32_t, count)
 SCALAR(uint32_t, sm_count)
 SPLIT_OUT(gcx_resource, groups, remainder, arg3)
+SPLIT_OUT(gcx_resource, resources, remainder, arg2)
 SPLIT_OUT(uint32_t, sm_counts, remainder_sm_count, arg3)
 TEXT_OUT(token, capacity, GCX_MAX_RESERVATION_TOKEN)
 TRUTH_OF(gcx_event_query)
@@ -79,6 +82,10 @@ gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, 
 gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type, gcx_resource* resource);
 
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
+
+gcx_result gcx_resource_get_native(const gcx_resource* resource, struct CUdevResource_st* natives, uint32_t capacity, uint32_t* count);
+
+gcx_result gcx_resource_from_native(int32_t device, const struct CUdevResource_st* native, gcx_resource* resource);
 
 gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit, gcx_resource* configured);
 
@@ -230,6 +237,8 @@ gcx_result gcx_lease_release(gcx_lease lease);
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
+
+gcx_result gcx_lease_get_layout(const gcx_lease_size* sizes, uint32_t count, gcx_resource* resources, gcx_resource* remainder);
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
 

@@ -44,6 +44,21 @@ inline gcx_resource_info resource_get_info(const gcx_resource* resource) {
     return info;
 }
 
+// gcx_resource_get_native
+inline uint32_t resource_get_native(
+        const gcx_resource* resource, CUdevResource_st* natives, uint32_t capacity) {
+    uint32_t count = 0;
+    check(gcx_resource_get_native(resource, natives, capacity, &count));
+    return count;
+}
+
+// gcx_resource_from_native
+inline gcx_resource resource_from_native(int32_t device, const CUdevResource_st* native) {
+    gcx_resource resource;
+    check(gcx_resource_from_native(device, native, &resource));
+    return resource;
+}
+
 // gcx_workqueue_configure
 inline gcx_resource workqueue_configure(
         const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit) {
@@ -324,6 +339,13 @@ inline void lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t f
 // gcx_lease_prepare
 inline void lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
     check(gcx_lease_prepare(sizes, count));
+}
+
+// gcx_lease_get_layout
+inline void lease_get_layout(
+        const gcx_lease_size* sizes, uint32_t count, gcx_resource* resources,
+        gcx_resource* remainder) {
+    check(gcx_lease_get_layout(sizes, count, resources, remainder));
 }
 
 // gcx_lease_get_info

@@ -225,9 +225,7 @@ Pool& default_pool(Machine& machine, Device& device) {
 }
 
 void give_default_pool(Machine& machine, CUmemoryPool* out, CUdevice ordinal) {
-    Device& device = device_of(machine, ordinal);
-    require(out != nullptr);
-    give(out, default_pool(machine, device).handle);
+    give(out, default_pool(machine, device_of(machine, ordinal)).handle);
 }
 
 // In a capture, an allocation becomes a node, and the graph owns the memory.

@@ -226,10 +226,7 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
     refuse_dead_stream(machine, stream_handle);
     GraphExec& exec = executable_of(machine, handle);
     Stream& stream = stream_of(machine, stream_handle);
-    if (stream.capture != nullptr) {
-        stream.capture->invalid = true; // measured on 13.0
-        refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
+    refuse_capturing(stream); // measured on 13.0
     check_all_alive(machine, exec.graph);
     // Recorded: the nodes keep the partition they were captured on, and run even if its green
     // context was destroyed. The header: a launch waits for earlier launches of the executable.

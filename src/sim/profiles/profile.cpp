@@ -137,6 +137,13 @@ std::vector<SmList> number_gpcs(const std::vector<unsigned>& sizes) {
     return gpcs;
 }
 
+unsigned smallest_domain(const Profile& profile) {
+    std::size_t smallest = profile.sm_count;
+    for (const SmSet& domain : profile.locality_domains)
+        smallest = std::min(smallest, domain.count());
+    return static_cast<unsigned>(smallest);
+}
+
 // Derives the parts of the layout that the file leaves out.
 void derive_layout(Profile& profile) {
     if (profile.gpcs.empty())
@@ -150,10 +157,7 @@ void derive_layout(Profile& profile) {
     if (profile.locality_domains.empty())
         profile.locality_domains.push_back(profile.all());
     if (profile.locality_domain_sm_count == 0)
-        profile.locality_domain_sm_count = static_cast<unsigned>(
-            std::min_element(profile.locality_domains.begin(), profile.locality_domains.end(),
-                             [](const SmSet& a, const SmSet& b) { return a.count() < b.count(); })
-                ->count());
+        profile.locality_domain_sm_count = smallest_domain(profile);
 }
 
 using Words = std::vector<std::string_view>;
@@ -521,13 +525,10 @@ class Parser {
             for (unsigned sm = profile_.sm_count - kPair; sm < profile_.sm_count; sm++)
                 profile_.dynamic_parallelism_sms.set(sm);
         derive_layout(profile_);
-        const auto smallest =
-            std::min_element(profile_.locality_domains.begin(), profile_.locality_domains.end(),
-                             [](const SmSet& a, const SmSet& b) { return a.count() < b.count(); });
-        if (profile_.locality_domain_sm_count > smallest->count())
-            return fail_at(domain_count_line_, "a locality domain holds " +
-                                                   std::to_string(smallest->count()) +
-                                                   " SMs, fewer");
+        const unsigned smallest = smallest_domain(profile_);
+        if (profile_.locality_domain_sm_count > smallest)
+            return fail_at(domain_count_line_,
+                           "a locality domain holds " + std::to_string(smallest) + " SMs, fewer");
         return true;
     }
 

@@ -45,13 +45,6 @@ uint64_t legacy_barrier(const Machine& machine, const Stream& stream) {
     return time;
 }
 
-void refuse_capturing(const Stream& stream) {
-    if (stream.capture == nullptr)
-        return;
-    stream.capture->invalid = true;
-    refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-}
-
 void destroy_stream(Machine& machine, CUstream handle) {
     Stream& stream = known(find(machine.streams, handle), CUDA_ERROR_INVALID_HANDLE);
     // Recorded on 13.0: a stream whose context was destroyed can't be destroyed. From 13.1 on it
@@ -154,6 +147,13 @@ Stream& stream_of(Machine& machine, CUstream handle) {
     require(stream.context->alive,
             detached ? cu::kErrorStreamDetached : CUDA_ERROR_CONTEXT_IS_DESTROYED);
     return stream;
+}
+
+void refuse_capturing(const Stream& stream) {
+    if (stream.capture == nullptr)
+        return;
+    stream.capture->invalid = true;
+    refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 void refuse_dead_stream(const Machine& machine, CUstream handle) {
@@ -265,7 +265,6 @@ GCX_SIM_STREAM_API(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext* out, C
         // The header: returns the primary and the green context for a stream of a green context.
         Context& context = *stream_of(machine, handle).context;
         const bool is_green = context.kind == Context::Kind::Green;
-        require(out != nullptr);
         give(out, context.owner().handle);
         if (green != nullptr)
             give(green, is_green ? context.green : Handle{0});
@@ -273,11 +272,7 @@ GCX_SIM_STREAM_API(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext* out, C
 }
 
 GCX_SIM_API(cuStreamGetGreenCtx, CUstream handle, CUgreenCtx* out) {
-    GCX_SIM_BODY({
-        Context& context = *stream_of(machine, handle).context;
-        require(out != nullptr);
-        give(out, green_handle_of(machine, context));
-    });
+    GCX_SIM_BODY(give(out, green_handle_of(machine, *stream_of(machine, handle).context)));
 }
 
 GCX_SIM_STREAM_API(cuStreamGetDevResource, _ptsz,

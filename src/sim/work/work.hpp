@@ -24,6 +24,8 @@ Stream& stream_of(Machine& machine, CUstream handle);
 void submit(Machine& machine, Stream& stream, Work work);
 uint64_t start_time(const Machine& machine, const Stream& stream);
 void wait_until(Machine& machine, uint64_t time);
+// Refuses a call that can't be captured, and invalidates the stream's capture.
+void refuse_capturing(const Stream& stream);
 // Aborts if the stream was destroyed, since the real driver crashes.
 void refuse_dead_stream(const Machine& machine, CUstream handle);
 

@@ -73,6 +73,36 @@ type Functions struct {
 	// Returns the properties of a resource.
 	ResourceGetInfo func(resource *Resource, info *ResourceInfo) Result `c:"gcx_resource_get_info"`
 
+	// ResourceGetNative is gcx_resource_get_native.
+	//
+	// Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+	// each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+	// *count receives how many there are. natives may be NULL if capacity is 0. Creates no context.
+	//
+	// Errors:
+	//   GCX_ERROR_INVALID_RESOURCE_TYPE           the resource is a GCX_RESOURCE_WORKQUEUE
+	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource is external
+	ResourceGetNative func(resource *Resource, natives uintptr, capacity uint32, count *uint32) Result `c:"gcx_resource_get_native"`
+
+	// ResourceFromNative is gcx_resource_from_native.
+	//
+	// Returns the resource of a CUdevResource that other code in this process obtained from the driver
+	// for this device: of the device, a split or a green context. SMs become a resource of the first of
+	// the coscheduled, max-cluster and fine family whose atoms are exactly these SMs. Creates no
+	// context.
+	//
+	// The SMs are read from the mask in CUdevResource, which cuda.h does not describe. It was seen on a
+	// driver of CUDA 13.0. gcx checks on each driver that the atoms have such masks.
+	//
+	// Errors:
+	//   GCX_ERROR_INVALID_DEVICE                  there is no such device
+	//   GCX_ERROR_INVALID_RESOURCE_TYPE           its type is neither SM nor workqueue configuration
+	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  no family's atoms are these SMs, or the workqueue
+	//                                             configuration is of another device
+	//   GCX_ERROR_NOT_SUPPORTED                   this driver has no such masks, and the SMs are not
+	//                                             the whole device
+	ResourceFromNative func(device int32, native uintptr, resource *Resource) Result `c:"gcx_resource_from_native"`
+
 	// WorkqueueConfigure is gcx_workqueue_configure.
 	//
 	// [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
@@ -627,6 +657,20 @@ type Functions struct {
 	// Errors: those of gcx_lease_resize, and
 	//   GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare
 	LeasePrepare func(sizes *LeaseSize, count uint32) Result `c:"gcx_lease_prepare"`
+
+	// LeaseGetLayout is gcx_lease_get_layout.
+	//
+	// Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+	// nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
+	// receives the SMs of the device, or of the reservation, that no lease would have. Creates no
+	// context. Waits while another thread resizes one of the leases. Thread-safe.
+	//
+	// After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
+	// gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
+	// layout before the leases have it. Without that, a change of any lease can change the layout.
+	//
+	// Errors: those of gcx_lease_resize, but for the creation of contexts
+	LeaseGetLayout func(sizes *LeaseSize, count uint32, resources *Resource, remainder *Resource) Result `c:"gcx_lease_get_layout"`
 
 	// LeaseGetInfo is gcx_lease_get_info.
 	//

@@ -152,6 +152,9 @@ type ContextInfo struct {
 	// equal for two handles exactly if they share a green context; never reused in a process. It is
 	// not cuGreenCtxGetId's
 	ID uint64
+	// what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
+	// context ids of CUPTI and profilers (not measured against theirs)
+	NativeID uint64
 }
 
 // LiveContext is gcx_live_context.
@@ -169,7 +172,9 @@ type LiveContext struct {
 	// GCX_CONTEXT_PRIVATE
 	Flags uint32
 	// 0
-	_ [3]uint32
+	_ uint32
+	// as in gcx_context_info
+	NativeID uint64
 	// its SMs
 	Resource Resource
 }
@@ -262,7 +267,7 @@ type CacheStats struct {
 	// green contexts with a handle or stream
 	InUse uint32
 	// green contexts without
-	Kept uint32
+	Cached uint32
 	// requests met by a context that existed
 	Hits uint64
 	// green contexts created
@@ -274,11 +279,11 @@ type CacheStats struct {
 	// of those created, by a prepare function
 	Prepared uint64
 	// nanoseconds in the driver creating them, in total
-	MakingNS uint64
+	CreationNS uint64
 	// nanoseconds for the slowest one
-	LongestMakingNS uint64
+	LongestCreationNS uint64
 	// streams without handle that are kept for reuse
-	KeptStreams uint32
+	CachedStreams uint32
 }
 
 // LeaseParams is gcx_lease_params.
@@ -497,7 +502,7 @@ type GraphInfo struct {
 	// since it was created
 	Launches uint64
 	// executables instantiated since then
-	Made uint64
+	Instantiated uint64
 	// of these, destroyed because of max_executables
 	Evicted uint64
 }
@@ -617,8 +622,22 @@ type PublishedProcess struct {
 	LeaseCount    uint32
 	// leases beyond 512, missing in gcx_published_lease_list
 	UnlistedCount uint32
+	// the process's gcx_version()
+	Library uint32
+	// green contexts that exist, in use or cached
+	ContextCount uint32
+	// green contexts created
+	ContextsMade uint64
+	// of these, destroyed by the cache's limit and by gcx_cache_trim
+	ContextsEvicted uint64
+	// operations that changed the SMs of leases, without releases
+	ResizeCount uint64
+	// requests for leases that waited, including those that wait now
+	WaitCount uint64
+	// nanoseconds that requests waited, without those that wait now
+	WaitedNS uint64
 	// 0
-	_ [8]uint32
+	_ [6]uint32
 	// any bytes: escape them for display
 	Name Text64
 }

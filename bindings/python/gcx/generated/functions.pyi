@@ -16,8 +16,8 @@ _SmRequest: TypeAlias = int | tuple[int, int, int, int, int]
 _LeaseSize: TypeAlias = int | tuple[int, int, int]
 _DeviceInfo: TypeAlias = tuple[int, int, int, int, int, int, str, bytes, int, float]
 _ResourceInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
-_ContextInfo: TypeAlias = tuple[int, int, int, int]
-_LiveContext: TypeAlias = tuple[int, int, int, int, int, int, bytes]
+_ContextInfo: TypeAlias = tuple[int, int, int, int, int]
+_LiveContext: TypeAlias = tuple[int, int, int, int, int, int, int, bytes]
 _StreamInfo: TypeAlias = tuple[int, int, int, int]
 _KernelFit: TypeAlias = tuple[int, int, int, int, int]
 _CacheTrimmed: TypeAlias = tuple[int, int, int, int, int]
@@ -58,7 +58,9 @@ _DriverInfo: TypeAlias = tuple[int, int, int, str, bytes]
 _QueueInfo: TypeAlias = tuple[int, int, int, int, int]
 _VerifiedStream: TypeAlias = tuple[int, int, int, int, bytes]
 _Verification: TypeAlias = tuple[int, int, int, int, int, bytes, bytes, str]
-_PublishedProcess: TypeAlias = tuple[int, int, int, int, int, int, int, int, str]
+_PublishedProcess: TypeAlias = tuple[
+    int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, str
+]
 _PublishedLease: TypeAlias = tuple[
     int,
     int,
@@ -313,6 +315,17 @@ def gcx_device_get_resource(device: int, type: int, /) -> bytes:
 def gcx_resource_get_info(resource: bytes, /) -> _ResourceInfo:
     """Returns the properties of a resource."""
 
+def gcx_resource_get_native(resource: bytes, natives: int, capacity: int, /) -> int:
+    """Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as
+    one for each atom, or as a single one if the driver has them as one; a workqueue
+    configuration as one.
+    """
+
+def gcx_resource_from_native(device: int, native: int, /) -> bytes:
+    """Returns the resource of a CUdevResource that other code in this process obtained from the
+    driver for this device: of the device, a split or a green context.
+    """
+
 def gcx_workqueue_configure(config: bytes, scope: int, concurrency_limit: int, /) -> bytes:
     """[13.1+] Copies a workqueue configuration with another scope and concurrency limit."""
 
@@ -526,6 +539,11 @@ def gcx_lease_resize(sizes: Sequence[_LeaseSize], flags: int, /) -> None:
 def gcx_lease_prepare(sizes: Sequence[_LeaseSize], /) -> None:
     """Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and
     resizes nothing.
+    """
+
+def gcx_lease_get_layout(sizes: Sequence[_LeaseSize], /) -> tuple[tuple[bytes, ...], bytes]:
+    """Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+    nothing.
     """
 
 def gcx_lease_get_info(lease: int, /) -> _LeaseInfo:

@@ -56,6 +56,7 @@ NAMES = {
     "gcx_last_error_message": "Error.message",
     "gcx_lease_acquire": "gcx.acquire",
     "gcx_lease_get_info": "gcx.Lease",
+    "gcx_lease_get_layout": "gcx.layout",
     "gcx_lease_get_resource": "Lease.resource",
     "gcx_lease_list": "gcx.leases",
     "gcx_lease_prepare": "gcx.prepare",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gcx import _gcx
 from gcx._convert import atoms_in, mps_of, uuid_text, version_of
 from gcx._lease import count_or_rest
+from gcx._record import json_of, reduced
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 
 QUEUE_SOURCES = {
@@ -24,7 +25,7 @@ class CacheStats(NamedTuple):
     #: Green contexts with a context or stream.
     in_use: int
     #: Green contexts without.
-    kept: int
+    cached: int
     #: Requests met by a context that existed.
     hits: int
     #: Green contexts created.
@@ -36,11 +37,15 @@ class CacheStats(NamedTuple):
     #: Of those made, the ones made ahead of time.
     prepared: int
     #: The time that the driver took to make them, in all, in nanoseconds.
-    making_ns: int
+    creation_ns: int
     #: The time of the one that took longest, in nanoseconds.
-    longest_making_ns: int
+    longest_creation_ns: int
     #: Released streams that all contexts keep.
-    kept_streams: int
+    cached_streams: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def cache_stats_of(raw: Any) -> CacheStats:
@@ -74,6 +79,10 @@ class CacheTrimmed(NamedTuple):
     #: during the call; at least 0.
     bytes: int
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
 
 def cache_trimmed_of(raw: Any) -> CacheTrimmed:
     return CacheTrimmed(
@@ -105,9 +114,13 @@ class GraphInfo(NamedTuple):
     #: Launches since it was created.
     launches: int
     #: Executables instantiated since then.
-    made: int
+    instantiated: int
     #: Executables destroyed because of max_executables.
     evicted: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def graph_info_of(raw: Any) -> GraphInfo:
@@ -140,8 +153,17 @@ class LiveContext(NamedTuple):
     stream_count: int
     #: Whether it is shared with no others.
     private: bool
+    #: Context.native_id.
+    native_id: int
     #: Its SMs.
     resource: SMResource
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
 
 def live_context_of(raw: Any) -> LiveContext:
@@ -152,7 +174,8 @@ def live_context_of(raw: Any) -> LiveContext:
         raw[3],
         raw[4],
         bool(raw[5] & _gcx.GCX_CONTEXT_PRIVATE),
-        sm_resource(raw[6]),
+        raw[6],
+        sm_resource(raw[7]),
     )
 
 
@@ -205,6 +228,10 @@ class LiveReservation(NamedTuple):
     process_name: str
     #: The device's name, any bytes: escape them for display.
     device_name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def live_reservation_of(raw: Any) -> LiveReservation:
@@ -281,6 +308,10 @@ class PublishedLease(NamedTuple):
     #: The device's name, any bytes: escape them for display.
     device_name: str
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
 
 def published_lease_of(raw: Any) -> PublishedLease:
     return PublishedLease(
@@ -328,8 +359,26 @@ class PublishedProcess(NamedTuple):
     lease_count: int
     #: Leases beyond the 512 that are listed.
     unlisted_count: int
+    #: Its version of gcx: 10000 times the major number, 100 times the minor one, and the patch.
+    library: int
+    #: Green contexts that exist, in use or cached.
+    context_count: int
+    #: Green contexts created.
+    contexts_made: int
+    #: Of these, destroyed by the cache's limit and by trims.
+    contexts_evicted: int
+    #: Operations that changed the SMs of leases, without releases.
+    resize_count: int
+    #: Requests for leases that waited, including those that wait now.
+    wait_count: int
+    #: The time that requests waited, without those that wait now, in nanoseconds.
+    waited_ns: int
     #: Any bytes: escape them for display.
     name: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def published_process_of(raw: Any) -> PublishedProcess:
@@ -343,6 +392,13 @@ def published_process_of(raw: Any) -> PublishedProcess:
         raw[6],
         raw[7],
         raw[8],
+        raw[9],
+        raw[10],
+        raw[11],
+        raw[12],
+        raw[13],
+        raw[14],
+        raw[15],
     )
 
 
@@ -360,6 +416,10 @@ class QueueInfo(NamedTuple):
     certain: bool
     #: Whether there is one connection: all partitions wait as soon as one stream does.
     too_few: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def queue_info_of(raw: Any) -> QueueInfo:

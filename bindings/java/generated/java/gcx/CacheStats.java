@@ -8,25 +8,25 @@ import java.time.Duration;
  *
  * @param limit how many green contexts without a context or stream a device keeps
  * @param inUse green contexts with a context or stream
- * @param kept green contexts without
+ * @param cached green contexts without
  * @param hits requests met by a context that existed
  * @param misses green contexts created
  * @param evicted green contexts destroyed by the limit and by a trim
  * @param lost green contexts that a reset of the device destroyed
  * @param prepared of those made, the ones made ahead of time
- * @param making the time that the driver took to make them, in all
- * @param longestMaking the time of the one that took longest
- * @param keptStreams released streams that all contexts keep
+ * @param creation the time that the driver took to make them, in all
+ * @param longestCreation the time of the one that took longest
+ * @param cachedStreams released streams that all contexts keep
  */
 public record CacheStats(
     int limit,
     int inUse,
-    int kept,
+    int cached,
     long hits,
     long misses,
     long evicted,
     long lost,
     long prepared,
-    Duration making,
-    Duration longestMaking,
-    int keptStreams) {}
+    Duration creation,
+    Duration longestCreation,
+    int cachedStreams) {}

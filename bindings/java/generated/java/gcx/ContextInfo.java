@@ -8,9 +8,12 @@ package gcx;
  * @param smCount how many SMs it has
  * @param streamCount live streams of the green context, by whichever context
  * @param id equal for two contexts exactly if they share a green context
+ * @param nativeId what {@code cuCtxGetId} returns for it: the driver's id of the context, for
+ *     comparison with the context ids of CUPTI and profilers (not measured against theirs)
  */
 public record ContextInfo(
     int device,
     int smCount,
     int streamCount,
-    long id) {}
+    long id,
+    long nativeId) {}

@@ -12,7 +12,7 @@ package gcx;
  * @param executables executables that are kept now
  * @param maxExecutables the most executables that are kept
  * @param launches launches since it was created
- * @param made executables instantiated since then
+ * @param instantiated executables instantiated since then
  * @param evicted executables destroyed because of {@code max_executables}
  */
 public record GraphInfo(
@@ -24,5 +24,5 @@ public record GraphInfo(
     int executables,
     int maxExecutables,
     long launches,
-    long made,
+    long instantiated,
     long evicted) {}

@@ -10,6 +10,7 @@ package gcx;
  * @param handleCount contexts that stand for it
  * @param streamCount its live streams
  * @param isPrivate whether it is shared with no others
+ * @param nativeId {@link ContextInfo#nativeId}
  * @param sms its SMs
  */
 public record LiveContext(
@@ -19,4 +20,5 @@ public record LiveContext(
     int handleCount,
     int streamCount,
     boolean isPrivate,
+    long nativeId,
     SmResource sms) {}

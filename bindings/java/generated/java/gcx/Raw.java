@@ -750,6 +750,55 @@ public final class Raw {
   }
 
   /**
+   * Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+   * each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+   * *count receives how many there are. natives may be NULL if capacity is 0. Creates no context.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} the resource is a {@code GCX_RESOURCE_WORKQUEUE}
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resource is external
+   * </ul>
+   *
+   * @param resource resource
+   * @param natives natives
+   * @param capacity capacity
+   * @return count
+   * @throws GcxException the result is no success
+   */
+  public static int gcx_resource_get_native(byte[] resource, long natives, int capacity) {
+    return Natives.gcx_resource_get_native(resource, natives, capacity);
+  }
+
+  /**
+   * Returns the resource of a CUdevResource that other code in this process obtained from the
+   * driver for this device: of the device, a split or a green context. SMs become a resource of the
+   * first of the coscheduled, max-cluster and fine family whose atoms are exactly these SMs.
+   * Creates no context.
+   *
+   * <p>The SMs are read from the mask in CUdevResource, which cuda.h does not describe. It was seen
+   * on a driver of CUDA 13.0. gcx checks on each driver that the atoms have such masks.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} its type is neither SM nor workqueue configuration
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} no family's atoms are these SMs, or the
+   * workqueue configuration is of another device
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} this driver has no such masks, and the SMs are not the
+   * whole device
+   * </ul>
+   *
+   * @param device device
+   * @param native_ native
+   * @return resource
+   * @throws GcxException the result is no success
+   */
+  public static byte[] gcx_resource_from_native(int device, long native_) {
+    return Natives.gcx_resource_from_native(device, native_);
+  }
+
+  /**
    * [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
    * keeps the one of *config. *configured may be *config.
    *
@@ -1698,6 +1747,27 @@ public final class Raw {
    */
   public static void gcx_lease_prepare(long[] sizes) {
     Natives.gcx_lease_prepare(sizes);
+  }
+
+  /**
+   * Returns the SMs that {@code Lease.resize}() with sizes[0 .. count - 1] would give, and changes
+   * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park.
+   * *remainder receives the SMs of the device, or of the reservation, that no lease would have.
+   * Creates no context. Waits while another thread resizes one of the leases. Thread-safe.
+   *
+   * <p>After {@code Lease.prepare}() with the same sizes, later resizes return to these SMs (see
+   * there). {@code Graph.prepare}() with the resources and {@code PrepareOption.FOR_LEASES} then
+   * makes graphs ready for the layout before the leases have it. Without that, a change of any
+   * lease can change the layout.
+   *
+   * <p>Errors: those of {@code Lease.resize}, but for the creation of contexts
+   *
+   * @param sizes sizes
+   * @return resources and count and remainder
+   * @throws GcxException the result is no success
+   */
+  public static byte[] gcx_lease_get_layout(long[] sizes) {
+    return Natives.gcx_lease_get_layout(sizes);
   }
 
   /**

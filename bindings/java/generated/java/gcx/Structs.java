@@ -61,12 +61,14 @@ abstract class Structs extends Conversions {
       long device,
       long smCount,
       long streamCount,
-      long id) {
+      long id,
+      long nativeId) {
     return new ContextInfo(
         (int) device,
         (int) smCount,
         (int) streamCount,
-        id);
+        id,
+        nativeId);
   }
 
   static LiveContext liveContext(
@@ -76,6 +78,7 @@ abstract class Structs extends Conversions {
       long handleCount,
       long streamCount,
       long flags,
+      long nativeId,
       byte[] resource) {
     return new LiveContext(
         id,
@@ -84,6 +87,7 @@ abstract class Structs extends Conversions {
         (int) handleCount,
         (int) streamCount,
         (flags & Raw.GCX_CONTEXT_PRIVATE) != 0,
+        nativeId,
         new SmResource(resource));
   }
 
@@ -130,27 +134,27 @@ abstract class Structs extends Conversions {
   static CacheStats cacheStats(
       long limit,
       long inUse,
-      long kept,
+      long cached,
       long hits,
       long misses,
       long evicted,
       long lost,
       long prepared,
-      long makingNs,
-      long longestMakingNs,
-      long keptStreams) {
+      long creationNs,
+      long longestCreationNs,
+      long cachedStreams) {
     return new CacheStats(
         (int) limit,
         (int) inUse,
-        (int) kept,
+        (int) cached,
         hits,
         misses,
         evicted,
         lost,
         prepared,
-        Duration.ofNanos(makingNs),
-        Duration.ofNanos(longestMakingNs),
-        (int) keptStreams);
+        Duration.ofNanos(creationNs),
+        Duration.ofNanos(longestCreationNs),
+        (int) cachedStreams);
   }
 
   static LeaseInfo leaseInfo(
@@ -287,7 +291,7 @@ abstract class Structs extends Conversions {
       long executables,
       long maxExecutables,
       long launches,
-      long made,
+      long instantiated,
       long evicted) {
     return new GraphInfo(
         (int) device,
@@ -298,7 +302,7 @@ abstract class Structs extends Conversions {
         (int) executables,
         (int) maxExecutables,
         launches,
-        made,
+        instantiated,
         evicted);
   }
 
@@ -403,6 +407,13 @@ abstract class Structs extends Conversions {
       long deviceCount,
       long leaseCount,
       long unlistedCount,
+      long library,
+      long contextCount,
+      long contextsMade,
+      long contextsEvicted,
+      long resizeCount,
+      long waitCount,
+      long waitedNs,
       byte[] name) {
     return new PublishedProcess(
         process,
@@ -413,6 +424,13 @@ abstract class Structs extends Conversions {
         (int) deviceCount,
         (int) leaseCount,
         (int) unlistedCount,
+        (int) library,
+        (int) contextCount,
+        contextsMade,
+        contextsEvicted,
+        resizeCount,
+        waitCount,
+        Duration.ofNanos(waitedNs),
         text(name));
   }
 

@@ -37,7 +37,8 @@ pub const GCX_GRAPH_NODE_PRIORITIES: u32 = 1;
 pub const GCX_MAX_RESERVATION_TOKEN: u32 = 4096;
 pub const GCX_RESERVATION_INHERIT: u32 = 1;
 /** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
- and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
+ and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.
+ CUdevResource is a struct of 144 bytes.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct CUctx_st {
@@ -61,6 +62,11 @@ pub struct CUevent_st {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct CUfunc_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUdevResource_st {
     _unused: [u8; 0],
 }
 pub const GCX_SUCCESS: gcx_result = gcx_result(0);
@@ -587,6 +593,43 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
+    /** Writes a resource as an array of CUdevResource, for cuDevResourceGenerateDesc(): SMs as one for
+ each atom, or as a single one if the driver has them as one; a workqueue configuration as one.
+ *count receives how many there are. natives may be NULL if capacity is 0. Creates no context.
+
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_TYPE           the resource is a GCX_RESOURCE_WORKQUEUE
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource is external*/
+    pub fn gcx_resource_get_native(
+        resource: *const gcx_resource,
+        natives: *mut CUdevResource_st,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Returns the resource of a CUdevResource that other code in this process obtained from the driver
+ for this device: of the device, a split or a green context. SMs become a resource of the first of
+ the coscheduled, max-cluster and fine family whose atoms are exactly these SMs. Creates no
+ context.
+
+ The SMs are read from the mask in CUdevResource, which cuda.h does not describe. It was seen on a
+ driver of CUDA 13.0. gcx checks on each driver that the atoms have such masks.
+
+ Errors:
+   GCX_ERROR_INVALID_DEVICE                  there is no such device
+   GCX_ERROR_INVALID_RESOURCE_TYPE           its type is neither SM nor workqueue configuration
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  no family's atoms are these SMs, or the workqueue
+                                             configuration is of another device
+   GCX_ERROR_NOT_SUPPORTED                   this driver has no such masks, and the SMs are not
+                                             the whole device*/
+    pub fn gcx_resource_from_native(
+        device: i32,
+        native: *const CUdevResource_st,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
     /** [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
  keeps the one of *config. *configured may be *config.
 
@@ -883,6 +926,10 @@ pub struct gcx_context_info {
     /** equal for two handles exactly if they share a green context; never
 reused in a process. It is not cuGreenCtxGetId's*/
     pub id: u64,
+    /** what cuCtxGetId returns for it: the driver's id of the CUcontext, for
+comparison with the context ids of CUPTI and profilers (not measured
+against theirs)*/
+    pub native_id: u64,
 }
 #[test]
 fn bindgen_test_layout_gcx_context_info() {
@@ -890,7 +937,7 @@ fn bindgen_test_layout_gcx_context_info() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_context_info>(),
-        24usize,
+        32usize,
         "Size of gcx_context_info",
     );
     assert_eq!(
@@ -923,6 +970,11 @@ fn bindgen_test_layout_gcx_context_info() {
         16usize,
         "Offset of field: gcx_context_info::id",
     );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).native_id) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_context_info::native_id",
+    );
 }
 extern "C" {
     /// Returns the properties of a context.
@@ -946,7 +998,9 @@ pub struct gcx_live_context {
     /// GCX_CONTEXT_PRIVATE
     pub flags: u32,
     /// 0
-    pub reserved: [u32; 3usize],
+    pub reserved: u32,
+    /// as in gcx_context_info
+    pub native_id: u64,
     /// its SMs
     pub resource: gcx_resource,
 }
@@ -998,6 +1052,11 @@ fn bindgen_test_layout_gcx_live_context() {
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
         28usize,
         "Offset of field: gcx_live_context::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).native_id) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_live_context::native_id",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).resource) as usize - ptr as usize },
@@ -1687,7 +1746,7 @@ pub struct gcx_cache_stats {
     /// green contexts with a handle or stream
     pub in_use: u32,
     /// green contexts without
-    pub kept: u32,
+    pub cached: u32,
     /// requests met by a context that existed
     pub hits: u64,
     /// green contexts created
@@ -1699,11 +1758,11 @@ pub struct gcx_cache_stats {
     /// of those created, by a prepare function
     pub prepared: u64,
     /// nanoseconds in the driver creating them, in total
-    pub making_ns: u64,
+    pub creation_ns: u64,
     /// nanoseconds for the slowest one
-    pub longest_making_ns: u64,
+    pub longest_creation_ns: u64,
     /// streams without handle that are kept for reuse
-    pub kept_streams: u32,
+    pub cached_streams: u32,
 }
 #[test]
 fn bindgen_test_layout_gcx_cache_stats() {
@@ -1735,9 +1794,9 @@ fn bindgen_test_layout_gcx_cache_stats() {
         "Offset of field: gcx_cache_stats::in_use",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).kept) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).cached) as usize - ptr as usize },
         12usize,
-        "Offset of field: gcx_cache_stats::kept",
+        "Offset of field: gcx_cache_stats::cached",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).hits) as usize - ptr as usize },
@@ -1765,21 +1824,21 @@ fn bindgen_test_layout_gcx_cache_stats() {
         "Offset of field: gcx_cache_stats::prepared",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).making_ns) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).creation_ns) as usize - ptr as usize },
         56usize,
-        "Offset of field: gcx_cache_stats::making_ns",
+        "Offset of field: gcx_cache_stats::creation_ns",
     );
     assert_eq!(
         unsafe {
-            ::core::ptr::addr_of!((*ptr).longest_making_ns) as usize - ptr as usize
+            ::core::ptr::addr_of!((*ptr).longest_creation_ns) as usize - ptr as usize
         },
         64usize,
-        "Offset of field: gcx_cache_stats::longest_making_ns",
+        "Offset of field: gcx_cache_stats::longest_creation_ns",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).kept_streams) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).cached_streams) as usize - ptr as usize },
         72usize,
-        "Offset of field: gcx_cache_stats::kept_streams",
+        "Offset of field: gcx_cache_stats::cached_streams",
     );
 }
 extern "C" {
@@ -2056,6 +2115,24 @@ extern "C" {
  Errors: those of gcx_lease_resize, and
    GCX_ERROR_CACHE_LIMIT_EXCEEDED  as for gcx_cache_prepare*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
+}
+extern "C" {
+    /** Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
+ nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
+ receives the SMs of the device, or of the reservation, that no lease would have. Creates no
+ context. Waits while another thread resizes one of the leases. Thread-safe.
+
+ After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
+ gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
+ layout before the leases have it. Without that, a change of any lease can change the layout.
+
+ Errors: those of gcx_lease_resize, but for the creation of contexts*/
+    pub fn gcx_lease_get_layout(
+        sizes: *const gcx_lease_size,
+        count: u32,
+        resources: *mut gcx_resource,
+        remainder: *mut gcx_resource,
+    ) -> gcx_result;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
@@ -2814,8 +2891,22 @@ pub struct gcx_published_process {
     pub lease_count: u32,
     /// leases beyond 512, missing in gcx_published_lease_list
     pub unlisted_count: u32,
+    /// the process's gcx_version()
+    pub library: u32,
+    /// green contexts that exist, in use or cached
+    pub context_count: u32,
+    /// green contexts created
+    pub contexts_made: u64,
+    /// of these, destroyed by the cache's limit and by gcx_cache_trim
+    pub contexts_evicted: u64,
+    /// operations that changed the SMs of leases, without releases
+    pub resize_count: u64,
+    /// requests for leases that waited, including those that wait now
+    pub wait_count: u64,
+    /// nanoseconds that requests waited, without those that wait now
+    pub waited_ns: u64,
     /// 0
-    pub reserved: [u32; 8usize],
+    pub reserved: [u32; 6usize],
     /// any bytes: escape them for display
     pub name: [::std::os::raw::c_char; 64usize],
 }
@@ -2825,7 +2916,7 @@ fn bindgen_test_layout_gcx_published_process() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_published_process>(),
-        136usize,
+        176usize,
         "Size of gcx_published_process",
     );
     assert_eq!(
@@ -2874,13 +2965,50 @@ fn bindgen_test_layout_gcx_published_process() {
         "Offset of field: gcx_published_process::unlisted_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
         40usize,
+        "Offset of field: gcx_published_process::library",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).context_count) as usize - ptr as usize },
+        44usize,
+        "Offset of field: gcx_published_process::context_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).contexts_made) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_published_process::contexts_made",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).contexts_evicted) as usize - ptr as usize
+        },
+        56usize,
+        "Offset of field: gcx_published_process::contexts_evicted",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).resize_count) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_published_process::resize_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).wait_count) as usize - ptr as usize },
+        72usize,
+        "Offset of field: gcx_published_process::wait_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waited_ns) as usize - ptr as usize },
+        80usize,
+        "Offset of field: gcx_published_process::waited_ns",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        88usize,
         "Offset of field: gcx_published_process::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
-        72usize,
+        112usize,
         "Offset of field: gcx_published_process::name",
     );
 }
@@ -3413,7 +3541,7 @@ pub struct gcx_graph_info {
     /// since it was created
     pub launches: u64,
     /// executables instantiated since then
-    pub made: u64,
+    pub instantiated: u64,
     /// of these, destroyed because of max_executables
     pub evicted: u64,
 }
@@ -3477,9 +3605,9 @@ fn bindgen_test_layout_gcx_graph_info() {
         "Offset of field: gcx_graph_info::launches",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).made) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).instantiated) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_graph_info::made",
+        "Offset of field: gcx_graph_info::instantiated",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).evicted) as usize - ptr as usize },

@@ -22,6 +22,9 @@ pub struct ContextInfo {
     pub stream_count: u32,
     /// Equal for two contexts exactly if they share a green context.
     pub id: u64,
+    /// What `cuCtxGetId` returns for it: the driver's id of the context, for comparison with the
+    /// context ids of CUPTI and profilers (not measured against theirs).
+    pub native_id: u64,
 }
 
 impl From<&sys::gcx_context_info> for ContextInfo {
@@ -31,6 +34,7 @@ impl From<&sys::gcx_context_info> for ContextInfo {
             sm_count: raw.sm_count,
             stream_count: raw.stream_count,
             id: raw.id,
+            native_id: raw.native_id,
         }
     }
 }
@@ -51,6 +55,8 @@ pub struct LiveContext {
     pub stream_count: u32,
     /// Whether it is shared with no others.
     pub private: bool,
+    /// [`ContextInfo::native_id`].
+    pub native_id: u64,
     /// Its SMs.
     pub sms: SmResource,
 }
@@ -66,6 +72,7 @@ impl TryFrom<&sys::gcx_live_context> for LiveContext {
             handle_count: raw.handle_count,
             stream_count: raw.stream_count,
             private: raw.flags & sys::GCX_CONTEXT_PRIVATE != 0,
+            native_id: raw.native_id,
             sms: SmResource::from_raw(raw.resource)?,
         })
     }
@@ -163,7 +170,7 @@ pub struct CacheStats {
     /// Green contexts with a context or stream.
     pub in_use: u32,
     /// Green contexts without.
-    pub kept: u32,
+    pub cached: u32,
     /// Requests met by a context that existed.
     pub hits: u64,
     /// Green contexts created.
@@ -175,11 +182,11 @@ pub struct CacheStats {
     /// Of those made, the ones made ahead of time.
     pub prepared: u64,
     /// The time that the driver took to make them, in all.
-    pub making: Duration,
+    pub creation: Duration,
     /// The time of the one that took longest.
-    pub longest_making: Duration,
+    pub longest_creation: Duration,
     /// Released streams that all contexts keep.
-    pub kept_streams: u32,
+    pub cached_streams: u32,
 }
 
 impl From<&sys::gcx_cache_stats> for CacheStats {
@@ -187,15 +194,15 @@ impl From<&sys::gcx_cache_stats> for CacheStats {
         Self {
             limit: raw.limit,
             in_use: raw.in_use,
-            kept: raw.kept,
+            cached: raw.cached,
             hits: raw.hits,
             misses: raw.misses,
             evicted: raw.evicted,
             lost: raw.lost,
             prepared: raw.prepared,
-            making: Duration::from_nanos(raw.making_ns),
-            longest_making: Duration::from_nanos(raw.longest_making_ns),
-            kept_streams: raw.kept_streams,
+            creation: Duration::from_nanos(raw.creation_ns),
+            longest_creation: Duration::from_nanos(raw.longest_creation_ns),
+            cached_streams: raw.cached_streams,
         }
     }
 }
@@ -449,7 +456,7 @@ pub struct GraphInfo {
     /// Launches since it was created.
     pub launches: u64,
     /// Executables instantiated since then.
-    pub made: u64,
+    pub instantiated: u64,
     /// Executables destroyed because of `max_executables`.
     pub evicted: u64,
 }
@@ -465,7 +472,7 @@ impl From<&sys::gcx_graph_info> for GraphInfo {
             executables: raw.executables,
             max_executables: raw.max_executables,
             launches: raw.launches,
-            made: raw.made,
+            instantiated: raw.instantiated,
             evicted: raw.evicted,
         }
     }
@@ -615,6 +622,20 @@ pub struct PublishedProcess {
     pub lease_count: u32,
     /// Leases beyond the 512 that are listed.
     pub unlisted_count: u32,
+    /// Its version of gcx: 10000 times the major number, 100 times the minor one, and the patch.
+    pub library: u32,
+    /// Green contexts that exist, in use or cached.
+    pub context_count: u32,
+    /// Green contexts created.
+    pub contexts_made: u64,
+    /// Of these, destroyed by the cache's limit and by trims.
+    pub contexts_evicted: u64,
+    /// Operations that changed the SMs of leases, without releases.
+    pub resize_count: u64,
+    /// Requests for leases that waited, including those that wait now.
+    pub wait_count: u64,
+    /// The time that requests waited, without those that wait now.
+    pub waited: Duration,
     /// Any bytes: escape them for display.
     pub name: OsString,
 }
@@ -630,6 +651,13 @@ impl From<&sys::gcx_published_process> for PublishedProcess {
             device_count: raw.device_count,
             lease_count: raw.lease_count,
             unlisted_count: raw.unlisted_count,
+            library: raw.library,
+            context_count: raw.context_count,
+            contexts_made: raw.contexts_made,
+            contexts_evicted: raw.contexts_evicted,
+            resize_count: raw.resize_count,
+            wait_count: raw.wait_count,
+            waited: Duration::from_nanos(raw.waited_ns),
             name: bytes(&raw.name),
         }
     }
