@@ -14,8 +14,7 @@ import (
 const ownProcess = "GCX_TEST_OWN_PROCESS"
 
 var ownProcesses = map[string]func() error{
-	"call before Open":   callBeforeOpen,
-	"join a reservation": func() error { return opened(joinAReservation) },
+	"call before Open": callBeforeOpen,
 	"leave open": func() error {
 		return opened(func() error {
 			_, _, err := newStream(0, 24)

@@ -1,9 +1,7 @@
 package gcx
 
 import (
-	"bufio"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -79,34 +77,23 @@ func TestValuesKeepTheirTypes(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestLeasesChangeAndStreamsFollow(t *testing.T) {
-	decode := must[Lease](t)(Acquire(0, 32, LeaseParams{Name: "decode"}))
-	prefill := must[Lease](t)(Acquire(0, Rest, LeaseParams{Name: "prefill"}))
-	stream := must[Stream](t)(decode.NewStream(-1))
-	before := must[uintptr](t)(stream.Native())
-	sizes := []LeaseSize{{Lease: decode, SMCount: 64}, {Lease: prefill, SMCount: Rest}}
-	noError(t, Prepare(sizes...), Resize(raw.ResizeDefault, sizes...))
+func TestStreamFollowsItsLease(t *testing.T) {
+	lease := must[Lease](t)(Acquire(0, 32, LeaseParams{Name: "decode"}))
+	stream := must[Stream](t)(lease.NewStream(-1))
 	live := must[[]raw.LiveLease](t)(Leases(-1))
-	if len(live) != 2 || live[0].Name.String() != "decode" || live[0].SMCount != 64 || live[1].SMCount != 68 ||
-		Resource(live[0].Resource) != must[Resource](t)(decode.Resource()) {
+	if len(live) != 1 || live[0].Name.String() != "decode" || live[0].SMCount != 32 ||
+		Resource(live[0].Resource) != must[Resource](t)(lease.Resource()) {
 		t.Errorf("%+v", live)
 	}
-	if must[uintptr](t)(stream.Native()) == before || len(must[[]uint32](t)(stream.ProbeSMs())) != 64 {
-		t.Error("the stream didn't follow")
+	size := LeaseSize{Lease: lease, SMCount: 64}
+	noError(t, Prepare(size), Resize(raw.ResizeDefault, size))
+	if sms := must[[]uint32](t)(stream.ProbeSMs()); len(sms) != 64 {
+		t.Errorf("%d SMs", len(sms))
 	}
-	if !must[bool](t)(decode.Query()) {
-		t.Error("there is work")
-	}
-	noError(t, Resize(raw.ResizeDeferred, LeaseSize{Lease: decode, Parked: true},
-		LeaseSize{Lease: prefill, SMCount: Rest}))
-	_, native := stream.Native()
-	refused(t, "a parked lease's CUstream", native, raw.ErrorLeaseParked)
-	if info := must[raw.LeaseInfo](t)(prefill.Info()); info.SMCount != 132 {
-		t.Errorf("%+v", info)
-	}
-	noError(t, prefill.Close(), decode.Close())
-	_, native = stream.Native()
-	refused(t, "a released lease's CUstream", native, raw.ErrorContextIsDestroyed)
+	noError(t, Resize(raw.ResizeDeferred, LeaseSize{Lease: lease, Parked: true}))
+	refused(t, "a parked lease's CUstream", second(stream.Native()), raw.ErrorLeaseParked)
+	noError(t, lease.Close())
+	refused(t, "a released lease's CUstream", second(stream.Native()), raw.ErrorContextIsDestroyed)
 	noError(t, stream.Close())
 }
 
@@ -177,46 +164,23 @@ func TestContextIsCurrentInItsThread(t *testing.T) {
 
 func TestProcessEndsWithLiveObjects(t *testing.T) { runs(t, "leave open") }
 
-// joinAReservation joins by a token, prints a line, and waits for the end of its input.
-func joinAReservation() error {
-	reservation, err := JoinReservation(os.Getenv("GCX_TEST_TOKEN"))
-	if err != nil {
-		return err
-	}
-	fmt.Println("joined")
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-	lease, err := reservation.Acquire(Rest, LeaseParams{})
-	if err != nil {
-		return err
-	}
-	_, err = lease.Resource()
-	return err
-}
-
-func TestReservationLastsUntilAllHaveClosedIt(t *testing.T) {
+func TestReservationIsJoinedByItsToken(t *testing.T) {
 	reservation := must[Reservation](t)(AcquireReservation(0, 24, ReservationParams{Name: "engine"}))
-	info := must[raw.ReservationInfo](t)(reservation.Info())
+	joined := must[Reservation](t)(JoinReservation(must[string](t)(reservation.Token())))
+	info := must[raw.ReservationInfo](t)(joined.Info())
 	if info.SMCount != 24 || info.DeviceSMCount != 132 || info.Name.String() != "engine" {
 		t.Errorf("%+v", info)
 	}
-	other := process("join a reservation", "GCX_TEST_TOKEN="+must[string](t)(reservation.Token()))
-	other.Stderr = os.Stderr
-	input, err := other.StdinPipe()
-	noError(t, err)
-	says, err := other.StdoutPipe()
-	noError(t, err, other.Start())
-	if said, err := bufio.NewReader(says).ReadString('\n'); said != "joined\n" {
-		t.Error(said, err)
-	}
 	noError(t, reservation.Close())
+	lease := must[Lease](t)(joined.Acquire(Rest, LeaseParams{}))
+	if must[Resource](t)(lease.Resource()) != must[Resource](t)(joined.Resource()) {
+		t.Error("the lease has other SMs")
+	}
 	live := must[[]raw.LiveReservation](t)(Reservations(""))
 	if len(live) != 1 || live[0].Name.String() != "engine" || live[0].SMCount != 24 {
 		t.Errorf("%+v", live)
 	}
-	noError(t, input.Close(), other.Wait())
-	if live = must[[]raw.LiveReservation](t)(Reservations("")); len(live) != 0 {
-		t.Errorf("%+v", live)
-	}
+	noError(t, lease.Close(), joined.Close())
 }
 
 func TestProcessFunctions(t *testing.T) {

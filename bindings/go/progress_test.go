@@ -23,8 +23,8 @@ func TestProgressIsReported(t *testing.T) {
 	var reported []uint32
 	progress := func(done, count uint32) {
 		// It may call gcx.
-		if stats := must[raw.CacheStats](t)(Cache()); stats.Kept != done || count != 6 {
-			t.Errorf("%d of %d with %d kept", done, count, stats.Kept)
+		if stats := must[raw.CacheStats](t)(Cache()); stats.Cached != done || count != 6 {
+			t.Errorf("%d of %d with %d kept", done, count, stats.Cached)
 		}
 		reported = append(reported, done)
 	}

@@ -26,8 +26,10 @@ installs. See docs/reference/python.md.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 if "t" in getattr(sys, "abiflags", ""):
     raise ImportError(
@@ -48,7 +50,18 @@ from gcx._errors import Error
 from gcx._event import Event
 from gcx._external import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphNode
-from gcx._lease import PARKED, Lease, LiveLease, Size, acquire, leases, prepare, resize
+from gcx._lease import (
+    PARKED,
+    Lease,
+    LiveLease,
+    Size,
+    acquire,
+    acquire_async,
+    layout,
+    leases,
+    prepare,
+    resize,
+)
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
 from gcx._publish import publish, published_leases, published_processes, stop_publishing
@@ -63,9 +76,13 @@ from gcx.generated import records as _records
 from gcx.generated.errors import *  # noqa: F403
 from gcx.generated.records import *  # noqa: F403
 
+if TYPE_CHECKING:
+    from gcx.tune import Choice, Tuning, tune
+
 __all__ = [
     "PARKED",
     "Cancel",
+    "Choice",
     "Context",
     "Count",
     "Counts",
@@ -95,11 +112,13 @@ __all__ = [
     "SplitOptions",
     "Stream",
     "StreamLike",
+    "Tuning",
     "Verification",
     "VerifiedGroup",
     "Waitable",
     "WorkqueueResource",
     "acquire",
+    "acquire_async",
     "cache_stats",
     "current",
     "current_context",
@@ -107,6 +126,7 @@ __all__ = [
     "driver_info",
     "info",
     "join_reservation",
+    "layout",
     "leases",
     "live_contexts",
     "open_driver",
@@ -126,6 +146,7 @@ __all__ = [
     "split",
     "stop_publishing",
     "trim_cache",
+    "tune",
     "verify",
 ]
 __all__ += _exceptions.__all__
@@ -145,5 +166,13 @@ __version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}{_gcx.V
 
 # Users find these names here, not in the modules that define them.
 for _name in __all__:
-    if getattr(globals()[_name], "__module__", "").startswith("gcx."):
+    if getattr(globals().get(_name), "__module__", "").startswith("gcx."):
         globals()[_name].__module__ = "gcx"
+
+
+def __getattr__(name: str) -> Any:
+    """Loads gcx.tune at its first use: what it imports would make `import gcx` take longer."""
+    if name not in ("Choice", "Tuning", "tune"):
+        raise AttributeError(f"module 'gcx' has no attribute {name!r}")
+    module = importlib.import_module("gcx.tune")
+    return module if name == "tune" else getattr(module, name)

@@ -82,7 +82,7 @@ def wait_for(
     Python runs signal handlers only in the main thread, and a wait in C would block it.
     """
     check_cancel(cancel)
-    milliseconds = _milliseconds(timeout)
+    milliseconds = milliseconds_of(timeout)
     handle = 0 if cancel is None else cancel._live()
     if milliseconds == 0 or threading.get_ident() != threading.main_thread().ident:
         ask(milliseconds, handle)
@@ -137,7 +137,8 @@ def _interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
         raise errors.pop()
 
 
-def _milliseconds(timeout: Any) -> int:
+def milliseconds_of(timeout: Any) -> int:
+    """Returns a timeout in seconds, or None, for C."""
     if timeout is None:
         return _gcx.GCX_FOREVER
     if isinstance(timeout, (bool, str, bytes)) or not (

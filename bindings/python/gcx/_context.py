@@ -78,6 +78,12 @@ class Context(Ordered):
         """Identifies the green context: two handles with the same id share one."""
         return self._get_info(self._live())[3]
 
+    @property
+    def native_id(self) -> int:
+        """The driver's id of the CUcontext, as cuCtxGetId returns it, for comparison with the
+        context ids of CUPTI and profilers (not measured against theirs)."""
+        return self._get_info(self._live())[4]
+
     def stream(self, priority: int = 0, *, nonblocking: bool = True) -> Stream:
         """Creates a stream of this context.
 
@@ -127,7 +133,7 @@ class Context(Ordered):
         return _Current(self)
 
     def _describe(self) -> str:
-        device, sm_count, _, number = _gcx.gcx_context_get_info(self._handle)
+        device, sm_count, _, number, _ = _gcx.gcx_context_get_info(self._handle)
         return f" {number}: {sm_count} SMs of device {device}"
 
 

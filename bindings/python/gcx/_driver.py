@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gcx import _gcx
 from gcx._convert import version_of
+from gcx._record import json_of
 
 # By gcx_capability.
 _CAPABILITIES = (
@@ -29,6 +30,10 @@ class DriverInfo(NamedTuple):
     simulated: bool  #: Whether it is the simulated driver.
     library: str  #: The path of the library.
     capabilities: dict[str, bool]  #: Whether the driver has each capability, by name.
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def open_driver(spec: str | os.PathLike[str] | None = None) -> None:

@@ -13,6 +13,7 @@ from gcx._external import GraphLike, StreamLike, native_graph_of
 from gcx._lease import Lease
 from gcx._owned import Owned
 from gcx._partition import Partition
+from gcx._record import json_of
 from gcx._resource import SMResource
 from gcx._stream import Claim, Stream
 from gcx.generated.records import GraphInfo, graph_info_of
@@ -52,6 +53,10 @@ class GraphNode(NamedTuple):
     blocks_per_sm: (
         int  #: Blocks that fit on an SM at once; times the SMs: the largest cooperative grid.
     )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 class Graph(Owned):
@@ -121,28 +126,32 @@ class Graph(Owned):
         streams = [_stream_of(one) for one in ([stream] if several is None else several)]
         _gcx.gcx_graph_launch(handle, [one._live() for one in streams])
 
-    def prepare(self, where: Target | Sequence[Target]) -> None:
+    def prepare(self, where: Target | Sequence[Target], *, for_leases: bool = False) -> None:
         """Creates the executable for those SMs ahead of time (1.3 to 2 us a node) and their
         context. Does nothing if it is cached.
 
         Args:
             where: An SMResource, a partition, a lease (its current SMs), a stream or a context.
                 Or a list of them, one for each part.
+            for_leases: Leases will have the SMResources, see gcx.layout. Leases have workqueues of
+                their own on drivers of CUDA 13.1 and newer, and so other contexts.
 
         Raises:
             LaunchTooLargeError: A cooperative grid doesn't fit the SMs; the message has the
                 kernel's name, its grid and the largest that fits.
             InvalidDeviceError: SMs of another device.
-            InvalidValueError: Neither one nor one for each part; leases mixed with others.
+            InvalidValueError: Neither one nor one for each part; leases mixed with others;
+                for_leases with a partition, a context or a stream of one.
             NotSupportedError: The driver did not place a node as requested.
         """
         handle = self._live()
         items = [where] if isinstance(where, _TARGETS) else items_of(where)
         if items is None:
             raise _not_a_target(where)
-        targets = [_target_of(item) for item in items]
+        flag_of(for_leases, "for_leases")
+        targets = [_target_of(item, for_leases) for item in items]
         flags = {of_lease for _, of_lease in targets}
-        if len(flags) > 1:
+        if len(flags) > 1 or (for_leases and False in flags):
             raise InvalidValueError("a graph can't be prepared for leases and others in one call")
         _gcx.gcx_graph_prepare(
             handle,
@@ -279,8 +288,8 @@ def _stream_of(value: Any) -> Stream:
     return stream if isinstance(stream, Stream) else Stream.from_native(stream)
 
 
-def _target_of(target: Any) -> tuple[bytes, bool]:
-    """Returns the SMs, and whether a lease has them."""
+def _target_of(target: Any, for_leases: bool) -> tuple[bytes, bool]:
+    """Returns the SMs, and whether a lease has them or, of an SMResource, is to have them."""
     if isinstance(target, Lease):
         return target.resource._value, True
     if isinstance(target, (Stream, Context)):
@@ -289,7 +298,7 @@ def _target_of(target: Any) -> tuple[bytes, bool]:
     if isinstance(target, Partition):
         return target.resource._value, False
     if isinstance(target, SMResource):
-        return target._value, False
+        return target._value, for_leases
     raise _not_a_target(target)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn, SupportsIndex, Union
 
 from gcx import _gcx
-from gcx._cancel import Cancel, wait_for
+from gcx._async import call_in_thread
+from gcx._cancel import Cancel, milliseconds_of, wait_for
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, sms_of, text_of, whole
 from gcx._errors import InvalidValueError, described
+from gcx._event import Event
 from gcx._order import Waitable
 from gcx._owned import Closing
+from gcx._record import json_of, reduced
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, Stream, empty_stream, priority_of
@@ -140,6 +143,11 @@ class Lease(Closing):
         """Makes later work of its stream wait, see Stream.wait."""
         self.stream.wait(what)
 
+    def record(self, event: Event | None = None) -> Event:
+        """Records the work submitted so far to its stream, see Stream.record; query and synchronize
+        are for the work of all its streams."""
+        return self.stream.record(event)
+
     def resize(self, sm_count: Size, *, deferred: bool = False) -> None:
         """Resizes the lease, see gcx.resize."""
         resize({self: sm_count}, deferred=deferred)
@@ -244,6 +252,66 @@ def acquire(
     """
     claim = Claim()
     lease = empty_lease(claim, priority_of(priority))
+    ask = _asking(
+        claim, sm_count, name, device, min_sm_count, shared, exclusive_sm_count, family,
+        require_workqueues,
+    )  # fmt: skip
+    wait_for(ask, claim, timeout, cancel)
+    return lease
+
+
+async def acquire_async(
+    sm_count: Count,
+    *,
+    name: str = "",
+    device: DeviceLike = 0,
+    min_sm_count: SupportsIndex | None = None,
+    shared: bool = False,
+    exclusive_sm_count: SupportsIndex = 0,
+    family: Family | None = None,
+    timeout: float | None = None,
+    priority: int = 0,
+    require_workqueues: bool = False,
+) -> Lease:
+    """Acquires SMs as gcx.acquire does, in asyncio: other tasks run while this one waits.
+
+    >>> lease = await gcx.acquire_async(64, name="decode")
+
+    Cancelling the task cancels the request, and no lease is lost if it was granted at the same
+    moment. The request is out of the queue when the task gets its CancelledError; a lease that was
+    being made ends as soon as it exists. The wait has a thread of its own, since creating a context
+    blocks. The event loop may be closed during it.
+
+    Args:
+        As gcx.acquire. timeout: Seconds to wait for the SMs; 0: don't wait; None: no limit.
+
+    Raises:
+        As gcx.acquire, and asyncio.CancelledError, which is not gcx.CancelledError.
+        RuntimeError: No event loop runs in this thread; or the system gives no thread.
+    """
+    claim = Claim()
+    lease = empty_lease(claim, priority_of(priority))
+    ask = _asking(
+        claim, sm_count, name, device, min_sm_count, shared, exclusive_sm_count, family,
+        require_workqueues,
+    )  # fmt: skip
+    milliseconds = milliseconds_of(timeout)
+    await call_in_thread(lambda cancel_handle: ask(milliseconds, cancel_handle), claim)
+    return lease
+
+
+def _asking(
+    claim: Claim,
+    sm_count: object,
+    name: object,
+    device: object,
+    min_sm_count: object,
+    shared: object,
+    exclusive_sm_count: object,
+    family: Family | None,
+    require_workqueues: object,
+) -> Callable[[int, int], None]:
+    """Returns what acquires a lease for the claim, given milliseconds and a Cancel's handle."""
     flags = _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0
     if flag_of(require_workqueues, "require_workqueues"):
         flags |= _gcx.GCX_LEASE_REQUIRE_WORKQUEUES
@@ -254,8 +322,7 @@ def acquire(
     def ask(milliseconds: int, cancel_handle: int) -> None:
         _gcx.gcx_lease_acquire(*request, exclusive, milliseconds, cancel_handle, text, 0, claim)
 
-    wait_for(ask, claim, timeout, cancel)
-    return lease
+    return ask
 
 
 def request_of(
@@ -314,6 +381,26 @@ def prepare(sizes: Mapping[Lease, Size]) -> None:
     _gcx.gcx_lease_prepare(_sizes_of(sizes))
 
 
+def layout(sizes: Mapping[Lease, Size]) -> dict[Lease, SMResource]:
+    """Returns the SMs that gcx.resize with these sizes would give to each lease, and changes
+    nothing. A lease that is gcx.PARKED there has an empty resource.
+
+    It makes graphs ready for a layout that the leases don't have yet:
+
+    >>> sizes = {decode: 64, prefill: None}
+    >>> gcx.prepare(sizes)  # from now on resizes to these sizes return to these SMs
+    >>> graph.prepare(gcx.layout(sizes)[decode], for_leases=True)
+
+    Without gcx.prepare, a resize between this call and that to these sizes can change the SMs, but
+    not their number. May be called from any thread; waits while another one resizes a lease of it.
+
+    Raises:
+        As gcx.resize.
+    """
+    resources, _ = _gcx.gcx_lease_get_layout(_sizes_of(sizes))
+    return dict(zip(sizes, map(sm_resource, resources)))
+
+
 class LiveLease(NamedTuple):
     """A lease of this process, or a request that waits for one."""
 
@@ -326,7 +413,15 @@ class LiveLease(NamedTuple):
     stream_count: int  #: Its live streams.
     waiting: bool  #: Whether it waits in gcx.acquire and has no SMs yet.
     name: str  #: "" if none.
-    resource: SMResource  #: Which SMs it has; empty if it waits.
+    #: Which SMs it has; empty if it waits. A pickled one can be read in another process, not used.
+    resource: SMResource
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
 
 def leases(device: DeviceLike | None = None) -> list[LiveLease]:

@@ -8,6 +8,7 @@ from gcx import _gcx
 from gcx._checks import DeviceLike, ordinal_of
 from gcx._context import Context
 from gcx._errors import described
+from gcx._event import Event
 from gcx._order import Waitable
 from gcx._owned import Closing
 from gcx._request import Counts, Family
@@ -60,6 +61,14 @@ class Partition(Closing):
     def wait(self, what: Waitable) -> None:
         """Makes later work of the stream wait, see Stream.wait."""
         self.stream.wait(what)
+
+    def record(self, event: Event | None = None) -> Event:
+        """Records the work submitted so far to the stream, see Stream.record."""
+        return self.stream.record(event)
+
+    def query(self) -> bool:
+        """Returns whether all work of the stream has finished, without waiting."""
+        return self.stream.query()
 
     def synchronize(self) -> None:
         """Blocks the calling thread until the stream's work has finished."""

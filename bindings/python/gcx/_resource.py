@@ -13,6 +13,7 @@ from gcx._errors import (
     SmsNotMappedError,
     described,
 )
+from gcx._record import json_of
 from gcx._request import FAMILIES, Counts, Family, requests_of, split_flags
 
 _new = object.__new__
@@ -150,6 +151,10 @@ class Plan(NamedTuple):
 
     groups: tuple[int, ...]
     remainder: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 class SMResource(Resource):
@@ -341,6 +346,21 @@ class SMResource(Resource):
             _gcx.gcx_device_map_sms(self.device, FAMILIES[self.family])
             return _gcx.gcx_resource_get_sm_ids(self._value)
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns its device, family and number of SMs as values for json.dumps."""
+        return {"device": self.device, "family": self.family, "sm_count": self.sm_count}
+
+    def _pickled(self) -> tuple[bytes, tuple[int, ...]]:
+        """Returns what a record keeps of it in a pickle. In other processes C refuses the value."""
+        self._field(0)
+        return self._value, self._info
+
+    @staticmethod
+    def _unpickled(value: bytes, info: tuple[int, ...]) -> SMResource:
+        resource = sm_resource(value)
+        resource._info = info
+        return resource
+
     def _describe(self) -> str:
         return f" of device {self.device}: {self.sm_count} SMs, {self.family}"
 
@@ -350,6 +370,10 @@ class Split(NamedTuple):
 
     groups: tuple[SMResource, ...]
     remainder: SMResource
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 def sm_resource(value: bytes) -> SMResource:

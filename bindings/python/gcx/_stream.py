@@ -11,6 +11,7 @@ from gcx._errors import ContextDestroyedError
 from gcx._external import KernelLike, StreamLike, native_function_of, native_of
 from gcx._order import Ordered, Waitable
 from gcx._owned import Owned, closed
+from gcx._record import json_of
 
 # Attributes of PyTorch's streams. PyTorch crashes on objects that have only some of them, so a
 # gcx.Stream has none.
@@ -43,6 +44,10 @@ class KernelFit(NamedTuple):
     max_cluster_blocks: (
         int  #: The largest cluster of this kernel; 1 without support; 0: it can't run.
     )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
 
 class Stream(Ordered):

@@ -13,6 +13,7 @@ from gcx._errors import NotSupportedError
 from gcx._external import StreamLike, looks_like_a_stream
 from gcx._lease import Lease, count_or_rest
 from gcx._partition import Partition, split
+from gcx._record import json_of
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
 from gcx._stream import Stream
@@ -29,6 +30,10 @@ class VerifiedGroup(NamedTuple):
     seen: tuple[int, ...]  #: The SMs that its kernels ran on, ascending.
     asked: int | None = None  #: The count that verify was given for it, if any.
     shared: bool = False  #: Whether it belongs to a shared lease.
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
 
     def legend(self) -> str:
         """Returns the group in words."""

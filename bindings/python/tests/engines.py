@@ -131,7 +131,7 @@ class Multiplexer:
         return finished
 
 
-class RouterBesideFc1:
+class RouterNextToFc1:
     """TensorRT-LLM's layer that runs its router's product concurrently with the experts' first one,
     with streams for each split that its tuner may choose."""
 

@@ -117,6 +117,7 @@ class FakeTorch(types.ModuleType):
             set_stream=self.set_stream,
             stream=self.stream,
             synchronize=lambda: None,
+            is_available=lambda: True,
             get_device_capability=lambda device: (9, 0),
             current_blas_handle=lambda: 1000 * (1 + self.mine()[0]) + threading.get_ident() % 1000,
         )

@@ -253,7 +253,7 @@ class Vector:
     def cache(self) -> list[object]:
         now = gcx.cache_stats()
         hits, misses, evicted = self.before[3:6] if self.before else (0, 0, 0)
-        return [now.in_use, now.kept, now.hits - hits, now.misses - misses, now.evicted - evicted]
+        return [now.in_use, now.cached, now.hits - hits, now.misses - misses, now.evicted - evicted]
 
     def lease(
         self, number: str, count: str, flags: str, family: Any, least: str, alone: str, out: str

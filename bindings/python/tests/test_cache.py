@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -30,8 +31,8 @@ def test_prewarm_creates_each_context_once(groups: tuple[gcx.SMResource, ...]) -
     gcx.prewarm(groups, progress=lambda *at: seen.append(at))
     assert seen == [(1, 3), (2, 3), (3, 3)]
     now = gcx.cache_stats()
-    assert (now.kept, now.misses - before.misses, now.prepared - before.prepared) == (3, 3, 3)
-    assert now.making_ns >= now.longest_making_ns > 0
+    assert (now.cached, now.misses - before.misses, now.prepared - before.prepared) == (3, 3, 3)
+    assert now.creation_ns >= now.longest_creation_ns > 0
     gcx.prewarm(groups)
     gcx.prewarm(groups[0])
     with gcx.split([24, None]) as parts:
@@ -56,7 +57,7 @@ def test_prewarm_progress_may_raise_and_call_gcx(groups: tuple[gcx.SMResource, .
             gcx.prewarm(groups, progress=stop, cancel=cancel)
         assert not cancel.signalled
         assert not cancel._waits
-    assert gcx.cache_stats().kept == 2
+    assert gcx.cache_stats().cached == 2
     assert set(threads) == {threading.get_ident()}
     # An error of another gcx call in it isn't mistaken for the call's own.
     with pytest.raises(gcx.InvalidDeviceError):
@@ -69,7 +70,7 @@ def test_prewarm_is_cancelled_by_cancel_and_ctrl_c(groups: tuple[gcx.SMResource,
             gcx.prewarm(groups, progress=lambda *at: cancel.signal(), cancel=cancel)
         with pytest.raises(gcx.CancelledError):
             gcx.prewarm(groups, cancel=cancel)
-    assert gcx.cache_stats().kept == 1
+    assert gcx.cache_stats().cached == 1
 
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -77,7 +78,7 @@ def test_prewarm_is_cancelled_by_cancel_and_ctrl_c(groups: tuple[gcx.SMResource,
             gcx.prewarm(groups, progress=lambda *at: os.kill(os.getpid(), signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, former)
-    assert gcx.cache_stats().kept < 3
+    assert gcx.cache_stats().cached < 3
 
 
 def test_prewarm_arguments_are_checked(groups: Any) -> None:
@@ -105,10 +106,10 @@ def test_cache_is_limited_and_trimmed(groups: tuple[gcx.SMResource, ...]) -> Non
     assert trimmed.bytes >= 0
     with gcx.Context(groups[2]) as context:
         context.stream().close()
-        assert gcx.cache_stats().kept_streams == 1
+        assert gcx.cache_stats().cached_streams == 1
         assert gcx.trim_cache(1).streams == 1
     gcx.set_cache_limit(0)
-    assert (gcx.cache_stats().limit, gcx.cache_stats().kept) == (0, 0)
+    assert (gcx.cache_stats().limit, gcx.cache_stats().cached) == (0, 0)
     for call in (gcx.set_cache_limit, gcx.trim_cache):
         with pytest.raises(gcx.InvalidValueError, match="at least 0"):
             call(-1)
@@ -120,8 +121,12 @@ def test_live_contexts_are_listed(sms: gcx.SMResource) -> None:
     (small, other), _ = sms.split([24, 16])
     with gcx.Context(small) as context, context.stream(), gcx.Context(other, private=True) as mine:
         first, second = sorted(gcx.live_contexts(0), key=lambda live: live.private)
-        assert first == (context.id, 0, 24, 1, 1, False, small)
-        assert second == (mine.id, 0, 16, 1, 0, True, other)
+        assert first == (context.id, 0, 24, 1, 1, False, context.native_id, small)
+        assert second == (mine.id, 0, 16, 1, 0, True, mine.native_id, other)
+        for one in (context, mine):
+            driver_id, driver = ctypes.c_uint64(), ctypes.CDLL(gcx.driver_info().library)
+            assert driver.cuCtxGetId(ctypes.c_void_p(one.native), ctypes.byref(driver_id)) == 0
+            assert one.native_id == driver_id.value
     assert gcx.live_contexts(gcx.Device(0)) == []
     for number in (7, -1):
         with pytest.raises(gcx.InvalidDeviceError):

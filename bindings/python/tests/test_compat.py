@@ -9,7 +9,7 @@ import gcx
 import pytest
 from fakes import FakeDevice, counts_of, in_process  # type: ignore[import-not-found]
 from gcx.compat import flashinfer
-from gcx.compat.torch import GreenContext
+from gcx.compat.torch import GreenContext, SMPartition
 
 CUDA = FakeDevice("cuda:0")
 
@@ -149,6 +149,72 @@ def test_green_context_set_and_pop_order_both_streams(torch: Any) -> None:
 def test_green_contexts_of_one_split_are_disjoint(torch: Any, sms: gcx.SMResource) -> None:
     one, two = (GreenContext(sm_partition=group) for group in sms.split([24, None]).groups)
     assert gcx.verify([context.Stream() for context in (one, two)]).ok
+
+
+def test_sm_partition_splits_into_disjoint_groups(torch: Any, sms: gcx.SMResource) -> None:
+    whole = SMPartition.from_device()
+    assert (whole.device_id, whole.sm_count, whole.coscheduled_sm_count) == (0, 132, 8)
+    assert (whole.locality_domain_id, repr(whole)) == (None, "<SMPartition of 132 SMs on device 0>")
+    (few, more), rest = whole.split(num_sms=(24, 40), coscheduled_sm_count=8)
+    assert rest is not None
+    assert [part.sm_count for part in (few, more, rest)] == [24, 40, 68]
+    contexts = [GreenContext(sm_partition=part) for part in (few, more, rest)]
+    assert gcx.verify([context.Stream() for context in contexts]).ok
+    assert contexts[2].sm_partition.resource == rest.resource
+    (all_of_it,), nothing = rest.split()
+    assert (all_of_it.sm_count, nothing) == (68, None)
+    (eight,), left = contexts[1].sm_partition.split(num_sms=8)
+    assert left is not None
+    assert (eight.sm_count, left.sm_count) == (8, 32)
+    (pair, last), _ = whole.split(num_sms=[16, 0], preferred_coscheduled_sm_count=16)
+    assert (pair.sm_count, last.sm_count) == (16, 116)
+
+
+def test_green_context_split_makes_disjoint_contexts(torch: Any) -> None:
+    few, more = GreenContext.split(num_sms=(24, 40), coscheduled_sm_count=8, device_id=0)
+    assert (few.sm_count, more.sm_count, few.locality_domain_id) == (24, 40, None)
+    assert gcx.verify([few.Stream(), more.Stream()]).ok
+    (whole,) = GreenContext.split()
+    assert whole.sm_count == 132
+
+
+def test_sm_partition_options_need_newer_drivers(torch: Any, version: tuple[int, int]) -> None:
+    whole = SMPartition.from_device()
+    if version < (13, 1):
+        for options in ({"backfill": True}, {"coscheduled_sm_count": 16}):
+            with pytest.raises(gcx.NotSupportedError, match=r"13\.1"):
+                whole.split(num_sms=16, **options)
+    else:
+        (wide,), _ = whole.split(num_sms=32, coscheduled_sm_count=16)
+        (odd,), _ = whole.split(num_sms=10, backfill=True)
+        assert (wide.sm_count, odd.sm_count) == (32, 10)
+    if version < (13, 4):
+        with pytest.raises(gcx.NotSupportedError):
+            whole.split(num_sms=16, locality_domain_ids=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"num_sms": 10}, gcx.ResourceConfigurationError, "10"),
+        ({"num_sms": [64, 128]}, gcx.ResourceConfigurationError, "132"),
+        ({"num_sms": []}, ValueError, "at least one group"),
+        ({"num_sms": [8, 8], "backfill": [True]}, ValueError, "different lengths"),
+        ({"num_sms": -1}, ValueError, "num_sms must not be negative: -1"),
+        ({"num_sms": True}, ValueError, "num_sms takes int, not True"),
+        ({"num_sms": "24"}, ValueError, "num_sms takes int, not '24'"),
+        ({"backfill": 1}, ValueError, "backfill takes bool, not 1"),
+        ({"locality_domain_ids": -1}, ValueError, "must not be negative"),
+    ],
+)
+def test_sm_partition_arguments_are_checked(
+    torch: Any, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    for split in (SMPartition.from_device(0).split, GreenContext.split):
+        with pytest.raises(error, match=words):
+            split(**options)
+    with pytest.raises(TypeError, match=r"made of a gcx\.SMResource, not int"):
+        SMPartition(3)  # type: ignore[arg-type]
 
 
 def test_green_context_workqueues_need_13_1(torch: Any, version: tuple[int, int]) -> None:

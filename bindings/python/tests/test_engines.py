@@ -10,7 +10,7 @@ import gcx
 import pytest
 from engines import (  # type: ignore[import-not-found]
     Multiplexer,
-    RouterBesideFc1,
+    RouterNextToFc1,
     sgl_kernel,
 )
 from fakes import (  # type: ignore[import-not-found]
@@ -178,7 +178,7 @@ with sgl_kernel(sglang):
     print([counts_of(*pair) for pair in engine.pairs])
     engine = Multiplexer(torch, 0, [(1, 1)], (16, 24))
     print(engine.sm_counts)
-layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 148)
+layer = RouterNextToFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 148)
 print([counts_of(*pair) for pair in layer.pool.values()], layer.refused)
 """
     assert in_process(script, code, f"sim:b200@{driver}").splitlines() == [
@@ -225,7 +225,7 @@ for function in ("cuGreenCtxCreate", "cuGreenCtxStreamCreate"):
 
 
 def test_tensorrt_llm_router_and_fc1_are_disjoint(torch: FakeTorch, work: Work) -> None:
-    layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 132)
+    layer = RouterNextToFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 132)
     assert not layer.refused
     assert list(layer.pool) == [108, 116, 124]
     count = tensorrt_llm.get_current_stream_gc_sm_count

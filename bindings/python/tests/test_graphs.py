@@ -52,7 +52,7 @@ def test_graph_is_prepared_for_any_target(captured: Captured, parts: gcx.Partiti
         targets: list[Any] = [small, small.resource, small.stream, small.context, [small]]
         for target in targets:
             graph.prepare(target)
-            assert graph.info.made == 1
+            assert graph.info.instantiated == 1
         graph.prepare(rest)
         graph.prepare(lease)
         graph.prepare(lease.stream)
@@ -64,6 +64,50 @@ def test_graph_is_prepared_for_any_target(captured: Captured, parts: gcx.Partiti
         for wrong in (0, None, "24", [8]):
             with pytest.raises(TypeError, match="a graph is prepared for"):
                 graph.prepare(wrong)  # type: ignore[arg-type]
+
+
+def test_graph_is_prepared_for_a_layout_before_the_leases_have_it(
+    work: Work, captured: Captured
+) -> None:
+    with gcx.Graph(captured) as graph, gcx.acquire(24) as decode, gcx.acquire(None) as prefill:
+        gcx.prepare({decode: 64, prefill: None})
+        planned = gcx.layout({decode: 64, prefill: None})
+        assert list(planned) == [decode, prefill]
+        assert [sms.sm_count for sms in planned.values()] == [64, 68]
+        assert (decode.sm_count, decode.changes, prefill.changes) == (24, 0, 0)
+        graph.prepare(planned[decode], for_leases=True)
+        misses = gcx.cache_stats().misses
+        gcx.resize({decode: 8, prefill: None})  # Another layout in between.
+        gcx.resize({decode: 64, prefill: None})
+        assert {decode: decode.resource, prefill: prefill.resource} == planned
+        graph.launch(decode)
+        decode.synchronize()
+        assert graph.info.instantiated == 1
+        assert gcx.cache_stats().misses - misses <= 2  # Those of the layout in between.
+        graph.prepare([decode], for_leases=True)
+        assert graph.info.instantiated == 1
+        parked = gcx.layout({prefill: gcx.PARKED, decode: None})
+        assert [sms.sm_count for sms in parked.values()] == [0, 132]
+        with pytest.raises(gcx.ResourceConfigurationError):
+            graph.prepare(parked[prefill], for_leases=True)  # It has no SMs.
+    wrong: list[tuple[type[Exception], Any]] = [
+        (gcx.InvalidHandleError, {decode: 8}),
+        (gcx.InvalidValueError, {}),
+        (TypeError, [decode]),
+        (TypeError, {"decode": 8}),
+    ]
+    for error, sizes in wrong:
+        with pytest.raises(error):
+            gcx.layout(sizes)
+
+
+def test_graph_for_leases_takes_no_partition(captured: Captured, part: gcx.Partition) -> None:
+    with gcx.Graph(captured) as graph:
+        for target in (part, part.context, part.stream):
+            with pytest.raises(gcx.InvalidValueError, match="leases"):
+                graph.prepare(target, for_leases=True)
+        with pytest.raises(TypeError, match="for_leases must be"):
+            graph.prepare(part.resource, for_leases=1)  # type: ignore[arg-type]
 
 
 def test_graph_parts_run_in_several_streams(work: Work, parts: gcx.Partitions) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import gcx
 import pytest
 from fakes import FakeDevice, FakeStream, events_waited_for  # type: ignore[import-not-found]
+from work import Work  # type: ignore[import-not-found]
 
 
 class Protocol:
@@ -20,6 +21,25 @@ class Protocol:
 
     def __cuda_stream__(self) -> Any:
         return self.answer
+
+
+def test_partition_has_the_order_of_its_stream(work: Work, parts: gcx.Partitions) -> None:
+    part, other, _ = parts
+    assert part.query()
+    work.spin(part.stream, 5)
+    assert not part.query()
+    with part.record() as event, gcx.Event() as mine:
+        assert part.record(mine) is mine
+        other.wait(event)
+        other.synchronize()
+        assert event.query()
+        assert part.query()
+    with pytest.raises(gcx.InvalidHandleError):
+        part.record(event)
+    part.close()
+    for call in (part.query, part.record):
+        with pytest.raises(gcx.InvalidHandleError):
+            call()
 
 
 def test_partition_stands_for_its_stream(part: gcx.Partition, torch: Any) -> None:

@@ -92,6 +92,25 @@ def test_lease_stream_follows_resizes(work: Work) -> None:
             assert former.sm_ids() == small
 
 
+def test_lease_records_the_work_of_its_stream(work: Work) -> None:
+    with gcx.acquire(24) as lease, lease.create_stream() as other, gcx.Event(timing=True) as mine:
+        work.spin(lease.stream, 5)
+        work.spin(other, 50)
+        assert lease.record(mine) is mine
+        with lease.record() as recorded:
+            recorded.synchronize()
+            assert mine.query()
+            assert not lease.query()  # The other stream works.
+        lease.synchronize()
+    for event in (None, mine):
+        with pytest.raises(gcx.InvalidHandleError):
+            lease.record(event)
+    with gcx.acquire(24) as parked:
+        parked.resize(gcx.PARKED)
+        with pytest.raises(gcx.LeaseParkedError):
+            parked.record()
+
+
 def test_lease_stream_closed_is_recreated() -> None:
     with gcx.acquire(24, priority=-2) as lease:
         assert lease.stream_count == 0
@@ -105,6 +124,7 @@ def test_lease_stream_closed_is_recreated() -> None:
 def test_parked_lease_keeps_its_streams(work: Work) -> None:
     with gcx.acquire(32, name="decode") as decode, gcx.acquire(None) as prefill:
         other, own = decode.create_stream(), decode.stream
+        gcx.prepare({decode: gcx.PARKED, prefill: None})  # Or the resize would wait for the kernel.
         work.spin(own, 3)
         gcx.resize({decode: gcx.PARKED, prefill: None})
         assert (decode.sm_count, prefill.sm_count) == (0, 132)
@@ -174,6 +194,34 @@ def test_wait_in_the_main_thread_is_served(threads: ThreadPoolExecutor, blocker:
         made.result(60)
         assert lease.sm_count == 64
         assert lease.resource.isdisjoint(blocker.resource)
+
+
+def test_layout_that_does_not_fit_raises_as_the_resize(blocker: gcx.Lease) -> None:
+    with gcx.acquire(24) as lease:
+        for count, error in (
+            (64, gcx.AlreadyAcquiredError),
+            (133, gcx.ResourceConfigurationError),
+            (0, gcx.InvalidValueError),
+        ):
+            for call in (gcx.layout, gcx.resize):
+                with pytest.raises(error):
+                    call({lease: count})
+
+
+def test_layouts_are_asked_for_while_others_resize(threads: ThreadPoolExecutor) -> None:
+    with gcx.acquire(24) as one, gcx.acquire(None) as two:
+
+        def resize(number: int) -> None:
+            for step in range(20):
+                gcx.resize({one: 8 * (1 + (number + step) % 8), two: None})
+
+        resizes = [threads.submit(resize, number) for number in range(3)]
+        while not all(done.done() for done in resizes):
+            planned = gcx.layout({one: 40, two: None})
+            assert planned[one].isdisjoint(planned[two])
+            assert (planned[one] | planned[two]).sm_count == 132
+        for done in resizes:
+            done.result()
 
 
 @pytest.mark.parametrize("others", [0, 3])

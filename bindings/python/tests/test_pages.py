@@ -112,7 +112,7 @@ def test_python_page_steps_of_cuda_run(script: Any) -> None:
         block_with("device = gcx.Device"),
         "" if older else block_with("workqueue.configured"),
         "decode, prefill = gcx.split([24, None])\n",
-        block_with("event = "),
+        block_with("decode.stream.record()"),
     ]
     assert script("import gcx\n" + "".join(blocks)) == "Plan(groups=(12, 120), remainder=0)\n"
 
@@ -179,7 +179,7 @@ def test_python_page_leases_run(script: Any) -> None:
     """A cancelled wait of asyncio acquires no lease."""
     section = text_of("python").partition("## Leases")[2].partition("\n## ")[0]
     changes, waits = re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S)
-    body = textwrap.indent(f"loop = asyncio.get_running_loop()\n{waits}return lease\n", "    ")
+    body = textwrap.indent(f"{waits}return lease\n", "    ")
     code = f"{LEASES}{changes}async def acquire():\n{body}{ASYNCIO}"
     assert script(code) == "64 68\n32 100\nTrue\n1\n"
 

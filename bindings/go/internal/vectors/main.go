@@ -1,14 +1,13 @@
-// Runs the files of tests/vectors, which tests/vectors/README.md describes, through the package gcx, and
+// Runs a file of tests/vectors, which tests/vectors/README.md describes, through the package gcx, and
 // prints what differs.
 //
-//	GCX_LIBRARY=LIBRARY vectors FILE...
+//	GCX_LIBRARY=LIBRARY vectors FILE
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 
@@ -121,12 +120,9 @@ func runFile(file string) (agree, differ int, err error) {
 }
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: vectors FILE...")
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: vectors FILE, one, since a process opens one driver")
 		os.Exit(2)
-	}
-	if len(os.Args) > 2 {
-		os.Exit(eachInProcess(os.Args[1:]))
 	}
 	library := os.Getenv("GCX_LIBRARY")
 	if library == "" {
@@ -143,17 +139,4 @@ func main() {
 	if err != nil || differ != 0 || agree == 0 {
 		os.Exit(1)
 	}
-}
-
-// eachInProcess runs each file in a private process.
-func eachInProcess(files []string) int {
-	status := 0
-	for _, file := range files {
-		again := exec.Command(os.Args[0], file)
-		again.Stdout, again.Stderr = os.Stdout, os.Stderr
-		if again.Run() != nil {
-			status = 1
-		}
-	}
-	return status
 }

@@ -114,7 +114,7 @@ func init() {
 			if world.before != nil {
 				before = *world.before
 			}
-			return answer(err, stats.InUse, stats.Kept, stats.Hits-before.Hits,
+			return answer(err, stats.InUse, stats.Cached, stats.Hits-before.Hits,
 				stats.Misses-before.Misses, stats.Evicted-before.Evicted)
 		}},
 		"live": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {

@@ -71,23 +71,6 @@ fn resize_moves_streams() -> Result<()> {
 }
 
 #[test]
-fn parked_lease_keeps_its_streams() -> Result<()> {
-    let _turn = turn();
-    let (from, to) = (Lease::acquire(&device(), 24)?, Lease::acquire(&device(), 32)?);
-    let stream = from.stream()?;
-    gcx::resize(&[(&from, Sms::Parked), (&to, Sms::Count(56))], Resize::new())?;
-    assert_eq!((from.sm_count()?, to.sm_count()?), (0, 56));
-    assert_eq!(stream.native().unwrap_err().kind(), ErrorKind::LeaseParked);
-    assert!(stream.query()?);
-    to.resize(Sms::Parked)?;
-    from.resize(64)?;
-    assert_eq!(stream.sm_ids()?.len(), 64);
-    let refused = Lease::acquire(&device(), Sms::Parked).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidValue);
-    Ok(())
-}
-
-#[test]
 fn dropped_lease_ends_its_streams() -> Result<()> {
     let _turn = turn();
     let one = Lease::acquire(&device(), None)?;
@@ -143,6 +126,7 @@ fn invalid_values_are_refused() {
     invalid(lease().sm_count(0), "0 SMs");
     invalid(lease().sm_count(Some(0)), "Sms::Rest");
     invalid(lease().sm_count(u32::MAX), "Sms::Rest");
+    invalid(lease().sm_count(Sms::Parked), "Sms::Parked");
     invalid(lease().min_sm_count(0), "min_sm_count");
     invalid(lease().family(Family::Structured), "family");
     invalid(lease().name("a\0b"), "zero byte");

@@ -53,7 +53,7 @@ fn cancel_in_progress_ends_the_rest() {
         for _ in 0..2 {
             let refused = prepare_with(&layouts, options()).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Cancelled);
-            assert_eq!((last.get(), stats().unwrap().kept), (2, 2));
+            assert_eq!((last.get(), stats().unwrap().cached), (2, 2));
         }
     });
 }
@@ -87,10 +87,10 @@ fn panic_in_progress_continues_in_the_caller() {
         };
         // Without a cancel of the caller's, the rest is cancelled.
         panics(PrepareOptions::new());
-        assert_eq!((calls.get(), dropped.get(), stats().unwrap().kept), (2, 1, 2));
+        assert_eq!((calls.get(), dropped.get(), stats().unwrap().cached), (2, 1, 2));
         // With one, which isn't signalled, the rest is prepared without calling the function.
         panics(PrepareOptions::new().cancel(&cancel));
-        assert_eq!((calls.get(), dropped.get(), stats().unwrap().kept), (4, 2, 4));
+        assert_eq!((calls.get(), dropped.get(), stats().unwrap().cached), (4, 2, 4));
         prepare_with(&layouts, PrepareOptions::new().cancel(&cancel)).unwrap();
     });
 }

@@ -122,23 +122,19 @@ JNIEXPORT jlong JNICALL Java_gcx_Work_counts(JNIEnv* env, jclass caller, jint sl
     return (jlong)(counts + (uint64_t)slot * MAX_SMS * 4);
 }
 
-static void launch(handle stream, int slot, int blocks, int cooperative) {
+static void launch(handle stream, int slot, int blocks) {
     uint64_t to = counts + (uint64_t)slot * MAX_SMS * 4;
     u32 max_sms = MAX_SMS;
     u32 nanoseconds = 300000; /* long enough for the blocks to spread over all SMs */
     void* arguments[] = {&to, &max_sms, &nanoseconds};
-    if (cooperative)
-        CALL(cuLaunchCooperativeKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**),
-             probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments);
-    else
-        CALL(cuLaunchKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**, void**),
-             probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+    CALL(cuLaunchKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**, void**), probe,
+         (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
 }
 
 /* Captures a CUgraph: the kernel in the stream at each index records in the slot of that number.
  * The streams after the first fork from it. */
 JNIEXPORT jlong JNICALL Java_gcx_Work_capture(JNIEnv* env, jclass caller, jlongArray array,
-                                              jint blocks, jboolean cooperative) {
+                                              jint blocks) {
     jlong streams[SLOTS];
     const jsize count = (*env)->GetArrayLength(env, array);
     handle graph, event;
@@ -153,7 +149,7 @@ JNIEXPORT jlong JNICALL Java_gcx_Work_capture(JNIEnv* env, jclass caller, jlongA
         CALL(cuStreamWaitEvent, (jlong, handle, u32), streams[i], event, 0);
     }
     for (i = 0; i < count; i++)
-        launch((handle)(intptr_t)streams[i], i, blocks, cooperative);
+        launch((handle)(intptr_t)streams[i], i, blocks);
     for (i = 1; i < count; i++) {
         CALL(cuEventRecord, (handle, jlong), event, streams[i]);
         CALL(cuStreamWaitEvent, (jlong, handle, u32), streams[0], event, 0);

@@ -1,139 +1,141 @@
 //! The operations of vectors.
 
 use gcx::{
-    Capability, Context, Device, Error, Event, Result, SmResource, Stream, WorkqueueResource,
+    Capability, Context, Device, Error, Event, Lease, Resize, Result, SmResource, Sms, Stream,
+    WorkqueueResource,
 };
 
-use crate::leases::of_leases;
 use crate::objects::{Object, Objects};
 use crate::words::{
-    event_options, family, flags, ids, info, joined, list, number, request, scope, scope_name,
+    event_options, family, ids, info, joined, list, number, request, scope, scope_name,
     split_options,
 };
 
-/// What came of a step.
-pub enum Answer {
-    Outputs(Vec<String>),
-    Failed(Error),
+/// The fields of a step after its result: inputs, all of which are read before a call, and outputs.
+pub struct Fields<'a>(pub &'a [&'a str]);
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> [&'a str; N] {
+        assert!(self.0.len() >= N, "a step has {} inputs, not {N}", self.0.len());
+        let (inputs, rest) = self.0.split_at(N);
+        self.0 = rest;
+        inputs.try_into().expect("there are as many")
+    }
+
+    fn device(&mut self) -> Result<Device> {
+        let [ordinal] = self.take();
+        Device::new(number(ordinal))
+    }
 }
 
-/// How many inputs an operation has.
-pub fn inputs(operation: &str) -> Option<usize> {
-    Some(match operation {
-        "driver" | "devices" | "pop" | "current" | "cache" => 0,
-        "open" | "capability" | "device" | "priorities" | "info" | "queue" | "sms" | "cluster"
-        | "probe" | "push" | "synchronize" | "query" | "close" | "live" | "limit" | "prepare"
-        | "alone" | "leases" | "ahead" | "trim" => 1,
-        "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" | "resize"
-        | "held" => 2,
-        "resource" | "union" | "subtract" | "atom" | "context" | "get" | "stream" | "event"
-        | "hand-over" => 3,
-        "split" | "configure" => 4,
-        "lease" => 7,
-        _ => return None,
-    })
+/// Values as texts.
+macro_rules! outputs {
+    ($($value:expr),*) => { vec![$($value.to_string()),*] };
 }
 
-/// Runs one step.
-pub fn run(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
+/// Runs one step and returns its outputs.
+pub fn run(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
     if operation != "open" {
         objects.note_cache();
     }
-    match outputs(objects, operation, inputs) {
-        Ok(outputs) => Answer::Outputs(outputs),
-        Err(error) => Answer::Failed(error),
-    }
-}
-
-fn outputs(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
     match operation {
-        // SAFETY: the vectors name simulated drivers, and none that there is.
-        "open" => unsafe { gcx::open_driver(inputs[0]) }.map(|()| Vec::new()),
-        "driver" | "devices" | "capability" | "device" | "priorities" | "resource" | "map"
-        | "limit" | "cache" | "live" | "event" | "trim" => of_devices(objects, operation, inputs),
-        "info" | "queue" | "split" | "union" | "subtract" | "overlap" | "atom" | "sms"
-        | "configure" => of_values(objects, operation, inputs),
-        "lease" | "resize" | "prepare" | "hand-over" | "held" | "alone" | "leases" => {
-            of_leases(objects, operation, inputs)
+        "open" => {
+            let [driver] = fields.take();
+            // SAFETY: the vectors name simulated drivers, and none that there is.
+            unsafe { gcx::open_driver(driver) }?;
+            Ok(Vec::new())
         }
-        _ => of_objects(objects, operation, inputs),
-    }
-}
-
-pub fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
-    values.into_iter().map(|value| value.to_string()).collect()
-}
-
-/// What names a device, or nothing.
-fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
-    let device = || Device::new(number(inputs[0]));
-    Ok(match operation {
         "driver" => {
             let info = gcx::driver_info()?;
-            texts([info.version.0 * 1000 + info.version.1 * 10, u32::from(info.simulated)])
+            let number = info.version.0 * 1000 + info.version.1 * 10;
+            Ok(outputs![number, u32::from(info.simulated)])
         }
-        "devices" => texts([gcx::devices()?.len()]),
         "capability" => {
-            let capability = Capability::ALL[number::<usize>(inputs[0])];
-            texts([u32::from(gcx::driver_info()?.capabilities.contains(&capability))])
+            let [index] = fields.take();
+            let capability = Capability::ALL[number::<usize>(index)];
+            Ok(outputs![u32::from(gcx::driver_info()?.capabilities.contains(&capability))])
         }
+        "limit" => {
+            let [contexts] = fields.take();
+            // SAFETY: no other code names a released stream.
+            unsafe { gcx::cache::set_limit(number(contexts)) }?;
+            Ok(Vec::new())
+        }
+        "trim" => {
+            let [contexts] = fields.take();
+            // SAFETY: no other code names a released stream.
+            Ok(outputs![unsafe { gcx::cache::trim(number(contexts)) }?.contexts])
+        }
+        "ahead" => {
+            let [names] = fields.take();
+            let sms: Vec<_> = list(names).into_iter().map(|name| *objects.sms(name)).collect();
+            gcx::cache::prepare(&sms)?;
+            Ok(Vec::new())
+        }
+        "cache" => {
+            let (before, now) = (objects.note_cache(), gcx::cache::stats()?);
+            let (hits, misses) = (now.hits - before.hits, now.misses - before.misses);
+            Ok(outputs![now.in_use, now.cached, hits, misses, now.evicted - before.evicted])
+        }
+        _ => of_devices(objects, operation, fields),
+    }
+}
+
+fn of_devices(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
+    Ok(match operation {
+        "devices" => outputs![gcx::devices()?.len()],
         "device" => {
-            let device = device()?;
+            let device = fields.device()?;
             let (major, minor) = device.compute_capability();
-            let mut outputs = texts([major, minor, device.sm_count()]);
-            outputs.push(device.name().to_owned());
-            outputs
+            outputs![major, minor, device.sm_count(), device.name()]
         }
         "priorities" => {
-            let range = device()?.stream_priority_range()?;
-            texts([range.end(), range.start()])
+            let range = fields.device()?.stream_priority_range()?;
+            outputs![range.end(), range.start()]
         }
         "resource" => {
-            let made = match inputs[1] {
-                "sm" => Object::Sms(device()?.sms()?),
-                "workqueue-config" => Object::Workqueue(device()?.workqueue()?),
+            let [device, kind, out] = fields.take();
+            let made = match kind {
+                "sm" => Object::Sms(Device::new(number(device))?.sms()?),
+                "workqueue-config" => Object::Workqueue(Device::new(number(device))?.workqueue()?),
                 // A device has none, and this crate no function that asks it for one.
-                "workqueue" => return Err(no_such_type(inputs[0])),
+                "workqueue" => return Err(no_such_type(device)),
                 kind => panic!("{kind:?} is no type"),
             };
-            objects.add(inputs[2], made);
+            objects.add(out, made);
             Vec::new()
         }
         "map" => {
-            device()?.map_sms(family(inputs[1]))?;
+            let [device, of] = fields.take();
+            Device::new(number(device))?.map_sms(family(of))?;
             Vec::new()
         }
-        "limit" => {
-            // SAFETY: no other code names a released stream.
-            unsafe { gcx::cache::set_limit(number(inputs[0])) }?;
+        "event" => {
+            let [device, options, out] = fields.take();
+            objects.add(out, Object::Event(event_options(options).create(number(device))?));
             Vec::new()
-        }
-        // SAFETY: no other code names a released stream.
-        "trim" => texts([unsafe { gcx::cache::trim(number(inputs[0])) }?.contexts]),
-        "cache" => {
-            let (before, now) = (objects.note_cache(), gcx::cache::stats()?);
-            let mut outputs = texts([now.in_use, now.kept]);
-            let grown =
-                [now.hits - before.hits, now.misses - before.misses, now.evicted - before.evicted];
-            outputs.extend(texts(grown));
-            outputs
         }
         "live" => {
-            let live = if inputs[0] == "-1" {
-                gcx::live_contexts()?
-            } else {
-                device()?.live_contexts()?
+            let live = match fields.take() {
+                ["-1"] => gcx::live_contexts()?,
+                [device] => Device::new(number(device))?.live_contexts()?,
             };
             vec![joined(live.iter().map(|live| {
                 let (handles, streams) = (live.handle_count, live.stream_count);
                 format!("{}/{handles}/{streams}/{}", live.sm_count, u32::from(live.private))
             }))]
         }
-        _ => {
-            let event = event_options(inputs[1]).create(number(inputs[0]))?;
-            objects.add(inputs[2], Object::Event(event));
-            Vec::new()
+        "leases" => {
+            let live = match fields.take() {
+                ["-1"] => gcx::leases()?,
+                [device] => Device::new(number(device))?.leases()?,
+            };
+            vec![joined(live.iter().map(|live| {
+                let (sms, flags) = (live.sm_count.unwrap_or(0), u32::from(live.shared));
+                format!("{sms}/{}/{flags}", live.stream_count)
+            }))]
         }
+        _ => return of_resources(objects, operation, fields),
     })
 }
 
@@ -147,63 +149,82 @@ fn no_such_type(device: &str) -> Error {
     SmResource::from_raw(resource).unwrap_err()
 }
 
-/// What takes resources.
-fn of_values(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
-    if operation == "queue" || operation == "configure" {
-        return of_workqueues(objects, operation, inputs);
-    }
-    if operation == "split" {
-        return split(objects, inputs);
-    }
-    let a = *objects.sms(inputs[0]);
+fn of_resources(
+    objects: &mut Objects,
+    operation: &str,
+    fields: &mut Fields,
+) -> Result<Vec<String>> {
     Ok(match operation {
-        "info" => info(&a),
+        "info" => {
+            let [of] = fields.take();
+            info(objects.sms(of))
+        }
+        "queue" => {
+            let [of] = fields.take();
+            let queue = workqueue(objects, of)?;
+            outputs![queue.device()?, scope_name(queue.scope()?), queue.concurrency_limit()?]
+        }
+        "configure" => {
+            let [of, among, limit, out] = fields.take();
+            let limit = Some(number(limit)).filter(|limit| *limit != 0);
+            let configured = workqueue(objects, of)?.configured(scope(among), limit)?;
+            objects.add(out, Object::Workqueue(configured));
+            Vec::new()
+        }
+        "split" => return split(objects, fields),
         "union" | "subtract" => {
-            let b = objects.sms(inputs[1]);
+            let [a, b, out] = fields.take();
+            let (a, b) = (objects.sms(a), objects.sms(b));
             let made = if operation == "union" { a.union(b)? } else { a.difference(b)? };
-            objects.add(inputs[2], Object::Sms(made));
-            texts([made.sm_count()])
+            objects.add(out, Object::Sms(made));
+            outputs![made.sm_count()]
         }
-        "overlap" => texts([a.overlap(objects.sms(inputs[1]))?]),
+        "overlap" => {
+            let [a, b] = fields.take();
+            outputs![objects.sms(a).overlap(objects.sms(b))?]
+        }
         "atom" => {
-            let atom = a.atoms()?[number::<usize>(inputs[1])];
-            objects.add(inputs[2], Object::Sms(atom));
-            texts([atom.sm_count()])
+            let [of, index, out] = fields.take();
+            let atom = objects.sms(of).atoms()?[number::<usize>(index)];
+            objects.add(out, Object::Sms(atom));
+            outputs![atom.sm_count()]
         }
-        _ => vec![ids(&a.sm_ids()?)],
+        "sms" => {
+            let [of] = fields.take();
+            vec![ids(&objects.sms(of).sm_ids()?)]
+        }
+        "same" => {
+            let [a, b] = fields.take();
+            let same = match (objects.get(a), objects.get(b)) {
+                (Object::Context(a), Object::Context(b)) => a.info()?.id == b.info()?.id,
+                (Object::Sms(a), Object::Sms(b)) => a == b,
+                (Object::Workqueue(a), Object::Workqueue(b)) => a == b,
+                _ => false,
+            };
+            outputs![if same { "yes" } else { "no" }]
+        }
+        _ => return of_leases(objects, operation, fields),
     })
 }
 
-fn of_workqueues(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
-    let queue = match objects.get(inputs[0]) {
-        Object::Workqueue(queue) => *queue,
+fn workqueue(objects: &Objects, name: &str) -> Result<WorkqueueResource> {
+    match objects.get(name) {
+        Object::Workqueue(queue) => Ok(*queue),
         // Rust's types refuse what C answers with an error.
-        Object::Sms(sms) => WorkqueueResource::from_raw(*sms.as_raw())?,
-        _ => panic!("{} is no resource", inputs[0]),
-    };
-    if operation == "queue" {
-        let mut outputs = texts([queue.device()?]);
-        outputs.push(scope_name(queue.scope()?).to_owned());
-        outputs.extend(texts([queue.concurrency_limit()?]));
-        return Ok(outputs);
+        Object::Sms(sms) => WorkqueueResource::from_raw(*sms.as_raw()),
+        _ => panic!("{name} is no resource"),
     }
-    let limit = match number(inputs[2]) {
-        0 => None,
-        limit => Some(limit),
-    };
-    let configured = queue.configured(scope(inputs[1]), limit)?;
-    objects.add(inputs[3], Object::Workqueue(configured));
-    Ok(Vec::new())
 }
 
-fn split(objects: &mut Objects, inputs: &[&str]) -> Result<Vec<String>> {
-    let whole = match objects.get(inputs[0]) {
+fn split(objects: &mut Objects, fields: &mut Fields) -> Result<Vec<String>> {
+    let [of, options, requests, out] = fields.take();
+    let whole = match objects.get(of) {
         Object::Sms(sms) => *sms,
         Object::Workqueue(queue) => SmResource::from_raw(*queue.as_raw())?,
-        _ => panic!("{} is no resource", inputs[0]),
+        _ => panic!("{of} is no resource"),
     };
-    let options = split_options(inputs[1]).expect("vectors with two families are left out");
-    let requests: Vec<_> = list(inputs[2]).into_iter().map(request).collect();
+    let options = split_options(options);
+    let requests: Vec<_> = list(requests).into_iter().map(request).collect();
     let plan = whole.plan_with(&requests, &options);
     let split = whole.split_with(&requests, &options);
     match (&plan, &split) {
@@ -217,153 +238,189 @@ fn split(objects: &mut Objects, inputs: &[&str]) -> Result<Vec<String>> {
     }
     let split = split?;
     for (index, group) in split.iter().enumerate() {
-        objects.add(&format!("{}.{index}", inputs[3]), Object::Sms(*group));
+        objects.add(&format!("{out}.{index}"), Object::Sms(*group));
     }
-    objects.add(&format!("{}.rest", inputs[3]), Object::Sms(*split.remainder()));
-    Ok(vec![
-        joined(split.iter().map(SmResource::sm_count)),
-        split.remainder().sm_count().to_string(),
-    ])
+    objects.add(&format!("{out}.rest"), Object::Sms(*split.remainder()));
+    let counts = joined(split.iter().map(SmResource::sm_count));
+    Ok(outputs![counts, split.remainder().sm_count()])
+}
+
+fn of_leases(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
+    Ok(match operation {
+        "lease" => {
+            let [device, count, shared, of, minimum, exclusive, out] = fields.take();
+            let mut builder = Device::new(number(device))?.lease().sm_count(sms(count));
+            if shared == "shared" {
+                builder = builder.shared();
+            }
+            if of != "none" {
+                builder = builder.family(family(of));
+            }
+            if minimum != "0" {
+                builder = builder.min_sm_count(number(minimum)); // 0 is the builder's default
+            }
+            let lease = builder.exclusive_sm_count(number(exclusive)).name(out).acquire()?;
+            let sm_count = lease.sm_count()?;
+            objects.add(out, Object::Lease(lease));
+            outputs![sm_count]
+        }
+        "resize" => {
+            let [layout, how] = fields.take();
+            let sizes = sizes(objects, layout);
+            let how = match how {
+                "-" => Resize::new(),
+                "at-once" => Resize::new().deferred(),
+                _ => panic!("{how:?} is no flag of a change"),
+            };
+            gcx::resize(&sizes, how)?;
+            let now = sizes.iter().map(|(lease, _)| lease.sm_count());
+            vec![joined(now.collect::<Result<Vec<_>>>()?)]
+        }
+        "prepare" => {
+            let [layout] = fields.take();
+            gcx::prepare(&sizes(objects, layout))?;
+            Vec::new()
+        }
+        "held" => {
+            let [of, out] = fields.take();
+            let held = objects.lease(of).sms()?;
+            objects.add(out, Object::Sms(held));
+            outputs![held.sm_count()]
+        }
+        "alone" => {
+            let [of] = fields.take();
+            outputs![objects.lease(of).info()?.exclusive_sm_count]
+        }
+        _ => return of_objects(objects, operation, fields),
+    })
+}
+
+/// A count of SMs, `rest`, or `parked`.
+fn sms(text: &str) -> Sms {
+    match text {
+        "rest" => Sms::Rest,
+        "parked" => Sms::Parked,
+        count => Sms::Count(number(count)),
+    }
+}
+
+/// A list of LEASE/COUNT.
+fn sizes<'a>(objects: &'a Objects, text: &str) -> Vec<(&'a Lease, Sms)> {
+    let split = |item: &str| {
+        let (name, count) = item.split_once('/').expect("a size is LEASE/COUNT");
+        (objects.lease(name), sms(count))
+    };
+    list(text).into_iter().map(split).collect()
 }
 
 /// What takes contexts, streams and events.
-fn of_objects(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
+fn of_objects(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
     match operation {
-        "same" => {
-            let same = match (objects.get(inputs[0]), objects.get(inputs[1])) {
-                (Object::Context(a), Object::Context(b)) => a.info()?.id == b.info()?.id,
-                (Object::Sms(a), Object::Sms(b)) => a == b,
-                (Object::Workqueue(a), Object::Workqueue(b)) => a == b,
-                _ => false,
-            };
-            return Ok(vec![if same { "yes" } else { "no" }.to_owned()]);
-        }
-        "current" => {
-            assert!(gcx::current_context()?.is_none(), "what pushes is left out");
-            return Ok(vec!["-".to_owned()]);
-        }
-        "ahead" => {
-            let sms: Vec<_> = list(inputs[0]).into_iter().map(|name| *objects.sms(name)).collect();
-            gcx::cache::prepare(&sms)?;
-            return Ok(Vec::new());
-        }
         "context" => {
-            let context = context(objects, inputs)?;
-            objects.add(inputs[2], Object::Context(context));
-            return Ok(Vec::new());
+            let [resources, flags, out] = fields.take();
+            let context = context(objects, resources, flags)?;
+            objects.add(out, Object::Context(context));
         }
         "close" => {
-            match objects.take(inputs[0]) {
+            let [of] = fields.take();
+            match objects.take(of) {
                 Object::Context(context) => context.close()?,
                 other => drop(other),
             }
-            return Ok(Vec::new());
+        }
+        "current" => {
+            assert!(gcx::current_context()?.is_none(), "what pushes is left out");
+            return Ok(outputs!["-"]);
         }
         "elapsed" => {
-            let milliseconds =
-                objects.event(inputs[1]).milliseconds_since(objects.event(inputs[0]))?;
-            assert!(milliseconds >= 0.0);
-            return Ok(Vec::new());
+            let [start, end] = fields.take();
+            let end = objects.event(end);
+            assert!(end.milliseconds_since(objects.event(start))? >= 0.0);
         }
-        "record" | "wait" => {
-            let event = objects.event(inputs[1]);
-            match (operation, objects.get(inputs[0])) {
-                ("record", Object::Stream(stream)) => stream.record_into(event)?,
-                ("record", Object::Context(context)) => context.record_into(event)?,
-                (_, Object::Stream(stream)) => stream.wait(event)?,
-                (_, Object::Context(context)) => context.wait(event)?,
-                _ => panic!("{} has no order", inputs[0]),
-            }
-            return Ok(Vec::new());
+        "stream" => {
+            let [of, priority, out] = fields.take();
+            let priority = number(priority);
+            let stream = match objects.get(of) {
+                Object::Context(context) => context.stream_with_priority(priority)?,
+                Object::Lease(lease) => lease.stream_with_priority(priority)?,
+                _ => panic!("{of} has no streams"),
+            };
+            let info = stream.info()?;
+            objects.add(out, Object::Stream(stream));
+            return Ok(outputs![info.device, info.priority, info.sm_count]);
         }
-        _ => {}
+        "get" => {
+            let [of, kind, out] = fields.take();
+            let made = match (objects.get(of), kind) {
+                (Object::Context(of), "sm") => Object::Sms(of.sms()?),
+                (Object::Context(of), "workqueue") => Object::Workqueue(of.workqueue()?),
+                (Object::Context(of), _) => Object::Workqueue(of.workqueue_config()?),
+                (Object::Stream(of), "sm") => Object::Sms(of.sms()?),
+                (Object::Stream(of), "workqueue") => Object::Workqueue(of.workqueue()?),
+                (Object::Stream(of), _) => Object::Workqueue(of.workqueue_config()?),
+                _ => panic!("{of} has no resources"),
+            };
+            objects.add(out, made);
+        }
+        "adopt" => {
+            let [of, out] = fields.take();
+            // SAFETY: the native handles are those of live objects, which the vector keeps.
+            let made = unsafe {
+                match objects.get(of) {
+                    Object::Stream(of) => Object::Stream(Stream::from_native(of.native()?)?),
+                    Object::Event(of) => Object::Event(Event::from_native(of.native()?)?),
+                    _ => panic!("{of} has no native handle"),
+                }
+            };
+            objects.add(out, made);
+        }
+        _ => return of_work(objects, operation, fields),
     }
-    let (outputs, made) = asked(objects.get(inputs[0]), operation, inputs)?;
-    if let Some(made) = made {
-        objects.add(inputs[inputs.len() - 1], made);
-    }
-    Ok(outputs)
+    Ok(Vec::new())
 }
 
-fn context(objects: &Objects, inputs: &[&str]) -> Result<Context> {
+fn context(objects: &Objects, resources: &str, flags: &str) -> Result<Context> {
     let mut builder = Context::builder();
-    for name in list(inputs[0]) {
+    for name in list(resources) {
         builder = match objects.get(name) {
             Object::Sms(sms) => builder.sms(sms),
             Object::Workqueue(queue) => builder.workqueue(queue),
             _ => panic!("{name} is no resource"),
         };
     }
-    if flags(inputs[1]).contains(&"private") {
+    if flags.contains("private") {
         builder = builder.private();
     }
     builder.build()
 }
 
-/// What one object answers, and what it makes.
-fn asked(
-    object: &Object,
-    operation: &str,
-    inputs: &[&str],
-) -> Result<(Vec<String>, Option<Object>)> {
-    let mut made = None;
-    let outputs = match (operation, object) {
-        ("cluster", Object::Sms(sms)) => texts([sms.max_cluster_size()?]),
-        ("cluster", Object::Stream(stream)) => texts([stream.max_cluster_size()?]),
-        ("probe", Object::Stream(stream)) => vec![ids(&stream.sm_ids()?)],
-        ("stream", Object::Context(context)) => {
-            let stream = context.stream_with_priority(number(inputs[1]))?;
-            let info = stream.info()?;
-            made = Some(Object::Stream(stream));
-            texts([i64::from(info.device), i64::from(info.priority), i64::from(info.sm_count)])
+/// What changes no object.
+fn of_work(objects: &Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
+    let [of] = fields.take();
+    match (operation, objects.get(of)) {
+        ("record" | "wait", of) => {
+            let [event] = fields.take();
+            let event = objects.event(event);
+            match (operation, of) {
+                ("record", Object::Stream(of)) => of.record_into(event)?,
+                ("record", Object::Context(of)) => of.record_into(event)?,
+                (_, Object::Stream(of)) => of.wait(event)?,
+                (_, Object::Context(of)) => of.wait(event)?,
+                _ => panic!("the object has no order"),
+            }
         }
-        ("stream", Object::Lease(lease)) => {
-            let stream = lease.stream_with_priority(number(inputs[1]))?;
-            let info = stream.info()?;
-            made = Some(Object::Stream(stream));
-            texts([i64::from(info.device), i64::from(info.priority), i64::from(info.sm_count)])
-        }
-        ("get", Object::Context(context)) => {
-            made = Some(match inputs[1] {
-                "sm" => Object::Sms(context.sms()?),
-                "workqueue-config" => Object::Workqueue(context.workqueue_config()?),
-                _ => Object::Workqueue(context.workqueue()?),
-            });
-            Vec::new()
-        }
-        ("get", Object::Stream(stream)) => {
-            made = Some(match inputs[1] {
-                "sm" => Object::Sms(stream.sms()?),
-                "workqueue-config" => Object::Workqueue(stream.workqueue_config()?),
-                _ => Object::Workqueue(stream.workqueue()?),
-            });
-            Vec::new()
-        }
-        // SAFETY: the native handles are those of live objects, which the vector keeps.
-        ("adopt", object) => unsafe {
-            made = Some(match object {
-                Object::Stream(stream) => Object::Stream(Stream::from_native(stream.native()?)?),
-                Object::Event(event) => Object::Event(Event::from_native(event.native()?)?),
-                _ => panic!("{} has no native handle", inputs[0]),
-            });
-            Vec::new()
-        },
-        ("synchronize", Object::Context(context)) => {
-            texts(context.synchronize().map(|()| [""; 0])?)
-        }
-        ("synchronize", Object::Stream(stream)) => texts(stream.synchronize().map(|()| [""; 0])?),
-        ("synchronize", Object::Event(event)) => texts(event.synchronize().map(|()| [""; 0])?),
-        ("synchronize", Object::Lease(lease)) => texts(lease.synchronize().map(|()| [""; 0])?),
-        ("query", Object::Lease(lease)) => ready(lease.query()?),
-        ("query", Object::Stream(stream)) => ready(stream.query()?),
-        ("query", Object::Event(event)) => ready(event.query()?),
-        _ => panic!("{} can't be asked for {operation}", inputs[0]),
-    };
-    Ok((outputs, made))
-}
-
-/// Nothing on the simulated driver takes long.
-fn ready(finished: bool) -> Vec<String> {
-    assert!(finished, "simulated work has finished");
-    Vec::new()
+        ("cluster", Object::Sms(sms)) => return Ok(outputs![sms.max_cluster_size()?]),
+        ("cluster", Object::Stream(stream)) => return Ok(outputs![stream.max_cluster_size()?]),
+        ("probe", Object::Stream(stream)) => return Ok(vec![ids(&stream.sm_ids()?)]),
+        ("synchronize", Object::Context(of)) => of.synchronize()?,
+        ("synchronize", Object::Stream(of)) => of.synchronize()?,
+        ("synchronize", Object::Event(of)) => of.synchronize()?,
+        ("synchronize", Object::Lease(of)) => of.synchronize()?,
+        // Nothing on the simulated driver takes long.
+        ("query", Object::Lease(of)) => assert!(of.query()?),
+        ("query", Object::Stream(of)) => assert!(of.query()?),
+        ("query", Object::Event(of)) => assert!(of.query()?),
+        _ => panic!("{of} can't be asked for {operation}"),
+    }
+    Ok(Vec::new())
 }

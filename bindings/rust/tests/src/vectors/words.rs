@@ -45,45 +45,40 @@ pub fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number that fits here"))
 }
 
-pub fn family(text: &str) -> Family {
-    match text {
-        "coscheduled" => Family::Coscheduled,
-        "fine" => Family::Fine,
-        "max-cluster" => Family::MaxCluster,
-        "structured" => Family::Structured,
-        "external" => Family::External,
-        _ => panic!("{text:?} is no family of this crate"),
-    }
+const FAMILIES: [(&str, Family); 5] = [
+    ("coscheduled", Family::Coscheduled),
+    ("fine", Family::Fine),
+    ("max-cluster", Family::MaxCluster),
+    ("structured", Family::Structured),
+    ("external", Family::External),
+];
+const SCOPES: [(&str, WorkqueueScope); 2] = [
+    ("device_ctx", WorkqueueScope::DeviceCtx),
+    ("green_ctx_balanced", WorkqueueScope::GreenCtxBalanced),
+];
+
+fn named<T: Copy>(values: &[(&str, T)], text: &str) -> T {
+    let found = values.iter().find(|(name, _)| *name == text);
+    found.unwrap_or_else(|| panic!("{text:?} has no value in this crate")).1
 }
 
-pub fn family_name(family: Family) -> &'static str {
-    match family {
-        Family::Coscheduled => "coscheduled",
-        Family::Fine => "fine",
-        Family::MaxCluster => "max-cluster",
-        Family::Structured => "structured",
-        Family::External => "external",
-        _ => "?",
-    }
+fn name<T: PartialEq>(values: &[(&'static str, T)], value: &T) -> &'static str {
+    values.iter().find(|(_, other)| other == value).map_or("?", |(name, _)| name)
+}
+
+pub fn family(text: &str) -> Family {
+    named(&FAMILIES, text)
 }
 
 pub fn scope(text: &str) -> WorkqueueScope {
-    match text {
-        "device_ctx" => WorkqueueScope::DeviceCtx,
-        "green_ctx_balanced" => WorkqueueScope::GreenCtxBalanced,
-        _ => panic!("{text:?} is no scope"),
-    }
+    named(&SCOPES, text)
 }
 
 pub fn scope_name(scope: Option<WorkqueueScope>) -> &'static str {
-    match scope {
-        Some(WorkqueueScope::DeviceCtx) => "device_ctx",
-        Some(WorkqueueScope::GreenCtxBalanced) => "green_ctx_balanced",
-        _ => "?",
-    }
+    scope.map_or("?", |scope| name(&SCOPES, &scope))
 }
 
-pub fn flags(text: &str) -> Vec<&str> {
+fn flags(text: &str) -> Vec<&str> {
     if text == "-" {
         Vec::new()
     } else {
@@ -91,17 +86,12 @@ pub fn flags(text: &str) -> Vec<&str> {
     }
 }
 
-/// The options of a split; `None` if it names two families, which the crate's types can't.
-pub fn split_options(text: &str) -> Option<SplitOptions> {
-    let words = flags(text);
-    if words.contains(&"fine") && words.contains(&"max-cluster") {
-        return None;
-    }
-    Some(words.iter().fold(SplitOptions::new(), |options, word| match *word {
+pub fn split_options(text: &str) -> SplitOptions {
+    flags(text).iter().fold(SplitOptions::new(), |options, word| match *word {
         "exact" => options.exact(),
         "exclude_leased" => options.exclude_leased(),
         word => options.family(family(word)),
-    }))
+    })
 }
 
 pub fn event_options(text: &str) -> EventOptions {
@@ -149,7 +139,7 @@ pub fn info(sms: &SmResource) -> Vec<String> {
     };
     vec![
         sms.device().to_string(),
-        family_name(sms.family()).to_owned(),
+        name(&FAMILIES, &sms.family()).to_owned(),
         sms.sm_count().to_string(),
         sms.atom_count().to_string(),
         sms.min_partition_size().to_string(),

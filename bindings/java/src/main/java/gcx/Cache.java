@@ -5,19 +5,15 @@ import java.util.List;
 /**
  * The cache of green contexts that are not in use, and contexts that are prepared in advance.
  *
- * <p>Every method may be called from any thread, at any time. Tested only on the simulated driver
- * so far.
+ * <p>Tested only on the simulated driver so far.
  */
 public final class Cache {
   private Cache() {}
 
   /**
    * Creates and caches the context of each resource, so that {@link Context#create} and {@link
-   * Device#acquire(LeaseRequest)} over the same SMs take microseconds. Creating one takes
-   * milliseconds and waits for every kernel that runs on the device; a cached one costs nothing.
-   * {@link Lease#prepare} prepares the layouts of existing leases.
-   *
-   * <p>The interruption of the thread, whose interrupted status stays set, cancels the rest.
+   * Device#acquire(LeaseRequest)} over the same SMs take microseconds. The interruption of the
+   * thread, whose interrupted status stays set, cancels the rest.
    *
    * @param resources the SMs
    * @param options what they are prepared for
@@ -45,9 +41,7 @@ public final class Cache {
   }
 
   /**
-   * Sets how many unused green contexts are cached on each device: 64 by default, 0 for none. The
-   * least recently used are destroyed first, prepared ones only if the limit is below their number.
-   * The driver frees little of their memory, so a limit that is too low costs more than it saves.
+   * Sets how many unused green contexts are cached on each device: 64 by default, 0 for none.
    *
    * @param keptContexts the limit
    */

@@ -6,8 +6,6 @@ import java.util.Set;
 /**
  * Cancels blocking calls from another thread: waits for SMs, and {@link Cache#prepare}. One may be
  * passed to any number of calls. There is nothing to close.
- *
- * <p>Every method may be called from any thread, at any time.
  */
 public final class Cancel {
   private final Set<Wait> waits = new HashSet<>();

@@ -12,8 +12,6 @@ import java.util.Optional;
  *
  * <p>Streams keep their context, so it can be closed before them. A context that is current in the
  * calling thread can't be closed: {@link GcxException.ContextInUse}; it stays open.
- *
- * <p>Every method may be called from any thread, at any time.
  */
 public final class Context extends Owned {
   /** What the thread has pushed, the last first. */

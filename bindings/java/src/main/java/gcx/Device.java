@@ -52,8 +52,7 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Acquires SMs for exclusive use within this process without waiting, like {@link
-   * #acquire(LeaseRequest)}.
+   * Acquires SMs without waiting, like {@link #acquire(LeaseRequest)}.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
    * @return the lease, to be closed by the caller
@@ -63,23 +62,12 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Acquires SMs for exclusive use within this process; {@link Lease#info} returns what was
-   * acquired. The first lease over a set of SMs creates its context; later ones take microseconds.
-   *
-   * <p>A request with a timeout waits behind earlier ones. Its {@link Cancel} and the interruption
-   * of the thread, whose interrupted status stays set, cancel the wait.
+   * Acquires SMs for exclusive use within this process. The request's {@link Cancel} and the
+   * interruption of the thread, whose interrupted status stays set, cancel the wait.
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other leases or requests have the SMs, and there is no
-   *     timeout; the message names them
-   * @throws GcxException.Timeout they still had the SMs after the timeout
-   * @throws GcxException.Cancelled the wait was cancelled
-   * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
-   * @throws GcxException.SmsNotMapped there are leases of another family, and the families aren't
-   *     mapped, see {@link #mapSms}
-   * @throws GcxException.InvalidValue the family has no leases; the name is too long; the minimum
-   *     or the exclusive SMs exceed the requested count
+   * @see Raw#gcx_lease_acquire
    */
   public Lease acquire(LeaseRequest request) {
     return new Lease(
@@ -98,26 +86,12 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Reserves SMs that no other process reserves in the same folder; {@link Reservation#info}
-   * returns what was reserved. Creates no context.
-   *
-   * <p>A request with a timeout waits behind earlier ones of all processes. Its {@link Cancel} and
-   * the interruption of the thread, whose interrupted status stays set, cancel the wait.
+   * Reserves SMs that no other process reserves in the same folder. The request's {@link Cancel}
+   * and the interruption of the thread, whose interrupted status stays set, cancel the wait.
    *
    * @param request which SMs, and how long to wait for them
    * @return the reservation, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other reservations or requests have the SMs, and there is
-   *     no timeout; the message names them
-   * @throws GcxException.Timeout they still had the SMs, or the folder locked, after the timeout
-   * @throws GcxException.Cancelled the wait was cancelled
-   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
-   * @throws GcxException.CorruptFile a file that a process keeps locked is invalid
-   * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
-   * @throws GcxException.NotSupported the device has no max-cluster family
-   * @throws GcxException.InvalidValue the family has no reservations; the name or path is too long;
-   *     the path is not absolute; the minimum exceeds the requested count
-   * @throws GcxException the folder does not exist or can't be written ({@link
-   *     Result#OPERATING_SYSTEM})
+   * @see Raw#gcx_reservation_acquire
    */
   public Reservation reserve(ReservationParams request) {
     return new Reservation(
@@ -141,17 +115,11 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Returns the SMs that all partitions of this process share: two on compute capability 9.x, once
-   * a module with dynamic parallelism is loaded. Kernels of every partition also run there.
-   *
-   * <p>Returns what {@link Stream#probeSms} has found. If that is nothing, creates and probes two
-   * contexts, each with the cost of a first one, and caches them. SMs that were found stay known.
-   * Modules load lazily: if the list is empty, call it again after the first launch of a kernel of
-   * the module.
+   * Returns the SMs that all partitions of this process share, once a module with dynamic
+   * parallelism is loaded.
    *
    * @return the hardware numbers, ascending; empty if none were found
-   * @throws GcxException.NotSupported compute capability 9.x under MPS, where the numbers are
-   *     virtual
+   * @see Raw#gcx_device_find_shared_sms
    */
   public int[] sharedSms() {
     return Functions.gcx_device_find_shared_sms(ordinal);

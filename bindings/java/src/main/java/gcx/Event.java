@@ -1,10 +1,6 @@
 package gcx;
 
-/**
- * A point in streams' work that other streams and threads can wait for, also on other devices.
- *
- * <p>Every method may be called from any thread, at any time.
- */
+/** A point in streams' work that other streams and threads can wait for, also on other devices. */
 public final class Event extends Owned {
   private Event(long handle) {
     super(handle, Natives::gcx_event_destroy);
@@ -51,9 +47,7 @@ public final class Event extends Owned {
    *
    * @param start the earlier event
    * @return milliseconds
-   * @throws GcxException.NotReady one has not finished
-   * @throws GcxException.InvalidHandle one has no timing or was never recorded, or they are of two
-   *     devices
+   * @see Raw#gcx_event_get_elapsed
    */
   public float millisecondsSince(Event start) {
     return Functions.gcx_event_get_elapsed(start, this);

@@ -26,8 +26,7 @@ public final class Gcx {
    * @param driver null or empty for the open one, else the environment's GCX_DRIVER, else
    *     libcuda.so.1; {@code sim:SPEC} for a simulated driver, such as {@code sim:h100@13.0};
    *     anything else is a path or name of a library
-   * @throws GcxException.DriverAlreadyOpen another driver is open, for the rest of the process
-   * @throws GcxException.DriverNotFound there is no such library
+   * @see Raw#gcx_driver_open
    */
   public static void openDriver(String driver) {
     if (NativeLibrary.isSimulated(driver)) {
@@ -65,14 +64,12 @@ public final class Gcx {
   }
 
   /**
-   * Requests connections before CUDA starts: sets CUDA_DEVICE_MAX_CONNECTIONS in the process's
-   * environment, unless that is as high already. Call it at the beginning of a program, while no
-   * other thread reads the environment. {@link System#getenv()}, and processes that Java starts,
-   * don't see the change. Opens no driver.
+   * Sets CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless that is as high already.
+   * Call it at the beginning of a program, while no other thread reads the environment. {@link
+   * System#getenv()}, and processes that Java starts, don't see the change.
    *
    * @param connections 1 to 32
-   * @throws GcxException.TooLate CUDA has started with fewer
-   * @throws GcxException.InvalidValue it is not 1 to 32
+   * @see Raw#gcx_queue_request_connections
    */
   public static void requestConnections(int connections) {
     if (connections < 0) {
@@ -82,18 +79,12 @@ public final class Gcx {
   }
 
   /**
-   * Makes libcuda and cudart report partitions' SM counts to the libraries of this process: in a
-   * thread whose current context is a green context, such as one of {@link Context#push()}, they
-   * report that context's SMs as the device's. docs/explanation/counts.md explains which libraries
-   * use the answer, and why cuBLAS before 13.10 still gets the device's count.
+   * Makes libcuda and cudart report, in a thread whose current context is a green context, that
+   * context's SMs as the device's. Call it at the beginning of a program, before the first method
+   * that opens the driver, JCuda, or any CUDA library loads libcuda. docs/explanation/counts.md
+   * explains which libraries use the answer. Tested only on the simulated driver so far.
    *
-   * <p>Permanent; a second call does nothing. Call it at the beginning of a program, before libcuda
-   * is loaded by the first method that opens the driver, by JCuda, or by any CUDA library. May
-   * start a short-lived child process to find libcuda. Tested only on the simulated driver so far.
-   *
-   * @throws GcxException.TooLate libcuda is loaded already
-   * @throws GcxException.DriverNotFound there is no driver library, or none that can be loaded
-   * @throws GcxException a file or pipe can't be created ({@link Result#OPERATING_SYSTEM})
+   * @see Raw#gcx_driver_report_partition_counts
    */
   public static void reportPartitionCounts() {
     version(); // loads the library, which creates the folder

@@ -12,9 +12,8 @@ import java.util.List;
  * <p>The number of a node is its index in {@link #nodes}. A graph that was captured over several
  * partitions has several parts, each of which can run on different SMs.
  *
- * <p>Every method may be called from any thread, at any time. Launches on one set of SMs run one
- * after the other, launches on different sets run concurrently on the same memory. Tested on the
- * simulated driver and on an H200.
+ * <p>Launches on one set of SMs run one after the other, launches on different sets run
+ * concurrently on the same memory. Tested on the simulated driver and on an H200.
  */
 public final class Graph extends Owned {
   private Graph(long handle) {
@@ -27,11 +26,7 @@ public final class Graph extends Owned {
    * @param captured a CUgraph, which is a cudaGraph_t; the caller may destroy it at once
    * @param options how its kernels run
    * @return the graph, to be closed by the caller
-   * @throws GcxException.NotSupported a node can't be moved; the message has its kind and number
-   * @throws GcxException.ResourceConfiguration it has kernels of two devices, or of more than 16
-   *     contexts
-   * @throws GcxException.InvalidContext it has no kernels, and no context is current that names its
-   *     device
+   * @see Raw#gcx_graph_create
    */
   public static Graph create(long captured, GraphOption... options) {
     return new Graph(Functions.gcx_graph_create(captured, GraphOption.flags(options), 0));
@@ -56,48 +51,32 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Launches all parts in the stream, on the SMs that the stream has now. Later launches on the
-   * same SMs cost what CUDA's own do. In a stream outside of partitions the graph runs as it was
-   * captured.
+   * Launches all parts on the SMs that the stream has now.
    *
-   * @param streams a stream of its device for all parts, or one for each: the graph is launched in
-   *     the first, after the earlier work of all of them and before their later work, and parts
-   *     without an order between them run concurrently
-   * @throws GcxException.LaunchTooLarge a cooperative grid is larger than the SMs hold
-   * @throws GcxException.InvalidValue there is neither one nor one for each part
-   * @throws GcxException.InvalidDevice a stream is of another device
-   * @throws GcxException.Capture the stream captures a graph
-   * @throws GcxException.NotSupported the driver did not move a node as requested
+   * @param streams a stream of its device for all parts, or one for each
+   * @see Raw#gcx_graph_launch
    */
   public void launch(Stream... streams) {
     Functions.gcx_graph_launch(this, List.of(streams));
   }
 
   /**
-   * Creates the executable for these SMs, 1.3 to 2 us a node, and missing contexts, unless it is
-   * cached.
+   * Creates the executable for these SMs, and missing contexts, unless it is cached.
    *
    * @param resources the SMs of all parts, or one resource for each
    * @param options whether the SMs are those of leases
-   * @throws GcxException.LaunchTooLarge a cooperative grid is larger than the SMs hold; the message
-   *     has the kernel's name, its grid and the largest
-   * @throws GcxException.InvalidValue there is neither one nor one for each part
-   * @throws GcxException.InvalidDevice they are of another device
-   * @throws GcxException.NotSupported the driver did not move a node as requested
+   * @see Raw#gcx_graph_prepare
    */
   public void prepare(List<SmResource> resources, PrepareOption... options) {
     Functions.gcx_graph_prepare(this, List.copyOf(resources), PrepareOption.flags(options));
   }
 
   /**
-   * Assigns nodes to a part. At first there is one part for each context that the kernels were
-   * captured in. Executables for several sets of SMs are destroyed.
+   * Assigns nodes to a part.
    *
    * @param part an existing part, or the next one, which needs at least one node; below 16
-   * @param nodes the numbers of nodes; that of a child graph stands for all its nodes. Without any,
-   *     nothing changes
-   * @throws GcxException.InvalidValue there is no such node, or part; the part is the next one, and
-   *     there are no nodes
+   * @param nodes the numbers of nodes; that of a child graph stands for all its nodes
+   * @see Raw#gcx_graph_set_part
    */
   public void setPart(int part, int... nodes) {
     Functions.gcx_graph_set_part(this, nodes.clone(), part);
@@ -113,8 +92,8 @@ public final class Graph extends Owned {
    * @param arguments the arguments from position to limit, laid out as in a C struct, in {@link
    *     ByteOrder#nativeOrder}, which a new buffer does not have; copied; null to keep the present
    *     ones
-   * @throws GcxException.InvalidValue there is no such node, or it is not a kernel's; the arguments
-   *     are too short, or of the other byte order; the driver refuses the parameters
+   * @throws GcxException.InvalidValue the arguments are of the other byte order
+   * @see Raw#gcx_graph_set_kernel
    */
   public void setKernel(int node, Dim grid, Dim block, int sharedBytes, ByteBuffer arguments) {
     Functions.gcx_graph_set_kernel(

@@ -9,8 +9,7 @@ import java.util.List;
  * <p>A stream of a lease follows it: see {@link Stream#nativeHandle()}. Closing a lease frees its
  * SMs and ends its streams, which then throw {@link GcxException.ContextDestroyed}.
  *
- * <p>Every method may be called from any thread, at any time. Tested on the simulated driver and on
- * an H200.
+ * <p>Tested on the simulated driver and on an H200.
  */
 public final class Lease extends Owned {
   private final Object lock = new Object();
@@ -40,18 +39,12 @@ public final class Lease extends Owned {
   }
 
   /**
-   * Resizes leases, all of them or none: one can grow by what another gives. Work in flight
-   * continues on its SMs; later work of their streams runs on the new SMs, after the earlier work
-   * of its stream. Takes microseconds if the contexts of the new sets are cached, see {@link
-   * #prepare}.
+   * Resizes leases, all of them or none: one can grow by what another gives. Later work of their
+   * streams runs on the new SMs. Takes microseconds after {@link #prepare}.
    *
    * @param sizes the new size of each lease, all of one device and family
    * @param options how later work of their streams starts
-   * @throws GcxException.AlreadyAcquired the SMs of these leases and the free ones don't suffice,
-   *     or other requests wait for them; the message names the owners
-   * @throws GcxException.ResourceConfiguration the leases are of two devices or families; the
-   *     device has fewer SMs; a size is below a shared lease's exclusive SMs
-   * @throws GcxException.InvalidValue there is no size, or a lease appears twice
+   * @see Raw#gcx_lease_resize
    */
   public static void resize(List<LeaseSize> sizes, ResizeOption... options) {
     Functions.gcx_lease_resize(List.copyOf(sizes), ResizeOption.flags(options));

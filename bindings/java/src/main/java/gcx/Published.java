@@ -7,8 +7,6 @@ import java.util.Objects;
  * Leases that the user's other processes see, as {@code gcx top} shows them. A process publishes
  * its leases after {@link #start()}, or if the environment has GCX_PUBLISH; other processes can't
  * change them. Tested only on the simulated driver so far.
- *
- * <p>Every method may be called from any thread, at any time.
  */
 public final class Published {
   private Published() {}
@@ -23,9 +21,7 @@ public final class Published {
    * already, changes the name. Opens the driver.
    *
    * @param name for lists: up to 63 bytes of UTF-8
-   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
-   * @throws GcxException.InvalidValue the name is too long
-   * @throws GcxException the file can't be created ({@link Result#OPERATING_SYSTEM})
+   * @see Raw#gcx_publish_start
    */
   public static void start(String name) {
     Functions.gcx_publish_start(Objects.requireNonNull(name, "name"));

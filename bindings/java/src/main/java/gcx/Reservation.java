@@ -14,8 +14,7 @@ import java.util.Objects;
  * them. A lease of {@link #acquire(LeaseRequest)} keeps the reservation; a context over {@link
  * #sms()} does not, so keep a reference to the reservation, or the collector closes it.
  *
- * <p>Every method may be called from any thread, at any time. Tested only on the simulated driver
- * so far.
+ * <p>Tested only on the simulated driver so far.
  */
 public final class Reservation extends Owned {
   Reservation(long handle) {
@@ -27,10 +26,7 @@ public final class Reservation extends Owned {
    *
    * @param token the {@link #token()} of the reservation
    * @return the reservation, to be closed by the caller
-   * @throws GcxException.NotFound the reservation has ended
-   * @throws GcxException.InvalidValue the token is not valid
-   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
-   * @throws GcxException.CorruptFile the file is invalid
+   * @see Raw#gcx_reservation_join
    */
   public static Reservation join(String token) {
     return new Reservation(Functions.gcx_reservation_join(Objects.requireNonNull(token, "token")));
@@ -47,8 +43,7 @@ public final class Reservation extends Owned {
    * @param folder an absolute path
    * @return by device: first the reservations in the order in which they were acquired, then the
    *     waiting requests in the order in which they are served
-   * @throws GcxException.UnsafeFolder the folder belongs to another user, or its mode is too open
-   * @throws GcxException the folder does not exist ({@link Result#OPERATING_SYSTEM})
+   * @see Raw#gcx_reservation_list
    */
   public static List<LiveReservation> live(Path folder) {
     return List.of(Functions.gcx_reservation_list(folder.toString()));
@@ -76,9 +71,7 @@ public final class Reservation extends Owned {
    * Returns its SMs as a resource of this process, for splits and contexts. Opens the driver.
    *
    * @return the SMs
-   * @throws GcxException.NoDevice this process doesn't see the device
-   * @throws GcxException.ResourceConfiguration this process sees other atoms than the one that
-   *     acquired the reservation
+   * @see Raw#gcx_reservation_get_resource
    */
   public SmResource sms() {
     return new SmResource(Functions.gcx_reservation_get_resource(this));
@@ -95,19 +88,12 @@ public final class Reservation extends Owned {
   }
 
   /**
-   * Acquires SMs of the reservation, like {@link Device#acquire(LeaseRequest)}. Later changes stay
-   * within the reservation: its leases are resized only together with each other. A lease outside
-   * of the reservation may have SMs of the reservation, but not those of another lease.
+   * Acquires SMs of the reservation, like {@link Device#acquire(LeaseRequest)}. Its leases are
+   * resized only together with each other.
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired other leases have the SMs, or wait for them, and there is
-   *     no timeout
-   * @throws GcxException.Timeout they still had the SMs after the timeout
-   * @throws GcxException.Cancelled the wait was cancelled
-   * @throws GcxException.ResourceConfiguration the reservation has fewer SMs; or as {@link #sms}
-   * @throws GcxException.NoDevice this process doesn't see the device
-   * @throws GcxException.InvalidValue the request is for another family than the reservation's
+   * @see Raw#gcx_lease_acquire
    */
   public Lease acquire(LeaseRequest request) {
     return new Lease(

@@ -35,13 +35,7 @@ public final class SmResource extends Resource {
    * @param requests the groups
    * @param options the family, if this is a whole device; whether to round
    * @return the groups and the remainder
-   * @throws GcxException.ResourceConfiguration it has too few SMs for the groups
-   * @throws GcxException.InvalidValue there is no request, or the options exclude each other
-   * @throws GcxException.NotSupported the driver or the device does not support the request
-   * @throws GcxException.SharedSmsUnknown the shared SMs are to be left out and aren't known, see
-   *     {@link Device#sharedSms}
-   * @throws GcxException.SmsNotMapped the same, and the family isn't mapped, see {@link
-   *     Device#mapSms}
+   * @see Raw#gcx_sm_split
    */
   public Split split(List<SmRequest> requests, SplitOption... options) {
     byte[] all = Functions.gcx_sm_split(this, requests, SplitOption.flags(options));
@@ -133,8 +127,7 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * Returns the most blocks of a thread block cluster on it. The first call on a device with
-   * clusters creates and caches a context over it.
+   * Returns the most blocks of a thread block cluster on it.
    *
    * @return blocks; 1 on a device without clusters
    */

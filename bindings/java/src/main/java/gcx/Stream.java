@@ -7,8 +7,7 @@ import java.util.Optional;
  * A stream whose kernels run only on the SMs of its context or lease. A stream of a {@link Lease}
  * follows it and ends with it; any other stream keeps its context.
  *
- * <p>Every method may be called from any thread, at any time. A stream that captures a graph can't
- * be queried or waited for: {@link GcxException.Capture}.
+ * <p>A stream that captures a graph can't be queried or waited for: {@link GcxException.Capture}.
  */
 public final class Stream extends Owned {
   /** Keeps the lease from the collector, which would end the stream; null without a lease. */
@@ -93,17 +92,14 @@ public final class Stream extends Owned {
   }
 
   /**
-   * Returns how many blocks and clusters of a kernel fit its SMs at once when they are idle, for
-   * kernels that size their grid by the SMs. A grid-wide barrier in a larger grid hangs. A stream
-   * of a lease uses the SMs that the lease has at this call.
+   * Returns how many blocks and clusters of a kernel fit its SMs at once when they are idle.
    *
    * @param function a CUfunction, or a CUkernel
    * @param blockThreads threads of a block, 1 to 1024
    * @param sharedBytes dynamic shared memory of a block
    * @param clusterBlocks blocks of a cluster, or 0 for a launch without clusters
    * @return blocks and clusters
-   * @throws GcxException.InvalidValue the threads are not 1 to 1024, or the function is 0
-   * @throws GcxException.InvalidHandle the driver doesn't know the function
+   * @see Raw#gcx_stream_get_kernel_fit
    */
   public KernelFit kernelFit(long function, int blockThreads, int sharedBytes, int clusterBlocks) {
     return Functions.gcx_stream_get_kernel_fit(

@@ -17,7 +17,8 @@
  * them.
  *
  * <p><b>Errors.</b> What gcx or the driver refuses is a {@link gcx.GcxException}, whose classes are
- * the kinds of errors. A call that fails has created and changed nothing.
+ * the kinds of errors. The function of {@link gcx.Raw} that a method names has the list of its
+ * errors. A call that fails has created and changed nothing.
  *
  * <p>The first call that needs a driver opens it; {@link gcx.Gcx#openDriver} chooses another one,
  * such as the simulated one.

@@ -44,15 +44,15 @@ class CacheTest {
         parts,
         (done, count) -> {
           reported.add(done + " of " + count);
-          assertEquals(before.kept() + done, Cache.stats().kept()); // it may call gcx
+          assertEquals(before.cached() + done, Cache.stats().cached()); // it may call gcx
         },
         null);
     assertEquals(List.of("1 of 3", "2 of 3", "3 of 3"), reported);
     CacheStats after = Cache.stats();
     assertEquals(before.prepared() + 3, after.prepared());
-    assertTrue(after.making().compareTo(before.making()) > 0);
-    assertTrue(after.making().compareTo(after.longestMaking()) >= 0);
-    assertTrue(after.longestMaking().compareTo(Duration.ZERO) > 0);
+    assertTrue(after.creation().compareTo(before.creation()) > 0);
+    assertTrue(after.creation().compareTo(after.longestCreation()) >= 0);
+    assertTrue(after.longestCreation().compareTo(Duration.ZERO) > 0);
     CacheTrimmed trimmed = Cache.trim(1);
     assertEquals(new CacheTrimmed(2, 0, 0, 0, trimmed.bytes()), trimmed);
     assertTrue(trimmed.bytes() >= 0);

@@ -89,32 +89,22 @@ class GraphTest {
   }
 
   @Test
-  void partsRunInTheStreamsOfTheList() {
+  void listsOfStreamsResourcesAndNodesReachC() {
     try (Context second = Context.create(split.groups().get(1));
         Stream large = second.createStream();
         Graph graph = graph(stream, large)) {
-      assertEquals(2, graph.info().partCount());
       graph.launch(large, stream);
       assertRanOn(large, 0);
       assertRanOn(stream, 1);
-      refused(GcxException.InvalidValue.class, "Graph.launch", () -> graph.launch());
       graph.prepare(List.of(stream.sms(), large.sms()));
-      List<GraphNode> nodes = graph.nodes();
-      int[] kernels =
-          IntStream.range(0, nodes.size())
-              .filter(node -> nodes.get(node).kind() == GraphNodeKind.KERNEL)
-              .toArray();
-      graph.setPart(0, kernels);
-      graph.launch(large);
-      assertRanOn(large, 0);
-      assertRanOn(large, 1);
-      refused(GcxException.InvalidValue.class, "Graph.setPart", () -> graph.setPart(-1, kernels));
-      refused(GcxException.InvalidValue.class, "Graph.setPart", () -> graph.setPart(0, 99));
+      graph.setPart(0, 0, 1);
+      assertEquals(List.of(0, 0), graph.nodes().stream().map(GraphNode::part).toList());
       graph.setPart(0); // an empty list of nodes
-      refused(
-          GcxException.InvalidValue.class,
-          "at least one node",
-          () -> graph.setPart(graph.info().partCount()));
+      refused(GcxException.InvalidValue.class, "Graph.launch", () -> graph.launch());
+      refused(GcxException.InvalidValue.class, "Graph.setPart", () -> graph.setPart(-1, 0));
+      long other = Work.captured(7, stream);
+      refused(GcxException.GraphUpdate.class, "Graph.update", () -> graph.update(other));
+      Work.destroy(other);
     }
   }
 
@@ -171,20 +161,6 @@ class GraphTest {
       launchAndWait(graph);
       assertEquals(BLOCKS, Work.blocks(0));
       assertEquals(0, Work.blocks(1));
-    }
-  }
-
-  @Test
-  void graphUpdatedHasTheOtherCapturesParameters() {
-    try (Graph graph = graph(stream)) {
-      long other = Work.captured(7, stream);
-      graph.update(other);
-      Work.destroy(other);
-      launchAndWait(graph);
-      assertEquals(7, Work.blocks(0));
-      long two = Work.captured(7, stream, stream);
-      refused(GcxException.GraphUpdate.class, "Graph.update", () -> graph.update(two));
-      Work.destroy(two);
     }
   }
 

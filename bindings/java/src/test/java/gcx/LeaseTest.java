@@ -3,7 +3,6 @@ package gcx;
 import static gcx.Support.NAME;
 import static gcx.Support.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -74,40 +73,6 @@ class LeaseTest {
   }
 
   @Test
-  void leaseResizedStreamHasAnotherHandle() {
-    try (Lease lease = device.acquire(24);
-        Stream stream = lease.createStream(-9)) {
-      assertEquals(Optional.of(lease), stream.lease());
-      assertEquals(-5, stream.info().priority());
-      long before = stream.nativeHandle();
-      lease.resize(64, ResizeOption.DEFERRED);
-      assertEquals(64, stream.probeSms().length);
-      assertNotEquals(before, stream.nativeHandle());
-      assertEquals(1, lease.info().changes());
-      lease.synchronize();
-      assertTrue(lease.isDone());
-      assertEquals(lease.sms(), stream.sms());
-    }
-  }
-
-  @Test
-  void parkedLeaseKeepsItsStreams() {
-    try (Lease from = device.acquire(24);
-        Lease to = device.acquire(32);
-        Stream stream = from.createStream()) {
-      Lease.resize(List.of(LeaseSize.parked(from), new LeaseSize(to, 56)), ResizeOption.DEFERRED);
-      assertEquals(0, from.smCount());
-      assertEquals(56, to.smCount());
-      assertThrows(GcxException.LeaseParked.class, stream::nativeHandle);
-      assertThrows(GcxException.LeaseParked.class, from::stream);
-      assertTrue(stream.isDone());
-      Lease.resize(List.of(LeaseSize.parked(to), LeaseSize.rest(from)));
-      assertEquals(132, stream.probeSms().length);
-      assertThrows(GcxException.InvalidValue.class, () -> device.acquire(LeaseSize.PARKED));
-    }
-  }
-
-  @Test
   void firstStreamIsTheSameUntilClosed() {
     Lease lease = device.acquire(24);
     Stream stream = lease.stream();
@@ -140,7 +105,7 @@ class LeaseTest {
     for (Executable wrong :
         List.<Executable>of(
             () -> device.acquire(0),
-            () -> device.acquire(-1),
+            () -> device.acquire(LeaseSize.PARKED),
             () -> device.acquire(1L << 32),
             () -> some.withMinimum(-1),
             () -> some.withSharing(-1),

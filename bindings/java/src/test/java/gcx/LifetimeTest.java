@@ -39,7 +39,9 @@ class LifetimeTest {
         Stream stream = context.createStream(-9)) {
       long id = context.info().id();
       assertEquals(new StreamInfo(0, -5, 24, id), stream.info());
-      assertEquals(new LiveContext(id, 0, 24, 1, 1, false, part), Context.live(device).get(0));
+      assertEquals(
+          new LiveContext(id, 0, 24, 1, 1, false, context.info().nativeId(), part),
+          Context.live(device).get(0));
       assertEquals(List.of(), Context.live(new Device(1)));
       assertEquals(List.of(part, part), List.of(stream.sms(), context.sms()));
       assertEquals(24, Arrays.stream(stream.probeSms()).distinct().count());
@@ -152,29 +154,6 @@ class LifetimeTest {
       assertEquals(GcxException.NotPermitted.class, error.getCause().getClass());
     }
     pool.shutdown();
-  }
-
-  @Test
-  void eventsFromNativeStandForTheSameWork() {
-    try (Context context = Context.create(part);
-        Stream first = context.createStream();
-        Stream second = Stream.fromNative(first.nativeHandle());
-        Event start = Event.create(device, EventOption.TIMING, EventOption.BLOCKING);
-        Event end = Event.create(device, EventOption.TIMING);
-        Event plain = Event.create(device);
-        Event same = Event.fromNative(plain.nativeHandle())) {
-      first.record(start);
-      context.record(end);
-      second.waitFor(start);
-      context.waitFor(start);
-      second.waitFor(first);
-      end.synchronize();
-      assertTrue(end.isDone() && end.millisecondsSince(start) >= 0);
-      assertThrows(GcxException.InvalidHandle.class, () -> end.millisecondsSince(plain));
-      first.record(same);
-      context.synchronize();
-      assertTrue(plain.isDone());
-    }
   }
 
   @Test

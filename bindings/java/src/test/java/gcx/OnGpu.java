@@ -1,6 +1,5 @@
 package gcx;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -49,7 +48,6 @@ final class OnGpu {
       }
     }
     leases(device);
-    prepare(device);
     graphs(device);
     costs(split.groups().get(1));
     check("no context is alive", Context.live().equals(List.of()));
@@ -77,35 +75,6 @@ final class OnGpu {
       check("decode has SMs again", decode.stream().probeSms().length == 32);
     }
     check("no lease is alive", Lease.live().equals(List.of()));
-  }
-
-  private static void prepare(Device device) {
-    List<SmResource> parts = device.sms().split(40, 56).groups();
-    List<Integer> reported = new ArrayList<>();
-    Cache.prepare(parts, (done, count) -> reported.add(done), null);
-    check("progress is reported", reported.equals(List.of(1, 2)));
-    CacheStats prepared = Cache.stats();
-    System.out.println(prepared);
-    try (Context context = Context.create(parts.get(0));
-        Stream stream = context.createStream()) {
-      check("the context was cached", Cache.stats().misses() == prepared.misses());
-      KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0, 0);
-      System.out.println(fit);
-      check(
-          "a kernel fits its SMs",
-          fit.smCount() == 40 && fit.maxBlocks() == 40 * fit.blocksPerSm());
-      long captured = Work.cooperative(fit.maxBlocks() + 1);
-      try (Graph graph = Graph.create(captured)) {
-        graph.prepare(parts.subList(0, 1));
-        check("a cooperative grid that is too large is refused", false);
-      } catch (GcxException.LaunchTooLarge problem) {
-        System.out.println(problem.getMessage());
-        passed++;
-      }
-      Work.destroy(captured);
-    }
-    System.out.println(Gcx.queues());
-    check("CUDA has started", Gcx.queues().started());
   }
 
   private static void graphs(Device device) {

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -181,45 +180,5 @@ class ReservationTest {
     assertEquals(List.of(), Reservation.live(folder));
     refused(GcxException.NotFound.class, "has ended", () -> Reservation.join(token));
     device.reserve(request(8)); // awaitNoReservation fails unless the collector closes it
-  }
-
-  /** Joins a reservation, prints what it sees, and keeps it until it is killed. */
-  static final class Joiner {
-    public static void main(String[] arguments) throws IOException {
-      Reservation joined = Reservation.join(System.getenv("TOKEN"));
-      MpsState mps = new Device(0).info().mps();
-      try (Reservation other = new Device(0).reserve(8);
-          Lease lease = joined.acquire(24)) {
-        ReservationInfo info = joined.info();
-        System.out.println(
-            info.id() + " " + lease.smCount() + " " + info.joined() + " " + info.mps() + " " + mps);
-        System.out.println(other.info().mps() + " " + other.info().mpsThreadPercentage());
-        System.in.read();
-      }
-    }
-  }
-
-  @Test
-  void reservationJoinedByAnotherProcessLastsUntilThatEnds() throws Exception {
-    Reservation first = device.reserve(request(64).withName(NAME));
-    Child child = Child.of(Joiner.class.getName());
-    child.environment().put("TOKEN", first.token());
-    child.environment().put("GCX_RESERVATION_DIR", folder.toString());
-    child.environment().put("GCX_SIM_MPS", "1");
-    child.environment().put("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100");
-    Process other = child.start();
-    try (BufferedReader printed = other.inputReader()) {
-      assertEquals(first.info().id() + " 24 true OFF ON", printed.readLine());
-      assertEquals("ON 100.0", printed.readLine());
-      first.close();
-      List<LiveReservation> live = Reservation.live(folder);
-      assertEquals(2, live.size());
-      LiveReservation theirs =
-          live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
-      assertEquals((int) other.pid(), theirs.pid());
-      assertEquals(100.0, theirs.mpsThreadPercentage());
-    } finally {
-      other.destroyForcibly().waitFor();
-    }
   }
 }

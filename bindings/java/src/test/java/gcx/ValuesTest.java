@@ -31,21 +31,6 @@ class ValuesTest {
   }
 
   @Test
-  void splitAndPlanGiveTheSameCounts() {
-    Split split = all.split(24, 10);
-    assertEquals(List.of(24, 12), split.groups().stream().map(SmResource::smCount).toList());
-    assertEquals(96, split.remainder().smCount());
-    assertEquals(new Plan(List.of(24, 12), 96), all.plan(24, 10));
-    assertEquals(
-        new Plan(List.of(108, 24), 0), all.plan(List.of(SmRequest.rest(), SmRequest.of(24))));
-    assertEquals(new Plan(List.of(10), 122), all.plan(List.of(SmRequest.of(10)), SplitOption.FINE));
-    assertEquals(
-        SmFamily.MAX_CLUSTER,
-        all.split(List.of(SmRequest.of(24)), SplitOption.MAX_CLUSTER).groups().get(0).family());
-    assertThrows(UnsupportedOperationException.class, () -> split.groups().add(split.remainder()));
-  }
-
-  @Test
   void resourcesAreEqualByContent() {
     SmResource small = Support.part(24);
     SmResource rest = all.subtract(small);
@@ -107,33 +92,23 @@ class ValuesTest {
   }
 
   @Test
-  void structuredSplitOnOldDriverThrowsNotSupported() {
-    SmRequest request = SmRequest.of(16).withCoscheduled(8);
-    if (Gcx.driver().capabilities().contains(Capability.STRUCTURED_SPLIT)) {
-      Split split = all.split(List.of(request, SmRequest.rest().withBackfill()));
-      assertEquals(SmFamily.STRUCTURED, split.groups().get(0).family());
-    } else {
-      refused(GcxException.NotSupported.class, "13.1", () -> all.split(List.of(request)));
-    }
+  void requestsHaveTheirFields() {
+    assertEquals(
+        new SmRequest(16, 8, 32, SmRequest.BACKFILL | SmRequest.LOCALITY_DOMAIN_ID, 2),
+        SmRequest.of(16)
+            .withCoscheduled(8)
+            .withPreferredCoscheduled(32)
+            .withBackfill()
+            .withLocalityDomain(2));
   }
 
   @Test
-  void workqueuesOnOldDriverThrowNotSupported() {
-    if (!Gcx.driver().capabilities().contains(Capability.WORKQUEUES)) {
-      assertThrows(GcxException.NotSupported.class, device::workqueue);
-      return;
-    }
-    WorkqueueResource queue = device.workqueue().configured(WorkqueueScope.GREEN_CTX_BALANCED, 4);
-    assertEquals(WorkqueueScope.GREEN_CTX_BALANCED, queue.scope());
-    assertEquals(4, queue.concurrencyLimit());
-    assertThrows(
-        GcxException.InvalidValue.class, () -> queue.configured(WorkqueueScope.DEVICE_CTX, -1));
-    try (Context context = Context.create(Support.part(24), queue);
-        Stream stream = context.createStream()) {
-      assertEquals(queue, context.workqueueConfiguration());
-      assertEquals(queue, stream.workqueueConfiguration());
-      assertEquals(context.workqueue(), stream.workqueue());
-      assertTrue(context.workqueue().toString().startsWith("workqueue of device 0"));
+  void negativeWorkqueueLimitIsRefused() {
+    if (Gcx.driver().capabilities().contains(Capability.WORKQUEUES)) {
+      WorkqueueResource queue = device.workqueue();
+      assertThrows(
+          GcxException.InvalidValue.class, () -> queue.configured(WorkqueueScope.DEVICE_CTX, -1));
+      assertTrue(queue.toString().startsWith("workqueue configuration of device 0: DEVICE_CTX"));
     }
   }
 

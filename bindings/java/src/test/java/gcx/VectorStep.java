@@ -184,7 +184,7 @@ final class VectorStep {
       case "cache" -> {
         CacheStats now = Cache.stats();
         CacheStats begin = vector.begin;
-        give(now.inUse(), now.kept(), now.hits() - begin.hits());
+        give(now.inUse(), now.cached(), now.hits() - begin.hits());
         give(now.misses() - begin.misses(), now.evicted() - begin.evicted());
       }
       case "live" -> {

@@ -193,33 +193,26 @@ class WaitTest {
   }
 
   @Test
-  void waitIsListedWithoutSms() throws Exception {
+  void waitIsListedWithItsEnd() throws Exception {
     usePool("platform");
-    LeaseRequest rest = LeaseRequest.rest().withTimeout(LeaseRequest.FOREVER);
-    Future<Lease> lease;
-    try (Lease all = device.acquire(rest)) {
-      lease = pool.submit(() -> device.acquire(rest));
-      awaitLeases(2);
-      assertEquals(OptionalInt.of(all.smCount()), Lease.live().get(0).smCount());
-      assertEquals(OptionalInt.empty(), Lease.live().get(1).smCount());
-      assertTrue(Lease.live().get(1).waits());
-    }
-    lease.get().close();
-    Future<Owned> forever;
-    Future<Owned> timed;
     try (Owned all = acquire("reservation", 0, Duration.ZERO, null)) {
-      forever = pool.submit(() -> acquire("reservation", 24, LeaseRequest.FOREVER, null));
+      Future<Owned> timed = pool.submit(() -> acquire("reservation", 8, Duration.ofDays(1), null));
       Support.awaitReservations(folder, 2);
-      timed = pool.submit(() -> acquire("reservation", 8, Duration.ofDays(1), null));
-      Support.awaitReservations(folder, 3);
-      LiveReservation first = Reservation.live(folder).get(1);
-      assertTrue(first.waits() && first.until().isEmpty() && first.atoms().isEmpty());
-      assertEquals(OptionalInt.of(24), first.smCount());
-      Instant until = Reservation.live(folder).get(2).until().orElseThrow();
-      assertTrue(until.isAfter(Instant.now()));
+      LiveReservation wait = Reservation.live(folder).get(1);
+      assertTrue(wait.waits() && wait.atoms().isEmpty());
+      assertEquals(OptionalInt.of(8), wait.smCount());
+      assertTrue(wait.until().orElseThrow().isAfter(Instant.now()));
+      all.close();
+      timed.get().close();
     }
-    forever.get().close();
-    timed.get().close();
+    try (Lease all = device.acquire(LeaseRequest.rest())) {
+      Future<Lease> rest =
+          pool.submit(() -> device.acquire(LeaseRequest.rest().withTimeout(LeaseRequest.FOREVER)));
+      awaitLeases(2);
+      assertEquals(OptionalInt.empty(), Lease.live().get(1).smCount());
+      all.close();
+      rest.get().close();
+    }
   }
 
   /** Release, interruption and signal race with each other. */

@@ -29,7 +29,7 @@ final class Work {
 
   static native long counts(int slot);
 
-  private static native long capture(long[] streams, int blocks, boolean cooperative);
+  private static native long capture(long[] streams, int blocks);
 
   private static native int[] recorded(int slot);
 
@@ -38,18 +38,8 @@ final class Work {
 
   /** Captures a CUgraph of a kernel in each stream; the one at index n records in slot n. */
   static long captured(int blocks, Stream... streams) {
-    return capture(handles(streams), blocks, false);
-  }
-
-  /** Captures a CUgraph of cooperative kernels. */
-  static long cooperative(int blocks, Stream... streams) {
-    return capture(handles(streams), blocks, true);
-  }
-
-  private static long[] handles(Stream... streams) {
-    return streams.length == 0
-        ? new long[] {plain()}
-        : Arrays.stream(streams).mapToLong(Stream::nativeHandle).toArray();
+    long[] handles = Arrays.stream(streams).mapToLong(Stream::nativeHandle).toArray();
+    return capture(streams.length == 0 ? new long[] {plain()} : handles, blocks);
   }
 
   /** Returns the arguments of a kernel that records in a slot. */
