@@ -1,5 +1,4 @@
-// Tests graph captures next to gcx: its calls must not break them. Also records what the driver
-// forbids during a capture.
+// Tests graph captures next to gcx: its calls must not break them.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -44,7 +43,7 @@ void captures_survive_gcx() {
         const Partition bystander(parts.groups[0]);
         const Partition capturing(parts.groups[1]);
         CHECK_EQ(raw::cuStreamBeginCapture(capturing.native(), mode), CUDA_SUCCESS);
-        const auto come_and_go = [&] {
+        const auto call_gcx = [&] {
             for (int round = 0; round < 3; round++) {
                 const Split again = split(whole_device(), {24, 24});
                 const Partition cached(again.groups[0]);
@@ -64,8 +63,8 @@ void captures_survive_gcx() {
             CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
             CHECK_OK(gcx_context_synchronize(bystander.context));
         };
-        come_and_go();
-        in_another_thread(come_and_go);
+        call_gcx();
+        in_another_thread(call_gcx);
         CHECK_EQ(raw::launch_spin(capturing.native(), 1000), CUDA_SUCCESS);
         if (!CHECK_EQ(status_of(capturing.native()), CU_STREAM_CAPTURE_STATUS_ACTIVE))
             std::printf("   in %s mode\n", name);
@@ -95,7 +94,7 @@ void captures_survive_gcx() {
     }
 }
 
-void given_up_streams_come_back() {
+void destroyed_streams_are_reused() {
     const Split parts = split(whole_device(), {16});
     CUstream first = nullptr;
     gcx_context context = nullptr;
@@ -140,75 +139,12 @@ void given_up_streams_come_back() {
     CHECK_OK(gcx_context_destroy(context));
 }
 
-// Prints a table of what the driver answers to calls unrelated to the capture, and whether the
-// capture continues. It is for docs/measurements/log.md; only what gcx relies on is checked.
-void what_a_capture_forbids() {
-    const Split parts = split(whole_device(), {24, 8, 8});
-    const Partition partition(parts.groups[0]);
-    gcx_stream other = nullptr;
-    CHECK_OK(gcx_stream_create(partition.context, nullptr, &other));
-    CUstream idle = gcx_stream_native(other);
-    CUevent event = nullptr;
-    CHECK_EQ(raw::cuCtxSetCurrent(raw::primary()), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    CUdeviceptr memory = 0;
-    std::size_t next = 1;
-    const std::pair<const char*, std::function<CUresult()>> calls[] = {
-        {"cuStreamQuery", [&] { return raw::cuStreamQuery(idle); }},
-        {"cuStreamSynchronize", [&] { return raw::cuStreamSynchronize(idle); }},
-        {"cuEventQuery", [&] { return raw::cuEventQuery(event); }},
-        {"cuEventSynchronize", [&] { return raw::cuEventSynchronize(event); }},
-        {"cuCtxSynchronize", [] { return raw::cuCtxSynchronize(); }},
-        {"cuMemAlloc", [&] { return raw::cuMemAlloc(&memory, 4096); }},
-        {"cuMemFree", [&] { return raw::cuMemFree(std::exchange(memory, 0)); }},
-        {"gcx_context_create, the first of its SMs",
-         [&] {
-             gcx_context context = nullptr;
-             const gcx_result result =
-                 gcx_context_create(&parts.groups[next++ % 3], 1, nullptr, &context);
-             if (result == GCX_SUCCESS)
-                 CHECK_OK(gcx_context_destroy(context));
-             return static_cast<CUresult>(static_cast<int>(result));
-         }},
-        {"gcx_cache_set_limit, which destroys contexts",
-         [] {
-             const auto result = static_cast<int>(gcx_cache_set_limit(0));
-             CHECK_OK(gcx_cache_set_limit(64));
-             return static_cast<CUresult>(result);
-         }},
-    };
-    for (const auto& [name, call] : calls) {
-        for (const bool same_thread : {true, false}) {
-            CHECK_EQ(raw::cuStreamBeginCapture(partition.native(), CU_STREAM_CAPTURE_MODE_GLOBAL),
-                     CUDA_SUCCESS);
-            CUresult result = CUDA_SUCCESS;
-            if (same_thread)
-                result = call();
-            else
-                in_another_thread([&] { result = call(); });
-            const bool alive = status_of(partition.native()) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-            std::printf("   global capture, %s thread, %s: %s, the capture %s\n",
-                        same_thread ? "same" : "another", name, raw::name_of(result),
-                        alive ? "goes on" : "is broken");
-            CUgraph graph = nullptr;
-            if (raw::cuStreamEndCapture(partition.native(), &graph) == CUDA_SUCCESS)
-                CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
-        }
-    }
-    if (memory != 0)
-        CHECK_EQ(raw::cuMemFree(memory), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuEventDestroy(event), CUDA_SUCCESS);
-    CHECK_OK(gcx_stream_destroy(other));
-}
-
 } // namespace
 
 void test_captures(bool quick) {
     if (!quick) { // compute-sanitizer runs no kernel next to the host, and reports refusals
         section("destroyed streams are reused");
-        given_up_streams_come_back();
-        section("what a capture forbids");
-        what_a_capture_forbids();
+        destroyed_streams_are_reused();
     }
     section("captures survive gcx");
     captures_survive_gcx();

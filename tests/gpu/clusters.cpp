@@ -58,44 +58,4 @@ void test_clusters() {
     clusters_of("max-cluster, the next 24", wide.groups[1]);
     CHECK_EQ(clusters_of("max-cluster, 48", wide.groups[2]).largest, 16);
     clusters_of("max-cluster, the rest", wide.remainder);
-
-    section("direct splits for the largest clusters, by size");
-    for (const unsigned size : {8U, 16U, 24U, 32U}) {
-        CUdevResource all{};
-        CHECK_EQ(raw::cuDeviceGetDevResource(0, &all, gcx::cu::kResourceSm), CUDA_SUCCESS);
-        std::vector<CUdevResource> groups(32);
-        auto count = static_cast<unsigned>(groups.size());
-        CUdevResource rest{};
-        CHECK_EQ(raw::cuDevSmResourceSplitByCount(groups.data(), &count, &all, &rest,
-                                                  gcx::cu::kSplitMaxClusterSize, size),
-                 CUDA_SUCCESS);
-        const auto largest_of = [](std::vector<CUdevResource> resources) {
-            CUdevResourceDesc descriptor = nullptr;
-            CUgreenCtx green = nullptr;
-            CHECK_EQ(raw::cuDevResourceGenerateDesc(&descriptor, resources.data(),
-                                                    static_cast<unsigned>(resources.size())),
-                     CUDA_SUCCESS);
-            CHECK_EQ(raw::cuGreenCtxCreate(&green, descriptor, 0, 1), CUDA_SUCCESS);
-            CUcontext context = nullptr;
-            CUcontext old = nullptr;
-            CHECK_EQ(raw::cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
-            CHECK_EQ(raw::cuCtxPushCurrent(context), CUDA_SUCCESS);
-            CUstream stream = nullptr;
-            CHECK_EQ(raw::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-            CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
-            const int largest = raw::max_cluster_size(stream);
-            CHECK_EQ(raw::cuStreamDestroy(stream), CUDA_SUCCESS);
-            CHECK_EQ(raw::cuGreenCtxDestroy(green), CUDA_SUCCESS);
-            return largest;
-        };
-        std::printf("  flags 2, groups of %2u: %2u groups; largest cluster", size, count);
-        for (unsigned i = 0; i < count; i++)
-            std::printf(" %d", largest_of({groups[i]}));
-        if (count > 1)
-            std::printf("; first two together %d", largest_of({groups[0], groups[1]}));
-        if (rest.type == gcx::cu::kResourceSm)
-            std::printf("; the rest of %u SMs %d",
-                        gcx::cu::get_fields<gcx::cu::SmFields>(rest).sm_count, largest_of({rest}));
-        std::printf("\n");
-    }
 }

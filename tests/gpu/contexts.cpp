@@ -11,7 +11,7 @@ using namespace fixture;
 
 namespace {
 
-void kept_contexts_are_the_same() {
+void cached_context_is_the_same() {
     const Split parts = split(whole_device(), {16});
     CUcontext first = nullptr;
     uint64_t id = 0;
@@ -29,7 +29,7 @@ void kept_contexts_are_the_same() {
     }
 }
 
-void kept_contexts_wait_for_nobody() {
+void cached_context_waits_for_no_kernel() {
     const Split parts = split(whole_device(), {24, GCX_REST});
     {
         const Partition made_before(parts.groups[0]);
@@ -46,7 +46,7 @@ void kept_contexts_wait_for_nobody() {
     CHECK_EQ(gcx_stream_query(busy.stream), GCX_SUCCESS);
 }
 
-void destroying_never_stops_work() {
+void destroy_lets_work_finish() {
     const Split parts = split(whole_device(), {8});
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
@@ -150,7 +150,7 @@ void current_context() {
     CHECK_EQ(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
 }
 
-void streams_of_others() {
+void external_streams() {
     CUcontext old = nullptr;
     CUstream plain = nullptr;
     CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
@@ -240,12 +240,12 @@ void resets() {
 
 void test_contexts(bool quick) {
     section("cached contexts are the same");
-    kept_contexts_are_the_same();
+    cached_context_is_the_same();
     if (!quick) { // compute-sanitizer runs no kernel next to the host
         section("cached contexts wait for no kernel");
-        kept_contexts_wait_for_nobody();
-        section("destroying never stops work");
-        destroying_never_stops_work();
+        cached_context_waits_for_no_kernel();
+        section("work finishes after a destroy");
+        destroy_lets_work_finish();
     }
     section("order across partitions");
     order_across_partitions();
@@ -253,8 +253,8 @@ void test_contexts(bool quick) {
     priorities();
     section("the current context");
     current_context();
-    section("streams of others");
-    streams_of_others();
+    section("external streams");
+    external_streams();
     section("device memory stays flat");
     memory_stays_flat(quick ? 100 : 10000);
     section("16 threads");

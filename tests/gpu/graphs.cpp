@@ -79,7 +79,7 @@ void on_partitions_and_leases(Template& work) {
             for (const Partition* part : {&small, &large})
                 run_on(work, moved, part->stream);
         CHECK_EQ(moved.info().executables, 2U);
-        CHECK_EQ(moved.info().made, 2U);
+        CHECK_EQ(moved.info().instantiated, 2U);
         CHECK_EQ(moved.info().launches, 6U);
     }
 
@@ -100,7 +100,7 @@ void on_partitions_and_leases(Template& work) {
     CHECK_EQ(raw::cuGraphExecDestroy(original), CUDA_SUCCESS);
 }
 
-void what_is_told_of_nodes(Template& work) {
+void nodes_are_described(Template& work) {
     const Moved moved(work.graph);
     const std::vector<gcx_graph_node> nodes = nodes_of(moved.handle);
     CHECK_EQ(moved.info().kernel_count, static_cast<uint32_t>(Template::Count));
@@ -160,7 +160,7 @@ void changed_parameters(Template& work) {
     everywhere(828, 118);
     set_scale(work, moved, Template::Joined, 3, 6); // of a module: 11, 23, 141, 989
     everywhere(989, 141);
-    CHECK_EQ(moved.info().made, 3U);               // changed in place
+    CHECK_EQ(moved.info().instantiated, 3U);       // changed in place
     set_scale(work, moved, Template::Child, 4, 8); // in the child: 141, 1130
     everywhere(1130, 141);
 
@@ -301,7 +301,7 @@ void memory_stays(Template& work, int launches) {
     const uint64_t after = free_memory();
     const gcx_graph_info info = moved.info();
     std::printf("   %d launches: %llu executables made, %llu evicted, device memory %+lld bytes\n",
-                launches, static_cast<unsigned long long>(info.made),
+                launches, static_cast<unsigned long long>(info.instantiated),
                 static_cast<unsigned long long>(info.evicted),
                 static_cast<long long>(before) - static_cast<long long>(after));
     CHECK_EQ(info.executables, 4U);
@@ -376,7 +376,7 @@ void test_graphs(bool quick) {
     const Kernels kernels;
     Template work(kernels);
     section("graphs: descriptions of their nodes");
-    what_is_told_of_nodes(work);
+    nodes_are_described(work);
     section("graphs on partitions and leases");
     on_partitions_and_leases(work);
     section("graphs: changed parameters");

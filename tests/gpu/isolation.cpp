@@ -1,6 +1,6 @@
-// What breaks isolation: the latency of a small kernel in a partition while another thread does
-// something else on the other partition, beside the same without partitions, and alone. A process
-// for each cell, since much of it stays: memory, loaded kernels, the number of connections.
+// Measures the latency of a small kernel in a partition: alone, and while another thread does
+// something else on the other partition or, for comparison, in a plain stream. Each cell has a
+// process of its own, since much of it stays: memory, loaded kernels, the number of connections.
 //     gcx-gpu-isolation [--quick] [--only WORD] [--line LABEL]
 // One line a row, fields by tabs, as tests/gpu/python/isolation.py writes them;
 // tests/gpu/isolation.sh makes one table of both. --line puts the label behind the rows' names.
@@ -41,7 +41,7 @@ struct Amount {
 // What the process of a cell sends.
 struct Cell {
     double alone[3] = {}; // p50, p99, max
-    double beside[3] = {};
+    double next_to[3] = {};
     double launches = 0;
     double calls = 0;
     int error = 0; // of the small kernel
@@ -150,14 +150,14 @@ Cell measure(const isolation::Row& row, bool partitions, Amount amount, const ch
     while (!ready)
         std::this_thread::yield();
     const auto until = std::chrono::steady_clock::now() + kPatience;
-    const critical::Times beside = critical::measure(places.small, launch, [&](std::size_t done) {
+    const critical::Times next_to = critical::measure(places.small, launch, [&](std::size_t done) {
         if (ended) // what there was to do is done
             return done == 0;
         return (done < amount.launches || calls < amount.calls) &&
                std::chrono::steady_clock::now() < until;
     });
-    note(beside, cell.beside, cell);
-    cell.launches = static_cast<double>(beside.us.size());
+    note(next_to, cell.next_to, cell);
+    cell.launches = static_cast<double>(next_to.us.size());
     cell.calls = calls;
     stop = true;
     thread.join();
@@ -191,7 +191,7 @@ bool measure_apart(const isolation::Row& row, bool partitions, Amount amount, co
 Known seen(const Cell& cell) {
     if (cell.error != 0)
         return Known::breaks;
-    const double times = cell.alone[1] > 0 ? cell.beside[1] / cell.alone[1] : 0;
+    const double times = cell.alone[1] > 0 ? cell.next_to[1] / cell.alone[1] : 0;
     return times < kCosts ? Known::holds : times < kBreaks ? Known::costs : Known::breaks;
 }
 
@@ -212,7 +212,7 @@ void print(const std::string& name, Known known, const Cell& own, const Cell& pl
            const char* verdict) {
     std::printf("%s\t%s\t%s", name.c_str(), name_of(known),
                 own.missing != 0 ? "-" : name_of(seen(own)));
-    for (const double* figures : {own.alone, own.beside, plain.beside})
+    for (const double* figures : {own.alone, own.next_to, plain.next_to})
         std::printf("\t%.1f\t%.1f\t%.1f", figures[0], figures[1], figures[2]);
     std::printf("\t%.0f\t%.0f\t%d\t%s\n", own.launches, own.calls, own.error, verdict);
     std::fflush(stdout);

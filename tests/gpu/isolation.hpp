@@ -1,4 +1,4 @@
-// The rows of gcx-gpu-isolation: what another thread does beside a partition's small kernel.
+// The rows of gcx-gpu-isolation: what another thread does next to a partition's small kernel.
 #pragma once
 
 #include "raw.hpp"

@@ -38,8 +38,8 @@ else
     printf 'skipped: the rows of PyTorch, CuPy and NCCL, without a wheel of gcx\n'
 fi
 
-# The figures are of a kernel on 24 SMs: alone there, beside the row on the other 108, and in a plain
-# stream beside the row in another.
+# The figures are of a kernel on 24 SMs: alone there, next to the row on the other 108, and in a plain
+# stream next to the row in another.
 awk -F '\t' '
     BEGIN {
         format = "%-42s %-7s %-7s %7s %7s %8s | %8s %8s %9s | %8s %8s %9s %6s\n"

@@ -88,7 +88,7 @@ struct Owner {
 
 // Describes a launch, by tag.
 struct Launch {
-    std::size_t holder;
+    std::size_t owner;
     uint32_t before; // the kernel before it in its stream; 0: none
     SmIds sms;       // where it may run
 };
@@ -97,29 +97,29 @@ class Table {
   public:
     Table(uint32_t rounds, unsigned seed)
         : random_(seed),
-          notes_((rounds + 1) * static_cast<uint32_t>(holders_.size()) * 2 * kBlocks) {
+          notes_((rounds + 1) * static_cast<uint32_t>(owners_.size()) * 2 * kBlocks) {
         launches_.resize(1); // tags count from 1
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        for (Owner& holder : holders_) {
+        for (Owner& owner : owners_) {
             params.name = "gpu suite";
-            CHECK_OK(gcx_lease_acquire(0, 24, &params, &holder.lease));
-            for (Work& work : holder.work)
-                CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &work.stream));
+            CHECK_OK(gcx_lease_acquire(0, 24, &params, &owner.lease));
+            for (Work& work : owner.work)
+                CHECK_OK(gcx_lease_stream_create(owner.lease, nullptr, &work.stream));
         }
     }
     ~Table() {
-        for (Owner& holder : holders_) {
-            for (Work& work : holder.work)
+        for (Owner& owner : owners_) {
+            for (Work& work : owner.work)
                 CHECK_OK(gcx_stream_destroy(work.stream));
-            CHECK_OK(gcx_lease_release(holder.lease));
+            CHECK_OK(gcx_lease_release(owner.lease));
         }
     }
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
     void work() {
-        for (std::size_t i = 0; i < holders_.size(); i++)
-            for (Work& work : holders_[i].work)
+        for (std::size_t i = 0; i < owners_.size(); i++)
+            for (Work& work : owners_[i].work)
                 launch(i, work);
     }
 
@@ -132,15 +132,15 @@ class Table {
         std::vector<gcx_lease_size> sizes;
         uint32_t room = 132;
         const bool all = random_.below(2) == 0;
-        const std::size_t one = random_.below(static_cast<uint32_t>(holders_.size()));
-        for (std::size_t i = 0; i < holders_.size(); i++) {
+        const std::size_t one = random_.below(static_cast<uint32_t>(owners_.size()));
+        for (std::size_t i = 0; i < owners_.size(); i++) {
             if (!all && i != one)
                 continue;
-            const auto others = static_cast<uint32_t>(holders_.size() - 1);
+            const auto others = static_cast<uint32_t>(owners_.size() - 1);
             const uint32_t most = all ? room - 8 * (others - static_cast<uint32_t>(sizes.size()))
-                                      : room - held_by_others(i);
+                                      : room - count_of_others(i);
             const uint32_t count = 8 + random_.below(most - 8 + 1) / 8 * 8;
-            sizes.push_back({holders_[i].lease, count, 0});
+            sizes.push_back({owners_[i].lease, count, 0});
             room -= all ? count : 0;
         }
         const gcx_result result =
@@ -154,11 +154,11 @@ class Table {
 
     // The streams run on exactly the SMs that the leases report.
     void probe() {
-        for (const Owner& holder : holders_) {
-            const SmIds expected = mapped_sms(holder.sms());
+        for (const Owner& owner : owners_) {
+            const SmIds expected = mapped_sms(owner.sms());
             SmIds seen(GCX_MAX_SMS);
             uint32_t count = 0;
-            CHECK_OK(gcx_stream_probe_sms(holder.work[0].stream, seen.data(), GCX_MAX_SMS, &count));
+            CHECK_OK(gcx_stream_probe_sms(owner.work[0].stream, seen.data(), GCX_MAX_SMS, &count));
             seen.resize(count);
             if (!CHECK(seen == expected))
                 std::printf("   seen %s, promised %s\n", ranges(seen).c_str(),
@@ -170,9 +170,9 @@ class Table {
     uint32_t changes() const { return changes_; }
 
     void end() {
-        for (Owner& holder : holders_) {
-            CHECK_OK(gcx_lease_synchronize(holder.lease));
-            for (const Work& work : holder.work)
+        for (Owner& owner : owners_) {
+            CHECK_OK(gcx_lease_synchronize(owner.lease));
+            for (const Work& work : owner.work)
                 CHECK(work.values.are_of(work.kernels));
         }
         judge(notes_.read());
@@ -181,9 +181,9 @@ class Table {
     }
 
   private:
-    void launch(std::size_t holder, Work& work) {
+    void launch(std::size_t owner, Work& work) {
         const auto tag = static_cast<uint32_t>(launches_.size());
-        launches_.push_back({holder, work.last, mapped_sms(holders_[holder].sms())});
+        launches_.push_back({owner, work.last, mapped_sms(owners_[owner].sms())});
         CHECK_EQ(notes_.launch(gcx_stream_native(work.stream), kBlocks, tag,
                                (10 + random_.below(60)) * kMicrosecond, work.values.memory()),
                  CUDA_SUCCESS);
@@ -191,24 +191,24 @@ class Table {
         work.last = tag;
     }
 
-    uint32_t held_by_others(std::size_t but) const {
-        uint32_t held = 0;
-        for (std::size_t i = 0; i < holders_.size(); i++)
-            held += i == but ? 0 : sm_count(holders_[i].sms());
-        return held;
+    uint32_t count_of_others(std::size_t but) const {
+        uint32_t count = 0;
+        for (std::size_t i = 0; i < owners_.size(); i++)
+            count += i == but ? 0 : sm_count(owners_[i].sms());
+        return count;
     }
 
     // One lease is parked and gives all its SMs to another, and comes back with some of them.
     void park_one() {
-        const auto count = static_cast<uint32_t>(holders_.size());
+        const auto count = static_cast<uint32_t>(owners_.size());
         const uint32_t from = random_.below(count);
         const uint32_t to = (from + 1 + random_.below(count - 1)) % count;
-        const gcx_lease_size all[] = {{holders_[from].lease, 0, GCX_SIZE_PARKED},
-                                      {holders_[to].lease, GCX_REST, 0}};
+        const gcx_lease_size all[] = {{owners_[from].lease, 0, GCX_SIZE_PARKED},
+                                      {owners_[to].lease, GCX_REST, 0}};
         CHECK_OK(gcx_lease_resize(all, 2, GCX_RESIZE_DEFAULT));
-        CHECK_EQ(sm_count(holders_[from].sms()), 0U);
-        CHECK(gcx_stream_native(holders_[from].work[0].stream) == nullptr);
-        const gcx_lease_size some[] = {{holders_[from].lease, 8, 0}, {holders_[to].lease, 8, 0}};
+        CHECK_EQ(sm_count(owners_[from].sms()), 0U);
+        CHECK(gcx_stream_native(owners_[from].work[0].stream) == nullptr);
+        const gcx_lease_size some[] = {{owners_[from].lease, 8, 0}, {owners_[to].lease, 8, 0}};
         CHECK_OK(gcx_lease_resize(some, 2, GCX_RESIZE_DEFAULT));
         changes_ += 2;
     }
@@ -251,16 +251,16 @@ class Table {
             if (note.sm != sm)
                 ends.clear();
             sm = note.sm;
-            const std::size_t holder = launches_[note.tag].holder;
+            const std::size_t owner = launches_[note.tag].owner;
             for (const auto& [other, end] : ends)
-                met += other != holder && end > note.begin ? 1 : 0;
-            ends[holder] = std::max(ends[holder], note.end);
+                met += other != owner && end > note.begin ? 1 : 0;
+            ends[owner] = std::max(ends[owner], note.end);
         }
         return met;
     }
 
     Random random_;
-    std::array<Owner, 3> holders_;
+    std::array<Owner, 3> owners_;
     std::vector<Launch> launches_;
     raw::Notes notes_;
     uint32_t changes_ = 0;

@@ -17,8 +17,7 @@ void section(const char* name) {
 
 int main(int argc, char** argv) {
     const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-    const bool figures = argc > 1 && std::strcmp(argv[1], "--figures") == 0;
-    if (!quick && !figures && argc > 1)
+    if (!quick && argc > 1)
         test_processes(argv[1]);
     raw::load();
     gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
@@ -27,10 +26,6 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "this suite is for a real GPU, and the driver is SIMULATED\n");
         return 1;
     }
-    if (figures) {
-        graph_figures();
-        return check::summary("figures");
-    }
     test_splits();
     test_clusters();
     test_queries();
@@ -38,7 +33,7 @@ int main(int argc, char** argv) {
     test_captures(quick);
     test_graphs(quick);
     test_leases(quick);
-    test_ahead(quick);
+    test_prepared(quick);
     if (!quick)
         test_resets();
     return check::summary("gpu");

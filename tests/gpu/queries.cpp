@@ -46,7 +46,7 @@ void the_range_of_priorities() {
     CHECK_EQ(greatest, -5);
 }
 
-void events_of_others_and_events_that_sleep() {
+void external_and_blocking_events() {
     const Split parts = split(whole_device(), {8});
     const Partition partition(parts.groups[0]);
     CUevent native = nullptr;
@@ -82,7 +82,7 @@ void special_streams_are_refused() {
     }
 }
 
-void contexts_of_ones_own() {
+void private_contexts_are_listed() {
     const Split parts = split(whole_device(), {16, 16});
     gcx_context_params own = GCX_CONTEXT_PARAMS_INIT;
     own.flags = GCX_CONTEXT_PRIVATE;
@@ -144,10 +144,10 @@ void test_queries() {
     clusters_are_what_the_driver_allows();
     section("the range of priorities");
     the_range_of_priorities();
-    section("events of others, and events that sleep");
-    events_of_others_and_events_that_sleep();
+    section("external and blocking events");
+    external_and_blocking_events();
     section("special streams");
     special_streams_are_refused();
     section("private contexts, and live ones");
-    contexts_of_ones_own();
+    private_contexts_are_listed();
 }

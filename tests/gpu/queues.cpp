@@ -107,7 +107,7 @@ int run(unsigned connections) {
 
 int main() {
     std::printf(
-        "Microseconds from launch to end of a 10 us kernel on 24 SMs, beside K streams with "
+        "Microseconds from launch to end of a 10 us kernel on 24 SMs, next to K streams with "
         "%u kernels of 0.3 ms each that fill the other SMs; medians\n%-24s",
         kQueued, "connections        K =");
     for (const unsigned waiting : kWaiting)

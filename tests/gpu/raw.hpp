@@ -15,12 +15,10 @@ namespace raw {
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                          \
     X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2)                                     \
     X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2)                                         \
-    X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)                                      \
     X(cuCtxGetCurrent, cuCtxGetCurrent)                                                            \
     X(cuCtxSetCurrent, cuCtxSetCurrent)                                                            \
     X(cuCtxPushCurrent, cuCtxPushCurrent_v2)                                                       \
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2)                                                         \
-    X(cuCtxGetId, cuCtxGetId)                                                                      \
     X(cuMemGetInfo, cuMemGetInfo_v2)                                                               \
     X(cuLibraryLoadData, cuLibraryLoadData)                                                        \
     X(cuLibraryGetKernel, cuLibraryGetKernel)                                                      \
@@ -57,7 +55,6 @@ namespace raw {
     X(cuGraphExecDestroy, cuGraphExecDestroy)                                                      \
     X(cuEventCreate, cuEventCreate)                                                                \
     X(cuEventRecord, cuEventRecord)                                                                \
-    X(cuEventElapsedTime, cuEventElapsedTime)                                                      \
     X(cuEventQuery, cuEventQuery)                                                                  \
     X(cuEventSynchronize, cuEventSynchronize)                                                      \
     X(cuEventDestroy, cuEventDestroy_v2)                                                           \
@@ -90,8 +87,9 @@ namespace raw {
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \
     X(cuGreenCtxCreate, cuGreenCtxCreate)                                                          \
-    X(cuGreenCtxDestroy, cuGreenCtxDestroy)                                                        \
-    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx)
+    X(cuGreenCtxGetDevResource, cuGreenCtxGetDevResource)                                          \
+    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx)                                                        \
+    X(cuGreenCtxDestroy, cuGreenCtxDestroy)
 
 #define RAW_DECLARE(name, symbol) extern decltype(&::symbol) name;
 RAW_FUNCTIONS(RAW_DECLARE)

@@ -39,7 +39,7 @@ holds() {
 
 # Lists Go's tests that pass on any driver with one device; the others need the simulation's two.
 go_tests=(
-    TestClosedObjectIsRefused TestLeasesChangeAndStreamsFollow TestWaitIsCancelled
+    TestClosedObjectIsRefused TestStreamFollowsItsLease TestWaitIsCancelled
     TestEachGoroutineGetsItsOwnMessage TestContextIsCurrentInItsThread
     TestProgressIsReported TestProgressPanics
     TestGraphRunsWhereItIsLaunched TestKernelParametersAreCopied

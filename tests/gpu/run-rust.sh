@@ -73,8 +73,7 @@ checked gcx-with-cudarc '^ok:' '^a kernel of cudarc in 108 SMs: .* no other$' \
     '^a kernel of cudarc in 24 SMs: .* no other$' '^a graph of cudarc in 108 SMs: .* no other$' \
     '^a graph of cudarc in 24 SMs: .* no other$'
 checked overhead 'ratio'
-tested leases lease_values_are_converted resize_moves_streams \
-    parked_lease_keeps_its_streams dropped_lease_ends_its_streams \
+tested leases lease_values_are_converted resize_moves_streams dropped_lease_ends_its_streams \
     cancel_ends_present_and_later_waits invalid_values_are_refused
 tested graphs graph_launch_runs_on_the_stream kernel_parameters_are_copied wrong_graph_is_refused
 exit $failed

@@ -28,7 +28,6 @@ step() {
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
 step suite "$build/tests/gpu/gcx-gpu-tests" "$build/src/libgcx.so.1"
-step figures "$build/tests/gpu/gcx-gpu-tests" --figures
 step info "$gcx" info
 step plan "$gcx" plan --sms 108,24
 step split "$gcx" split --sms 108,24
@@ -46,8 +45,6 @@ step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.1"
 step bench "$gcx" bench
 step bench-repartition "$gcx" bench repartition
 step queues env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-queues"
-step resize-cost "$build/tests/gpu/gcx-gpu-resize-cost"
-step connections env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-connections"
 if [ "$("$gcx" info --json | grep -c '"ordinal"')" -gt 1 ]; then
     step two-gpus "$build/tests/gpu/gcx-gpu-two-gpus"
 else

@@ -105,6 +105,80 @@ void across_families() {
     CHECK_EQ(total, 24U);
 }
 
+// Returns the SMs of a green context that the driver makes of these resources.
+SmIds seen_by_driver(const std::vector<CUdevResource>& natives) {
+    std::vector<CUdevResource> copy = natives;
+    CUdevResourceDesc descriptor = nullptr;
+    CUgreenCtx green = nullptr;
+    CUcontext context = nullptr;
+    CUstream native = nullptr;
+    CHECK_EQ(raw::cuDevResourceGenerateDesc(&descriptor, copy.data(),
+                                            static_cast<unsigned>(copy.size())),
+             CUDA_SUCCESS);
+    CHECK_EQ(raw::cuGreenCtxCreate(&green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+             CUDA_SUCCESS);
+    CHECK_EQ(raw::cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuCtxPushCurrent(context), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuStreamCreate(&native, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuCtxPopCurrent(&context), CUDA_SUCCESS);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_from_native(native, &stream));
+    SmIds seen(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, seen.data(), GCX_MAX_SMS, &count));
+    seen.resize(count);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(raw::cuStreamDestroy(native), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuGreenCtxDestroy(green), CUDA_SUCCESS);
+    return seen;
+}
+
+std::vector<CUdevResource> to_native(const gcx_resource& resource) {
+    std::vector<CUdevResource> natives(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_resource_get_native(&resource, natives.data(), GCX_MAX_SMS, &count));
+    natives.resize(count);
+    return natives;
+}
+
+// Checks that what the driver split becomes a resource of the same SMs, and back.
+void check_native(const CUdevResource& native) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_resource_from_native(0, &native, &resource));
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    CHECK_OK(gcx_resource_get_info(&resource, &info));
+    const SmIds seen = seen_by_driver({native});
+    const std::vector<CUdevResource> back = to_native(resource);
+    std::printf("  %3u SMs: family %d, %u atoms, %zu resources\n", info.sm_count, info.family,
+                info.atom_count, back.size());
+    CHECK_EQ(info.sm_count, native.sm.smCount);
+    CHECK(Partition(resource).probe() == seen);
+    CHECK(seen_by_driver(back) == seen);
+}
+
+void native_resources(unsigned flags, unsigned sms) {
+    CUdevResource device{};
+    CHECK_EQ(raw::cuDeviceGetDevResource(0, &device, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    unsigned groups = 1;
+    CUdevResource parts[2] = {};
+    CHECK_EQ(raw::cuDevSmResourceSplitByCount(parts, &groups, &device, &parts[1], flags, sms),
+             CUDA_SUCCESS);
+    for (const CUdevResource& part : parts)
+        check_native(part);
+}
+
+void native_resource_of_a_context() {
+    const Split parts = split(whole_device(), {40});
+    const Partition partition(parts.groups[0]);
+    CUdevResource native{};
+    CHECK_EQ(raw::cuGreenCtxGetDevResource(gcx_context_native_green(partition.context), &native,
+                                           CU_DEV_RESOURCE_TYPE_SM),
+             CUDA_SUCCESS);
+    gcx_resource resource{};
+    CHECK_OK(gcx_resource_from_native(0, &native, &resource));
+    CHECK_EQ(std::memcmp(&resource, &parts.groups[0], sizeof resource), 0);
+}
+
 } // namespace
 
 void test_splits() {
@@ -136,6 +210,14 @@ void test_splits() {
     scattered_unions();
     section("overlap across families");
     across_families();
+    section("resources from and to CUdevResource");
+    for (const unsigned sms : {8U, 16U, 24U, 64U, 104U, 120U})
+        native_resources(0, sms);
+    for (const unsigned sms : {2U, 10U, 66U})
+        native_resources(GCX_SPLIT_IGNORE_SM_COSCHEDULING, sms);
+    for (const unsigned sms : {8U, 24U})
+        native_resources(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, sms);
+    native_resource_of_a_context();
     section("133 SMs are refused");
     const gcx_resource device = whole_device();
     const gcx_sm_request too_many = {.sm_count = 133};

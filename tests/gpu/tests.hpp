@@ -12,9 +12,7 @@ void test_contexts(bool quick);
 void test_captures(bool quick);
 void test_leases(bool quick);
 void test_graphs(bool quick);
-// Prints what graphs cost, and checks nothing.
-void graph_figures();
-void test_ahead(bool quick);
+void test_prepared(bool quick);
 // Must run last, because it resets the device's primary context.
 void test_resets();
 void test_processes(const char* libgcx);

@@ -2,10 +2,10 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps shares
-tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
-triton), cupy, numba and jax; a step without its package is skipped. nccl needs two GPUs. tests
-needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
+BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl mps shares tests); all
+if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy,
+numba and jax; a step without its package is skipped. nccl needs two GPUs. tests needs
+PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
 test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
 as text, and last "N passed, N failed".
 """
@@ -236,23 +236,6 @@ def step_nccl(suite: Suite) -> None:
         suite.check(output.count("right") == 2, f"nccl, {sms or 'all'} SMs: sums are right")
 
 
-def step_count(suite: Suite) -> None:
-    needs("torch")
-    for sms in (108, 32):
-        times = {}
-        for report in ("device", "partition"):
-            words = [*suite.inside(sms, "--report", report), *suite.python("model.py")]
-            times[report] = suite.answer(words)
-            reported, expected = times[report]["reported"], sms if report == "partition" else SMS
-            what = f"model in {sms} SMs, --report {report}: reports {reported} SMs"
-            suite.check(reported == expected, what)
-        for kind in ("prefill_ms", "decode_ms"):
-            by_report = {report: answer[kind] for report, answer in times.items()}
-            gain = by_report["device"] / by_report["partition"]
-            print(f"{kind} in {sms} SMs: {by_report['device']:.2f} with {SMS} reported, "
-                  f"{by_report['partition']:.2f} with {sms}: {gain:.2f} times as fast")  # fmt: skip
-
-
 @contextmanager
 def mps(suite: Suite) -> Iterator[dict[str, str]]:
     """Starts a private daemon."""
@@ -289,8 +272,8 @@ def side_by_side(suite: Suite, env: dict[str, str], commands: dict[str, list[str
 
 def step_mps(suite: Suite) -> None:
     needs("torch")
-    small = suite.python("neighbour.py", "small", str(SECONDS))
-    big = suite.python("neighbour.py", "big", str(SECONDS))
+    small = suite.python("interference.py", "small", str(SECONDS))
+    big = suite.python("interference.py", "big", str(SECONDS))
     with mps(suite) as env:
         plain = side_by_side(suite, env, {"small": small, "big": big})
         parted = side_by_side(
@@ -399,7 +382,6 @@ STEPS: dict[str, Callable[[Suite], None]] = {
     "numba": step_numba,
     "jax": step_jax,
     "nccl": step_nccl,
-    "count": step_count,
     "mps": step_mps,
     "shares": step_shares,
     "tests": step_tests,

@@ -26,7 +26,7 @@
     } while (0)
 
 constexpr int kBlocks = 4096;
-constexpr int kMostSms = 1024;
+constexpr int kMaxSms = 1024;
 constexpr int kLaunches = 20000;
 constexpr int kRounds = 31;
 constexpr int kThreads = 2000;
@@ -54,8 +54,8 @@ __global__ void together(int* arrived) {
 
 int* buffer() {
     int* seen = nullptr;
-    CHECK(cudaMalloc(&seen, kMostSms * sizeof(int)));
-    CHECK(cudaMemset(seen, 0, kMostSms * sizeof(int)));
+    CHECK(cudaMalloc(&seen, kMaxSms * sizeof(int)));
+    CHECK(cudaMemset(seen, 0, kMaxSms * sizeof(int)));
     CHECK(cudaDeviceSynchronize());
     return seen;
 }
@@ -64,12 +64,12 @@ bool first = true;
 
 void report(const char* name, const int* seen) {
     CHECK(cudaDeviceSynchronize());
-    std::vector<int> host(kMostSms);
-    CHECK(cudaMemcpy(host.data(), seen, kMostSms * sizeof(int), cudaMemcpyDeviceToHost));
+    std::vector<int> host(kMaxSms);
+    CHECK(cudaMemcpy(host.data(), seen, kMaxSms * sizeof(int), cudaMemcpyDeviceToHost));
     std::printf("%s\"%s\": [", first ? "" : ", ", name);
     first = false;
     bool begun = false;
-    for (int sm = 0; sm < kMostSms; sm++) {
+    for (int sm = 0; sm < kMaxSms; sm++) {
         if (host[sm] == 0)
             continue;
         std::printf("%s%d", begun ? ", " : "", sm);

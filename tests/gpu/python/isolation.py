@@ -65,7 +65,7 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
     alone.stop.value = 1  # Stops after the minimum.
     alone.measure(streams[0], 20)
     alone.measure(streams[0], launches)
-    beside, calls, failure = Times(loaded), 0, None
+    next_to, calls, failure = Times(loaded), 0, None
     body: Body | None = None
     ready = threading.Event()
     missing = ""
@@ -90,20 +90,20 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
             calls += 1
             if ended or time.monotonic() > until:
                 break
-        beside.stop.value = 1
+        next_to.stop.value = 1
 
     thread = threading.Thread(target=neighbour)
     thread.start()
     ready.wait()
     if not missing:
-        beside.measure(streams[0], 1)
+        next_to.measure(streams[0], 1)
     thread.join()
     return {
         "alone": alone.figures(),
-        "beside": beside.figures(),
-        "launches": max(beside.count, 0),
+        "next_to": next_to.figures(),
+        "launches": max(next_to.count, 0),
         "calls": calls,
-        "error": min(beside.count, 0),
+        "error": min(next_to.count, 0),
         "failure": failure,
         "missing": missing,
     }
@@ -138,8 +138,8 @@ def seen(cell: dict[str, Any]) -> str:
     """Returns the class of the result."""
     if cell["error"] != 0 or cell["failure"]:
         return "breaks"
-    alone, beside = cell["alone"][1], cell["beside"][1]
-    times = beside / alone if alone > 0 else 0.0
+    alone, next_to = cell["alone"][1], cell["next_to"][1]
+    times = next_to / alone if alone > 0 else 0.0
     return "holds" if times < COSTS else "costs" if times < BREAKS else "breaks"
 
 
@@ -148,7 +148,7 @@ def show(row: Row, own: dict[str, Any] | None, plain: dict[str, Any] | None) -> 
     if own is None or plain is None:
         cells, verdict, what = ["0"] * 12, "FAILED: its process ended badly", "-"
     else:
-        figures = [f"{value:.1f}" for value in own["alone"] + own["beside"] + plain["beside"]]
+        figures = [f"{value:.1f}" for value in own["alone"] + own["next_to"] + plain["next_to"]]
         cells = [*figures, str(own["launches"]), str(own["calls"]), str(own["error"])]
         what = "-" if own["missing"] else seen(own)
         if own["missing"]:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bindings" / "pytho
 
 from engines import (  # type: ignore[import-not-found]
     Multiplexer,
-    RouterBesideFc1,
+    RouterNextToFc1,
     module_of_sglang,
     sgl_kernel,
 )
@@ -120,7 +120,7 @@ def test_sglang_own_module_runs_on_gcx(torch: Any, sms: int) -> None:
 
 def test_tensorrt_llm_router_and_fc1_are_disjoint(torch: Any, sms: int) -> None:
     """Like the engine's tuner: captures each split in a separate graph and queries the counts."""
-    layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, sms, sms - 24)
+    layer = RouterNextToFc1(torch, tensorrt_llm.create_sm_only_gc_streams, sms, sms - 24)
     assert not layer.refused
     assert len(layer.pool) == 3
     x = torch.randn(256, 4096, device="cuda", dtype=torch.bfloat16)

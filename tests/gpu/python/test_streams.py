@@ -50,14 +50,6 @@ def test_verify_is_ok_on_a_gpu(parts: gcx.Partitions) -> None:
     print(proof)
 
 
-@pytest.mark.parametrize("counts", [[108, 24], [8, 16, 24, None], [10, None], [None]])
-def test_any_split_runs_on_its_sms(counts: list[int | None]) -> None:
-    if sum(count or 0 for count in counts) > gcx.Device(0).sm_count:
-        pytest.skip(f"the device has {gcx.Device(0).sm_count} SMs")
-    proof = gcx.verify(counts)
-    assert proof.ok, str(proof)
-
-
 def test_stream_in_cupy(parts: gcx.Partitions, cupy: Any) -> None:
     note = NoteSms(cupy)
     seen = [note.sms(part.stream.cupy()) for part in parts]

@@ -80,8 +80,8 @@ void prepared_and_measured() {
     CHECK_EQ(cache_stats().misses, before.misses + 8);
     std::printf("   8 contexts: %.2f MiB, %.2f ms in the driver, the longest ever %.2f\n",
                 static_cast<double>(free.front() - free.back()) / kMebibyte,
-                static_cast<double>(after.making_ns - before.making_ns) / 1e6,
-                static_cast<double>(after.longest_making_ns) / 1e6);
+                static_cast<double>(after.creation_ns - before.creation_ns) / 1e6,
+                static_cast<double>(after.longest_creation_ns) / 1e6);
 }
 
 void trimmed() {
@@ -96,18 +96,18 @@ void trimmed() {
         CHECK_OK(gcx_context_destroy(context));
     }
     const gcx_cache_stats before = cache_stats();
-    CHECK(before.kept >= 8 && before.kept_streams >= 128);
+    CHECK(before.cached >= 8 && before.cached_streams >= 128);
     gcx_cache_trimmed streams = GCX_CACHE_TRIMMED_INIT;
-    CHECK_OK(gcx_cache_trim(before.kept, &streams));
+    CHECK_OK(gcx_cache_trim(before.cached, &streams));
     CHECK_EQ(streams.contexts, 0U);
-    CHECK_EQ(streams.streams, before.kept_streams);
-    CHECK_EQ(cache_stats().kept_streams, 0U);
+    CHECK_EQ(streams.streams, before.cached_streams);
+    CHECK_EQ(cache_stats().cached_streams, 0U);
     gcx_cache_trimmed contexts = GCX_CACHE_TRIMMED_INIT;
     CHECK_OK(gcx_cache_trim(0, &contexts));
-    CHECK_EQ(contexts.contexts, before.kept);
+    CHECK_EQ(contexts.contexts, before.cached);
     CHECK_EQ(contexts.contexts_left + contexts.streams_left + streams.streams_left, 0U);
-    CHECK_EQ(cache_stats().kept, 0U);
-    std::printf("   %u streams gave back %.2f MiB, %u contexts %.2f\n", streams.streams,
+    CHECK_EQ(cache_stats().cached, 0U);
+    std::printf("   %u streams released %.2f MiB, %u contexts %.2f\n", streams.streams,
                 static_cast<double>(streams.bytes) / kMebibyte, contexts.contexts,
                 static_cast<double>(contexts.bytes) / kMebibyte);
 }
@@ -181,7 +181,7 @@ void what_fits_everywhere() {
 }
 
 // Two leases share the device in each possible way, again and again.
-void memory_stays_flat(uint32_t changes) {
+void changes_keep_memory_flat(uint32_t changes) {
     gcx_lease leases[2] = {};
     gcx_stream streams[2] = {};
     CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &leases[0]));
@@ -218,8 +218,8 @@ void memory_stays_flat(uint32_t changes) {
     const gcx_cache_stats after = cache_stats();
     std::printf("   %u changes: %" PRId64 " KiB of device memory, %ld pages of the host's, %" PRIu64
                 " contexts made, %u streams cached (%u before)\n",
-                changes, lost / 1024, pages, after.misses - before.misses, after.kept_streams,
-                before.kept_streams);
+                changes, lost / 1024, pages, after.misses - before.misses, after.cached_streams,
+                before.cached_streams);
     CHECK_EQ(after.misses, before.misses);
     CHECK(lost <= 0);
     CHECK(pages <= 256);
@@ -231,13 +231,13 @@ void memory_stays_flat(uint32_t changes) {
 
 } // namespace
 
-void test_ahead(bool quick) {
-    section("ahead: eight contexts made before, and their memory");
+void test_prepared(bool quick) {
+    section("prepared contexts and their memory");
     prepared_and_measured();
-    section("ahead: what trimming gives back");
+    section("what trimming releases");
     trimmed();
-    section("ahead: what of a kernel fits");
+    section("what of a kernel fits");
     what_fits_everywhere();
-    section("ahead: 10,000 changes, and memory");
-    memory_stays_flat(quick ? 200 : 10'000);
+    section("memory over 10,000 changes of leases");
+    changes_keep_memory_flat(quick ? 200 : 10'000);
 }

@@ -1,5 +1,5 @@
 """Runs one of two programs that share a GPU, and prints its results as JSON:
-neighbour.py big|small SECONDS [PAUSE]. The big one makes large products without pause, the small
+interference.py big|small SECONDS [PAUSE]. The big one makes large products without pause, the small
 one small products, so many seconds after each other.
 """
 
@@ -22,7 +22,7 @@ for _ in range(20):
     a @ b
 torch.cuda.synchronize()
 print("ready", flush=True)
-sys.stdin.readline()  # both begin together
+sys.stdin.readline()  # both start together
 gc.disable()
 
 end = time.perf_counter() + seconds
