@@ -89,7 +89,7 @@ class Graph {
     uint64_t executables() const {
         gcx_graph_info info = GCX_GRAPH_INFO_INIT;
         gcx::check(gcx_graph_get_info(graph_, &info));
-        return info.made;
+        return info.instantiated;
     }
 
   private:
