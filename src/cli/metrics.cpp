@@ -15,7 +15,7 @@ namespace {
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
 // Escapes what ends a label's value, in the text of a name that can have any bytes.
-std::string quoted(std::string_view value) {
+std::string label_text(std::string_view value) {
     std::string text = "\"";
     for (const char letter : visible(value)) {
         if (letter == '\\' || letter == '"')
@@ -28,7 +28,7 @@ std::string quoted(std::string_view value) {
 std::string text_of(const Labels& labels) {
     std::string text;
     for (const auto& [name, value] : labels)
-        text += (text.empty() ? "{" : ",") + std::string(name) + "=" + quoted(value);
+        text += (text.empty() ? "{" : ",") + std::string(name) + "=" + label_text(value);
     return text.empty() ? "" : text + "}";
 }
 
