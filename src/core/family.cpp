@@ -31,8 +31,9 @@ unsigned flags_of(gcx_sm_family kind) {
     }
 }
 
-// The driver's private part of the struct. It begins with a mask of the resource's SMs, as seen on
-// a driver of CUDA 13.0 (docs/measurements/log.md). Masks are only compared.
+// The driver's private part of the struct. It begins with a mask of the resource's SMs, and some SMs
+// have their bits in its last word instead, as seen on a driver of CUDA 13.0
+// (docs/measurements/log.md). Masks are only compared.
 class DriverMask {
   public:
     DriverMask() = default;
@@ -49,40 +50,70 @@ class DriverMask {
     }
     // Returns whether the masks have a bit in common.
     bool meets(const DriverMask& other) const {
+        const SmBits own = sms();
+        const SmBits others = other.sms();
         uint64_t common = 0;
-        for (std::size_t i = 0; i < kMaskWords; i++)
-            common |= words_[i] & other.words_[i];
+        for (std::size_t i = 0; i < own.size(); i++)
+            common |= own[i] & others[i];
         return common != 0;
     }
-    // Unlike ==, ignores what follows the SMs.
-    bool has_same_sms(const DriverMask& other) const {
-        return std::equal(words_.begin(), words_.begin() + kMaskWords, other.words_.begin());
-    }
+    bool empty() const { return sms() == SmBits{}; }
+    // Unlike ==, ignores what is not the SMs.
+    bool has_same_sms(const DriverMask& other) const { return sms() == other.sms(); }
     // Returns whether the mask has one bit per SM or per pair of SMs.
-    bool counts(uint32_t sms) const {
+    bool counts(uint32_t sm_count) const {
         uint32_t bits = 0;
-        for (std::size_t i = 0; i < kMaskWords; i++)
-            bits += static_cast<uint32_t>(std::popcount(words_[i]));
-        return bits == sms || bits * 2 == sms;
+        for (const uint64_t word : sms())
+            bits += static_cast<uint32_t>(std::popcount(word));
+        return bits == sm_count || bits * 2 == sm_count;
     }
 
   private:
+    using SmBits = std::array<uint64_t, 5>;
+    SmBits sms() const {
+        constexpr uint64_t kSmsInLastWord = 0xffff;
+        return {words_[0], words_[1], words_[2], words_[3], words_.back() & kSmsInLastWord};
+    }
     static constexpr std::size_t kOffset = 24;
-    static constexpr std::size_t kMaskWords = 4;
     std::array<uint64_t, (cu::kResourceUnionOffset - kOffset) / sizeof(uint64_t)> words_{};
 };
 
-// Returns whether this driver stores masks there: each unit atom has as many bits as it should, and
-// no two atoms share one. Part of the remainder atom's SMs are noted elsewhere.
-bool masks_are_known(const std::vector<CUdevResource>& atoms, uint32_t units) {
+// Returns whether this driver stores masks there: each atom has as many bits as it should, and no
+// two atoms share one.
+bool masks_are_known(const std::vector<CUdevResource>& atoms) {
     DriverMask all;
-    for (std::size_t i = 0; i < atoms.size(); i++) {
-        const DriverMask part(atoms[i]);
-        if (part.meets(all) || (i < units && !part.counts(sms_of(atoms[i]))))
+    for (const CUdevResource& atom : atoms) {
+        const DriverMask part(atom);
+        if (part.meets(all) || !part.counts(sms_of(atom)))
             return false;
         all = all | part;
     }
     return true;
+}
+
+// Returns the mask of a resource. That of a context has none, but what is split from it has. The
+// driver refuses to split what it did not return.
+DriverMask mask_of(const Driver& driver, const CUdevResource& native) {
+    DriverMask mask(native);
+    if (!mask.empty())
+        return mask;
+    constexpr unsigned kCount = 2;
+    const auto split = [&](CUdevResource* parts, unsigned& count, CUdevResource* remainder) {
+        return driver.cuDevSmResourceSplitByCount(parts, &count, &native, remainder,
+                                                  cu::kSplitIgnoreCoscheduling,
+                                                  kCount) == CUDA_SUCCESS;
+    };
+    unsigned count = 0;
+    if (!split(nullptr, count, nullptr))
+        return mask;
+    std::vector<CUdevResource> parts(count);
+    CUdevResource remainder{};
+    if (!split(parts.data(), count, &remainder))
+        return mask;
+    parts.push_back(remainder);
+    for (const CUdevResource& part : parts)
+        mask = mask | DriverMask(part);
+    return mask;
 }
 
 void refuse_too_many(std::size_t atoms) {
@@ -159,7 +190,7 @@ Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& reque
         return;
     }
     split_into_atoms(request.atom_sm_count);
-    masks_known_ = masks_are_known(atoms_, shape_.unit_count);
+    masks_known_ = masks_are_known(atoms_);
 }
 
 void Family::split_into_atoms(uint32_t atom_sm_count) {
@@ -299,7 +330,7 @@ std::optional<AtomSet> Family::find(const CUdevResource& native) const {
         return all();
     if (!masks_known_)
         return std::nullopt;
-    const DriverMask mask(native);
+    const DriverMask mask = mask_of(driver_, native);
     AtomSet found;
     DriverMask together;
     for (std::size_t atom = 0; atom < atoms_.size(); atom++) {

@@ -9,8 +9,10 @@
 namespace gcx::sim {
 namespace {
 
-// The hidden bytes. The checksum includes the union's visible fields. As in the real driver (misuse
-// log, R25), a mask of the SMs begins at byte 24, and in groups and remainders nothing follows it.
+// The hidden bytes. The checksum includes the union's visible fields. As in the real driver, a mask of
+// the SMs begins at byte 24, and some SMs have their bits at byte 88 instead: on an H200 four of its
+// TPCs, here the device's last SMs. What is queried of a device or context has no bit
+// (docs/measurements/log.md).
 struct Hidden {
     uint32_t epoch;
     uint32_t checksum;
@@ -22,13 +24,49 @@ struct Hidden {
     uint16_t reported;
     uint16_t reserved;
     uint8_t sms[kMaxSms / 8];
-    uint8_t padding[64 - kMaxSms / 8];
     uint8_t context[8];
+    uint8_t padding[56 - kMaxSms / 8];
+    uint8_t last_sms;
+    uint8_t more_padding[7];
 };
 static_assert(sizeof(Hidden) == 92);
 constexpr std::size_t kHiddenOffset = 4;
 static_assert(kHiddenOffset + offsetof(Hidden, sms) == 24);
+static_assert(kHiddenOffset + offsetof(Hidden, last_sms) == 88);
+constexpr std::size_t kLastSms = 8;
 constexpr std::size_t kChecksumOffset = kHiddenOffset + offsetof(Hidden, checksum);
+
+void write_sms(const SmSet& sms, std::size_t sm_count, Hidden& hidden) {
+    for (std::size_t sm = 0; sm < sm_count; sm++) {
+        if (!sms[sm])
+            continue;
+        const bool last = sm + kLastSms >= sm_count;
+        uint8_t& byte = last ? hidden.last_sms : hidden.sms[sm / 8];
+        byte = static_cast<uint8_t>(byte | (1U << (last ? sm_count - 1 - sm : sm % 8)));
+    }
+}
+
+SmSet read_sms(const Hidden& hidden, std::size_t sm_count) {
+    SmSet sms;
+    for (std::size_t sm = 0; sm < sm_count; sm++) {
+        const bool last = sm + kLastSms >= sm_count;
+        const uint8_t byte = last ? hidden.last_sms : hidden.sms[sm / 8];
+        if ((byte >> (last ? sm_count - 1 - sm : sm % 8)) & 1U)
+            sms.set(sm);
+    }
+    return sms;
+}
+
+SmSet sms_of(const Machine& machine, const SmResource& resource, const Hidden& hidden) {
+    const Profile& profile = machine.devices[resource.device]->profile;
+    if (resource.origin == ResourceOrigin::Device)
+        return profile.all();
+    if (resource.origin != ResourceOrigin::Context)
+        return read_sms(hidden, profile.sm_count);
+    const auto found = machine.contexts.find(resource.context);
+    check_configuration(found != machine.contexts.end());
+    return found->second->sms;
+}
 
 uint32_t checksum(const CUdevResource& resource) {
     // FNV-1a over all bytes except the checksum and the pointer at the end.
@@ -124,9 +162,8 @@ void write_resource(const Machine& machine, const SmResource& resource, CUdevRes
     hidden.epoch = static_cast<uint32_t>(machine.epoch);
     hidden.reported = static_cast<uint16_t>(resource.reported);
     hidden.structured = resource.structured ? 1 : 0;
-    for (std::size_t sm = 0; sm < kMaxSms; sm++)
-        if (resource.sms[sm])
-            hidden.sms[sm / 8] = static_cast<uint8_t>(hidden.sms[sm / 8] | (1U << (sm % 8)));
+    if (resource.origin == ResourceOrigin::Group || resource.origin == ResourceOrigin::Remainder)
+        write_sms(resource.sms, machine.devices[resource.device]->profile.sm_count, hidden);
     char* const place = reinterpret_cast<char*>(&out) + kHiddenOffset;
     std::memcpy(place, &hidden, sizeof hidden);
     hidden.checksum = checksum(out);
@@ -150,9 +187,7 @@ SmResource read_resource(const Machine& machine, const CUdevResource& in) {
     std::memcpy(&resource.context, hidden.context, sizeof hidden.context);
     resource.structured = hidden.structured != 0;
     resource.reported = hidden.reported;
-    for (std::size_t sm = 0; sm < kMaxSms; sm++)
-        if ((hidden.sms[sm / 8] >> (sm % 8)) & 1U)
-            resource.sms.set(sm);
+    resource.sms = sms_of(machine, resource, hidden);
     resource.min_partition_size = fields.min_partition_size;
     resource.alignment = fields.coscheduled_alignment;
     resource.flags = fields.flags;
