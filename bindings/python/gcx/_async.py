@@ -6,6 +6,7 @@ import _thread
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
+from weakref import ref
 
 from gcx._cancel import Cancel
 from gcx._errors import InvalidHandleError
@@ -21,13 +22,16 @@ async def call_in_thread(call: Callable[[int], None], owner: Owned) -> None:
 
     If the task is cancelled, so is the call, and owner has no handle or is closed, whichever of the
     two came first. The event loop may be closed before the call returns. An executor's threads are
-    few, and those that wait would keep other work of the loop from them.
+    few, and those that wait would keep other work of the loop from them. The thread may end after
+    the task, so it keeps no reference to owner that would delay its collection.
     """
     from asyncio import get_running_loop
 
     loop = get_running_loop()
     done = loop.create_future()
     cancels: list[Cancel] = []
+    calls, reference = [call], ref(owner)
+    del call
     abandoned = False
 
     def deliver(error: BaseException | None) -> None:
@@ -38,22 +42,29 @@ async def call_in_thread(call: Callable[[int], None], owner: Owned) -> None:
         else:
             done.set_result(None)
 
+    def close() -> None:
+        live = reference()
+        if live is not None:
+            live.close()
+
     def run() -> None:
         failed: BaseException | None = None
         try:
             with Cancel() as own:  # Opens the driver, which may take a second.
                 cancels.append(own)
                 if not abandoned:
-                    call(own._live())
+                    calls[0](own._live())
         except BaseException as error:
             failed = error
         if abandoned:
-            owner.close()
+            close()
+        calls.clear()
+        if abandoned:
             return
         try:
             loop.call_soon_threadsafe(deliver, failed)
         except RuntimeError:  # The loop was closed.
-            owner.close()
+            close()
 
     try:
         _thread.start_new_thread(run, ())
