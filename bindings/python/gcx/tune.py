@@ -44,11 +44,14 @@ from gcx._stream import Stream
 Work = Union[Callable[[], object], Callable[[Stream], object], Graph, Any]
 Objective = Literal["time", "latency"]
 
-_GAIN = 0.98  # a split is advised if it takes at most this share of the best time without one
+_SIMPLEST = ("plain", "sequence", "priority", "split")
+_GAIN = 0.98  # another arm is advised if it takes less than this share of a simpler one's time
 _KNEE = 1.05  # more SMs bring nothing where the time is within this of the time on all
 _SAMPLES = 3  # of each arm before one can be dropped
 _FINAL = 9  # of the arms that are left at the end
 _DEPTH = 2  # queued rounds of a work that runs without pause
+_LAUNCH_BOUND = 0.9  # part of a work's time above which the host's launches determine it
+_ROUNDS = 2  # of a sample of the round's time, after one that isn't counted
 _SECONDS = 30.0
 
 
@@ -73,7 +76,7 @@ class Arm:
 class Sample:
     """One measurement of an arm."""
 
-    round_ms: float = 0.0  #: One round of all works, from the common start to the last end.
+    round_ms: float = 0.0  #: One round of all works, from the end of the round before.
     latency_ms: dict[str, list[float]] = field(default_factory=dict)
     #: Rounds per second of the works without a deadline, relative to that alone on all SMs.
     speed: dict[str, float] = field(default_factory=dict)
@@ -178,8 +181,11 @@ class Search:
         best = self.best_split()
         if best is not None and machine.can_report:
             self.compete([Arm("split", best.arm.counts, reported=True)])
-        leading = sorted(self.measured(), key=self.rank)[:3]
-        self.compete([one.arm for one in leading] + without, _FINAL)
+        while len((leading := sorted(self.measured(), key=self.rank)[:3])[0].samples) < _FINAL:
+            leading[0].dropped = False  # It lost to an arm of which more is known now.
+            self.compete([one.arm for one in leading] + without, _FINAL)
+            if self.late:
+                break
         best = self.best_split()
         for name, sms in zip(machine.names, best.arm.counts if best else ()):
             if not self.late:
@@ -298,17 +304,14 @@ class Tuning:
         splits = [one for one in valid if one.arm.kind == "split"]
         without = [one for one in valid if one.arm.kind != "split"]
         self._split, self._without = splits[0] if splits else None, without[0]
-        self.best = Choice(self, self._choose())
+        self.best = Choice(self, self._choose(valid))
         self.verdict = _verdict(self)
 
-    def _choose(self) -> Measured:
-        if self._split is None:
-            return self._without
-        missed, value = self._goal.score(self._split.samples)
-        missed_without, without = self._goal.score(self._without.samples)
-        if missed != missed_without:
-            return self._split if missed < missed_without else self._without
-        return self._split if value <= without * _GAIN else self._without
+    def _choose(self, valid: list[Measured]) -> Measured:
+        """Returns the simplest of the arms that are as good as the best."""
+        missed, least = self._goal.score(valid[0].samples)
+        good = [one for one in valid if self._goal.score(one.samples) <= (missed, least / _GAIN)]
+        return min(good, key=lambda one: (_SIMPLEST.index(one.arm.kind), one.arm.reported))
 
     @property
     def simulated(self) -> bool:
@@ -490,8 +493,9 @@ def tune(
     a context over all SMs. An arm whose every sample is worse than the leading arm's worst is not
     measured further. Ctrl-C returns what is known. No other program may use the GPU.
 
-    Times are from CUDA events, so they include what the host needs to launch a work. If a work
-    launches many kernels, capture it as a graph.
+    Times are from CUDA events. Rounds follow each other without a pause, so that what the host
+    needs to launch a work counts only where it is longer than the work; a p99 includes it. If a
+    work launches many kernels, capture it as a graph.
 
     Args:
         works: Two to four works by name, in the order of a split's counts. Each is called many
@@ -530,6 +534,7 @@ def tune(
             line.clear()
         facts = {**_facts(machine.device), "moved_bytes": dict(moved_bytes or {})}
         facts["connections"] = queue_info().connections
+        facts["launch_ms"] = machine.launch_ms
         arms = [*search.found.values()]
         return Tuning(facts, goal, search.alone, arms, search.interrupted)
 
@@ -642,6 +647,7 @@ class _Gpu(AbstractContextManager["_Gpu"]):
         self.streams: dict[Arm, list[Stream]] = {}
         self.single: dict[int, Stream] = {}
         self.rates: dict[str, float] = {}
+        self.launch_ms: dict[str, float] = {}
         self.clock: Stream | None = None
         self.chance = random.Random(1)
 
@@ -654,12 +660,16 @@ class _Gpu(AbstractContextManager["_Gpu"]):
             self.single[sm_count] = part.stream
             stream = part.stream
         stream = self.single[sm_count]
-        flow = _Flow(lambda: self.works[name](stream, False), stream, 1)
-        for _ in range(2):  # The first warms up.
-            flow.start()
+        flow = _Flow(lambda: self.works[name](stream, False), stream, 1 + _ROUNDS)
+        for launches in (1, flow.depth):  # The first warms up.
+            flow.ended.clear()
+            begin = time.perf_counter()
+            for _ in range(launches):
+                flow.start()
+            self.launch_ms[name] = (time.perf_counter() - begin) * 1e3 / launches
             stream.synchronize()
             flow.poll()
-        return flow.times()[-1]
+        return 1 / flow.rate()
 
     def sample(self, arm: Arm, goal: Goal, window_ms: float) -> Sample:
         if arm not in self.streams:
@@ -698,17 +708,19 @@ class _Gpu(AbstractContextManager["_Gpu"]):
 
     def _round(self, arm: Arm) -> float:
         streams = self.streams[arm]
-        begin = Event(self.device, timing=True)
-        streams[0].record(begin)
-        ends = []
-        for name, stream in zip(self.names, streams):
-            if stream is not streams[0]:
-                stream.wait(begin)
-            self.works[name](stream, arm.reported)
-            ends.append(stream.record(Event(self.device, timing=True)))
-        for end in ends:
+        rounds: list[list[Event]] = []
+        for _ in range(1 + _ROUNDS):
+            for stream in streams if rounds else ():
+                for end in rounds[-1]:
+                    stream.wait(end)
+            rounds.append([])
+            for name, stream in zip(self.names, streams):
+                self.works[name](stream, arm.reported)
+                rounds[-1].append(stream.record(Event(self.device, timing=True)))
+        for end in rounds[-1]:
             end.synchronize()
-        return max(begin.elapsed_time(end) for end in ends)
+        total = max(min(old.elapsed_time(new) for old in rounds[0]) for new in rounds[-1])
+        return total / _ROUNDS
 
     def _check(self) -> None:
         if self.check is None:
@@ -836,7 +848,7 @@ def _verdict(tuning: Tuning) -> str:
     figures = f"{best.arm}: {_figures(tuning, best.samples)}"
     if goal.objective == "promise" and goal.score(best.samples)[0] > 0:
         return f"No arm keeps the promise; nearest is {figures}" + _notes(tuning)
-    return f"Don't split: {_reason(tuning)}; with {figures}" + _notes(tuning)
+    return f"Don't split: {_reason(tuning)}; {figures}" + _notes(tuning)
 
 
 def _advice(tuning: Tuning) -> str:
@@ -846,12 +858,12 @@ def _advice(tuning: Tuning) -> str:
     if goal.objective == "time":
         old, new = goal.score(before.samples)[1], goal.score(best.samples)[1]
         text = (f"Split {counts}: one round takes {new:.3g} instead of {old:.3g} ms "
-                f"({new / old:.2f} times) with {before.arm}")  # fmt: skip
+                f"({before.arm}), {new / old:.2f} times")  # fmt: skip
     elif goal.score(best.samples)[0] > 0 and goal.objective == "promise":
         text = f"No arm keeps the promise; nearest is {best.arm}: {_figures(tuning, best.samples)}"
     else:
         text = (f"Split {counts}: {_figures(tuning, best.samples)}; "
-                f"with {before.arm}: {_figures(tuning, before.samples)}")  # fmt: skip
+                f"{before.arm}: {_figures(tuning, before.samples)}")  # fmt: skip
     if best.arm.reported:
         plain = [one for one in tuning.arms
                  if one.arm == Arm("split", best.arm.counts) and one.samples]  # fmt: skip
@@ -899,9 +911,10 @@ def _reason(tuning: Tuning) -> str:
             return f"{' and '.join(early)}, but together they take as long as in sequence"
         return (f"each gets faster up to all {sm_count} SMs, and together they take as long as in "
                 "sequence")  # fmt: skip
-    return (f"{tuning._without.arm} already take {best / apart:.2f} of the time in sequence, and "
-            f"the best split, {'/'.join(map(str, split.arm.counts))}, takes "
-            f"{value['split'] / apart:.2f}")  # fmt: skip
+    arm = tuning.best.arm
+    counts = "/".join(map(str, split.arm.counts))
+    return (f"one round takes {value[arm.kind] / apart:.2f} times that in sequence ({arm}), and "
+            f"{value['split'] / apart:.2f} times with the best split, {counts}")  # fmt: skip
 
 
 def _bandwidth(tuning: Tuning, round_ms: float) -> str:
@@ -925,6 +938,10 @@ def _notes(tuning: Tuning) -> str:
     refused = [one for one in tuning.arms if one.refused]
     if refused and tuning._split is not None:
         notes.append(f"{refused[0].arm} was refused: {refused[0].refused}")
+    for name, ms in tuning.facts.get("launch_ms", {}).items():
+        if not tuning.simulated and ms > _LAUNCH_BOUND * min(tuning.alone[name].values()):
+            notes.append(f"the host takes {ms:.2g} ms to launch {name}, so that the figures are "
+                         "the host's rather than the GPU's; capture it as a graph")  # fmt: skip
     connections = tuning.facts.get("connections")
     if connections is not None and connections < 8:
         notes.append(f"the process has {connections} hardware queues, for which streams wait")

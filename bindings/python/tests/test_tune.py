@@ -140,7 +140,7 @@ def test_verdict_splits_what_does_not_scale() -> None:
     assert tuning.best.arm.kind == "split"
     counts = "/".join(map(str, tuning.best.counts.values()))
     assert tuning.verdict.startswith(f"Split {counts}: one round takes ")
-    assert " times) with in sequence" in tuning.verdict
+    assert " ms (in sequence), 0." in tuning.verdict
 
 
 def test_verdict_names_competition_for_something_else() -> None:
@@ -167,7 +167,7 @@ def test_verdict_of_latency_and_of_a_promise() -> None:
     tuning = tuned(Model(loads), Goal("latency", {"small": 0.0}, {"heavy": 0.8}))
     assert tuning.best.arm == Arm("split", (24, 108))
     assert tuning.verdict == (
-        "Split 24/108: small's p99 is 1.5 ms, heavy keeps 0.82; with in sequence: small's p99 is "
+        "Split 24/108: small's p99 is 1.5 ms, heavy keeps 0.82; in sequence: small's p99 is "
         "9.08 ms, heavy keeps 0.83"
     )
     tuning = tuned(Model(loads), Goal("promise", {"small": 2.0}, {}))
@@ -176,6 +176,49 @@ def test_verdict_of_latency_and_of_a_promise() -> None:
     assert tuning.verdict.startswith("No arm keeps the promise; nearest is split 24/108: small's")
     tuning = tuned(Model(loads), Goal("promise", {"small": 10.0}, {}))
     assert tuning.verdict.startswith("Split 8/124")
+
+
+def test_simplest_of_equally_good_arms_is_chosen() -> None:
+    shares = {"sequence": 1.0, "plain": 0.81, "priority": 0.8, "split": 0.795}
+
+    class Noisy(Model):
+        def sample(self, arm: Arm, goal: Goal, window_ms: float) -> Sample:
+            return Sample(10 * shares[arm.kind])
+
+    loads = {"a": Load(500.0), "b": Load(500.0)}
+    tuning = tuned(Noisy(loads))
+    assert tuning.best.arm == Arm("plain")
+    assert tuning.verdict == (
+        "Don't split: one round takes 0.81 times that in sequence (plain streams), and 0.80 times "
+        "with the best split, 8/124"
+    )
+    shares["split"] = 0.7
+    assert tuned(Noisy(loads)).best.arm.kind == "split"
+
+
+def test_leading_arm_gets_all_samples_also_if_it_was_dropped() -> None:
+    class Drifting(Model):
+        """A split of 64 SMs is best at first, and then the one of 72."""
+
+        def sample(self, arm: Arm, goal: Goal, window_ms: float) -> Sample:
+            count = self.calls.count(arm)
+            self.calls.append(arm)
+            if arm.counts[:1] == (64,):
+                return Sample(1.0 if count < 3 else 1.6)
+            return Sample(1.5 if arm.counts[:1] == (72,) else 2.0)
+
+    tuning = tuned(Drifting({"a": Load(500.0), "b": Load(500.0)}))
+    assert tuning.best.arm == Arm("split", (72, 60))
+    assert len(tuning.best.samples) == 9
+
+
+def test_launches_that_take_the_host_too_long_are_noted() -> None:
+    model = Model({"a": Load(132.0), "b": Load(264.0)})
+    tuning = tuned(model, launch_ms={"a": 0.5, "b": 1.9})
+    assert tuning.verdict.endswith(
+        "Note: the host takes 1.9 ms to launch b, so that the figures are the host's rather than "
+        "the GPU's; capture it as a graph"
+    )
 
 
 def test_refused_splits_are_reported() -> None:

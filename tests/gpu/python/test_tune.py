@@ -1,6 +1,6 @@
 """gcx.tune next to an exhaustive sweep of all coscheduled splits, for eight pairs of works.
 
-NOT YET RUN on a GPU. Needs PyTorch and CuPy, exclusive use of the GPU, and some minutes:
+Needs PyTorch and CuPy, exclusive use of the GPU, and three minutes:
 
     python tests/gpu/python/test_tune.py
 
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import gcx
 import pytest
@@ -25,7 +25,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 Call = Callable[[], object]
-SWEEP_ROUNDS, AGAIN, LAUNCHES, MOST_LAUNCHES, MARGIN = 5, 20, 50, 2000, 1.03
+Work = Union[Call, gcx.Graph]
+SWEEP_ROUNDS, AGAIN, LAUNCHES, MARGIN = 5, 20, 50, 1.03
 _KERNELS = """
 extern "C" __global__ void __launch_bounds__(256, 8) spin(float* out, int rounds) {
     float x = threadIdx.x;
@@ -47,6 +48,7 @@ class Works:
         self.torch = pytest.importorskip("torch", reason="PyTorch isn't installed")
         self.cupy = pytest.importorskip("cupy", reason="CuPy isn't installed")
         self.torch.set_grad_enabled(False)
+        self.kept: list[object] = []  # what the captured graphs read
         module = self.cupy.RawModule(code=_KERNELS)
         self.spin_kernel = module.get_function("spin")
         self.exchange_kernel = module.get_function("exchange")
@@ -89,18 +91,23 @@ class Works:
         count = self.cupy.int64(mib << 16)
         return lambda: self.exchange_kernel((blocks,), (512,), (source, target, count))
 
-    def model(self) -> tuple[Call, Call]:
-        """Decode, as a graph's launch, and a prompt of 2048 tokens by its attention and FFN."""
+    def model(self) -> tuple[Work, Work]:
+        """A step of decode, as a graph, and a prompt of 2048 tokens by its attention and FFN."""
         from llama import Decode, Model, Prefill, Shape
 
         model = Model(Shape(layers=4, prompt=2048), "cuda", self.torch.bfloat16)
         decode, prefill = Decode(model), Prefill(model)
-        return decode.step, prefill.chunk(0, 2048)
+        decode.step()
+        captured = self.torch.cuda.CUDAGraph(keep_graph=True)
+        with self.torch.cuda.graph(captured):
+            decode.step()
+        self.kept.append(decode)
+        return gcx.Graph(captured), prefill.chunk(0, 2048)
 
 
 #: The works, the critical one if latency counts, what the other keeps, and whether a split was
 #: expected to be wrong. The first is the critical one.
-PAIRS: dict[str, tuple[Callable[[Works], dict[str, Call]], str | None, float, bool]] = {
+PAIRS: dict[str, tuple[Callable[[Works], dict[str, Work]], str | None, float, bool]] = {
     "two bandwidth-bound works": (
         lambda w: {"first": w.elementwise(512, 4), "second": w.elementwise(512, 4)},
         None, 1.0, True,
@@ -146,13 +153,16 @@ class Way:
         self.kept: list[float] = []
         self.split = name.startswith("split")
 
-    def launch(self, work: Call, number: int) -> gcx.Event:
+    def launch(self, work: Work, number: int) -> gcx.Event:
         stream = self.streams[number]
-        with gcx.current(stream), stream.cupy():
-            work()
+        if isinstance(work, gcx.Graph):
+            work.launch(stream)
+        else:
+            with gcx.current(stream), stream.cupy():
+                work()
         return stream.record(gcx.Event(timing=True))
 
-    def round_ms(self, works: list[Call]) -> float:
+    def round_ms(self, works: list[Work]) -> float:
         """Returns the time of a round of both, from the end of the round before."""
         ends: list[list[gcx.Event]] = []
         for _ in range(3):
@@ -166,15 +176,13 @@ class Way:
             len(ends) - 1
         )
 
-    def latency_ms(self, works: list[Call], clock: gcx.Stream, alone_ms: float) -> float:
+    def latency_ms(self, works: list[Work], clock: gcx.Stream, alone_ms: float) -> float:
         """Returns the p99 of the first work while the second always has rounds queued."""
         depth = 1 if self.streams[0] is self.streams[1] else 8
         queue: list[gcx.Event] = []
         done: list[gcx.Event] = []
-        times = []
-        for number in range(MOST_LAUNCHES):
-            if number >= LAUNCHES and len(done) >= 5:
-                break
+        times: list[float] = []
+        while len(times) < LAUNCHES or len(done) < 5:
             while queue and queue[0].query():
                 done.append(queue.pop(0))
             while len(queue) < depth:
@@ -195,15 +203,18 @@ class Way:
     def median(self) -> float:
         return statistics.median(self.values)
 
-    def quartiles(self) -> tuple[float, float]:
-        low, _, high = statistics.quantiles(self.values, n=4)
-        return low, high
+    def overlaps(self, other: Way) -> bool:
+        """Returns whether the middle halves of both's values overlap."""
+        (low, _, high), (other_low, _, other_high) = (
+            statistics.quantiles(way.values, n=4) for way in (self, other)
+        )
+        return low <= other_high and other_low <= high
 
 
 class Sweep:
     """All splits of the coscheduled family, and the ways without a split."""
 
-    def __init__(self, named: dict[str, Call], critical: str | None, stack: ExitStack) -> None:
+    def __init__(self, named: dict[str, Work], critical: str | None, stack: ExitStack) -> None:
         self.works, self.critical, self.stack = list(named.values()), critical, stack
         first, second = named
         sms = gcx.Device(0).resources.sm
@@ -241,19 +252,29 @@ class Sweep:
         for way in ways:
             way.values, way.kept = [], []
         for number in range(rounds + 1):
-            for way in ways:
-                if self.critical is None:
-                    value = way.round_ms(self.works)
-                else:
-                    value = way.latency_ms(self.works, self.clock, self.alone_ms)
+            for way in list(ways):
+                try:
+                    value = self.value(way)
+                except RuntimeError as error:  # Too few SMs for a kernel's clusters, for one.
+                    if number or not way.split:
+                        raise
+                    print(f"  sweep: {way.name} is refused: {str(error).partition(chr(10))[0]}")
+                    ways.remove(way)
+                    continue
                 if number:
                     way.values.append(value)  # The first round warms up.
+
+    def value(self, way: Way) -> float:
+        if self.critical is None:
+            return way.round_ms(self.works)
+        return way.latency_ms(self.works, self.clock, self.alone_ms)
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_verdict_agrees_with_an_exhaustive_sweep(name: str) -> None:
     make, critical, keep, not_to_split = PAIRS[name]
-    works: Any = make(Works())
+    maker = Works()
+    works: Any = make(maker)
     objective: Any = "time" if critical is None else "latency"
     found = gcx.tune(works, objective=objective, critical=critical, keep=keep)
     print(f"\n{name}\n{found}")
@@ -268,15 +289,15 @@ def test_verdict_agrees_with_an_exhaustive_sweep(name: str) -> None:
         pays = split.feasible(keep) and (
             not cheap.feasible(keep) or split.median * MARGIN < cheap.median
         )
+        equal = split.overlaps(cheap) and split.feasible(keep) == cheap.feasible(keep)
         if pays == not_to_split:
             print(f"  expected otherwise: a split {'pays' if pays else 'does not pay'}")
         chosen = sweep.chosen(found.best)
         sweep.measure([*dict.fromkeys((chosen, ranked[0]))], AGAIN)
         ratio = chosen.median / ranked[0].median
-        overlap = chosen.quartiles()[0] <= ranked[0].quartiles()[1]
         print(f"  {chosen.name} takes {ratio:.3f} of {ranked[0].name}")
-        assert chosen.split == pays
-        assert ratio <= MARGIN or overlap
+        assert chosen.split == pays or equal
+        assert ratio <= MARGIN or chosen.overlaps(ranked[0])
 
 
 if __name__ == "__main__":
