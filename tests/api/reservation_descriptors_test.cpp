@@ -89,8 +89,11 @@ void descriptors_closed_while_waiting_foreign_file_is_untouched() {
     const fs::path others_file = folder.path() / "others";
     on_machine(kH100, [&] {
         gcx_reservation all = reserve(132);
-        std::thread waiter(
-            [] { CHECK_EQ(try_reserve(8, {.timeout_ms = 20'000}), GCX_ERROR_OPERATING_SYSTEM); });
+        std::thread waiter([] {
+            // The second, if a file of another reservation was open at that moment.
+            const gcx_result result = try_reserve(8, {.timeout_ms = 20'000});
+            CHECK(result == GCX_ERROR_OPERATING_SYSTEM || result == GCX_ERROR_CORRUPT_FILE);
+        });
         while (listed().size() != 2)
             std::this_thread::yield();
         // The waiting thread may briefly have the folder and other files open too.
