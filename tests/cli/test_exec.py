@@ -33,6 +33,7 @@ from .command import (
     until,
 )
 
+CHECKOUT = str(Path(__file__).parents[2])
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
 TWO = "sim:h100,a100@13.0"
 MPS = {"GCX_SIM_MPS": "1"}
@@ -125,7 +126,9 @@ unset GCX_RESERVATION_DIR XDG_RUNTIME_DIR
 coproc XDG_RUNTIME_DIR=$RUNTIME "$GCX" exec --sms 100 --name login -- sh -c 'echo has; read -r _'
 read -r _ <&"${COPROC[0]}"
 tried=0
-unshare -m sh -c 'mount -t tmpfs none /tmp && exec "$GCX" exec --sms 100 -- true' || tried=$?
+unshare -m sh -c 'exec 3<"$ROOT"; mount -t tmpfs none /tmp  # also if the checkout is below /tmp
+    mkdir -p "$ROOT" && mount -c --bind /proc/self/fd/3 "$ROOT" || exit 1
+    exec "$GCX" exec --sms 100 -- true' || tried=$?
 HOME=/ XDG_RUNTIME_DIR=/ "$GCX" ps
 echo "$tried"
 """
@@ -133,7 +136,7 @@ echo "$tried"
     private.mkdir(mode=0o700)
     done = subprocess.run(
         ["unshare", "-r", "-m", "bash", "-c", script],
-        env={**os.environ, "GCX": program(), "RUNTIME": str(private)},
+        env={**os.environ, "GCX": program(), "ROOT": CHECKOUT, "RUNTIME": str(private)},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done
