@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bindings.generator import methods
 from bindings.generator.api import ROOT, Api
 from bindings.generator.text import NOTICE
 
@@ -13,27 +14,31 @@ PAGE = "docs/generated/raw-only.md"
 
 @dataclass(frozen=True)
 class Layer:
-    """The idiomatic layer of a language: handwritten files that call the raw one."""
+    """The idiomatic layer of a language: handwritten files that call the raw one, and methods that
+    are generated."""
 
     raw: str  # the raw layer's name
     files: tuple[str, ...]  # patterns below the root
     call: str  # matches a call; its group is the function's name without gcx_
     # Functions that it calls otherwise.
     otherwise: frozenset[str] = frozenset()
+    generated: frozenset[str] = frozenset()  # the functions of its generated methods
 
 
+METHODS = frozenset(methods.DOCS)
 LAYERS = {
     "C++": Layer(
         "`gcx::raw`",
         ("include/gcx.hpp", "include/gcx/*.hpp"),
         r"\b(?:raw::|gcx_)(\w+)",
     ),
-    "Go": Layer("`gcx.Raw`", ("bindings/go/*.go",), r"\bRaw\.(\w+)"),
+    "Go": Layer("`gcx.Raw`", ("bindings/go/*.go",), r"\bRaw\.(\w+)", generated=METHODS),
     "Java": Layer(
         "`gcx.Raw`",
         ("bindings/java/src/main/java/gcx/*.java",),
         r"\b(?:Functions|Natives)(?:\.|::)gcx_(\w+)",
         frozenset({"gcx_cache_prepare", "gcx_log_set_callback", "gcx_result_name"}),
+        METHODS,
     ),
     "Python": Layer(
         "`gcx.raw`",
@@ -41,13 +46,15 @@ LAYERS = {
         r"\b_gcx\.gcx_(\w+)",
         frozenset({"gcx_log_set_callback", "gcx_cache_prepare"}),
     ),
-    "Rust": Layer("`gcx_sys`", ("bindings/rust/gcx/src/*.rs",), r"\bsys::gcx_(\w+)"),
+    "Rust": Layer(
+        "`gcx_sys`", ("bindings/rust/gcx/src/*.rs",), r"\bsys::gcx_(\w+)", generated=METHODS
+    ),
 }
 
 
 def reached(layer: Layer) -> set[str]:
     """Returns what the idiomatic layer calls, in one spelling for all languages."""
-    names = {spelled(name) for name in layer.otherwise}
+    names = {spelled(name) for name in layer.otherwise | layer.generated}
     for pattern in layer.files:
         paths = sorted(ROOT.glob(pattern))
         if not paths:

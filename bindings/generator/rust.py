@@ -68,7 +68,8 @@ class Member:
 
 def files(api: Api) -> dict[str, str]:
     written = {"enums": _enums(api), "error_kind": _error_kind(api), "infos": _infos(api)}
-    mods = [f"mod {name};" for name in written] + [""] + [f"pub use {name}::*;" for name in written]
+    mods = [f"mod {name};" for name in (*written, "methods")]
+    mods += ["", *(f"pub use {name}::*;" for name in written)]
     return {
         # bindgen's: its own test compares it with the header.
         BINDINGS: (ROOT / BINDINGS).read_text(encoding="utf-8"),

@@ -20,26 +20,6 @@ func EventFromNative(native uintptr) (Event, error) {
 	return eventOf(func(event *raw.Event) Result { return Raw.EventFromNative(native, event) })
 }
 
-// Close destroys the event.
-func (event Event) Close() error {
-	return check(func() Result { return Raw.EventDestroy(raw.Event(event)) })
-}
-
-// Native returns the CUevent.
-func (event Event) Native() (uintptr, error) {
-	return native(func() uintptr { return Raw.EventNative(raw.Event(event)) }, event.query)
-}
-
-// Synchronize waits for the event's work.
-func (event Event) Synchronize() error {
-	return check(func() Result { return Raw.EventSynchronize(raw.Event(event)) })
-}
-
-// Query returns whether the event's work has finished.
-func (event Event) Query() (bool, error) { return finished(event.query) }
-
-func (event Event) query() Result { return Raw.EventQuery(raw.Event(event)) }
-
 // Elapsed returns the milliseconds from start's work to the event's.
 func (event Event) Elapsed(start Event) (float32, error) {
 	return got(func(milliseconds *float32) Result {

@@ -20,11 +20,6 @@ func NewGraph(captured uintptr, params raw.GraphParams) (Graph, error) {
 	return Graph(graph), err
 }
 
-// Close destroys the graph and its executables; work in flight finishes.
-func (graph Graph) Close() error {
-	return check(func() Result { return Raw.GraphDestroy(raw.Graph(graph)) })
-}
-
 // Launch runs all parts on the SMs that one stream has now, or each part on the SMs of its stream.
 func (graph Graph) Launch(streams ...Stream) error {
 	return check(func() Result {
@@ -61,16 +56,4 @@ func (graph Graph) SetKernel(node uint32, params KernelParams) error {
 // Update copies all parameters of another CUgraph with the same nodes.
 func (graph Graph) Update(captured uintptr) error {
 	return check(func() Result { return Raw.GraphUpdate(raw.Graph(graph), captured) })
-}
-
-// Info returns information about the graph.
-func (graph Graph) Info() (raw.GraphInfo, error) {
-	return filled(func(info *raw.GraphInfo) Result { return Raw.GraphGetInfo(raw.Graph(graph), info) })
-}
-
-// Nodes lists the nodes; a node's number is its index.
-func (graph Graph) Nodes() ([]raw.GraphNode, error) {
-	return listed(func(room *raw.GraphNode, capacity uint32, count *uint32) Result {
-		return Raw.GraphGetNodes(raw.Graph(graph), room, capacity, count)
-	})
 }

@@ -43,11 +43,6 @@ func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
 	return Lease(lease), err
 }
 
-// Close releases the lease: its SMs are free at once, its work finishes, its streams end.
-func (lease Lease) Close() error {
-	return check(func() Result { return Raw.LeaseRelease(raw.Lease(lease)) })
-}
-
 func rawSizes(sizes []LeaseSize) []raw.LeaseSize {
 	of := make([]raw.LeaseSize, len(sizes))
 	for i, size := range sizes {
@@ -72,34 +67,12 @@ func Prepare(sizes ...LeaseSize) error {
 	return check(func() Result { return Raw.LeasePrepare(first(rawSizes(sizes)), length(sizes)) })
 }
 
-// Info returns information about the lease.
-func (lease Lease) Info() (raw.LeaseInfo, error) {
-	return filled(func(info *raw.LeaseInfo) Result { return Raw.LeaseGetInfo(raw.Lease(lease), info) })
-}
-
-// Resource returns the SMs that the lease has now.
-func (lease Lease) Resource() (Resource, error) {
-	return resourceOf(func(to *raw.Resource) Result {
-		return Raw.LeaseGetResource(raw.Lease(lease), to)
-	})
-}
-
 // NewStream creates a stream that follows the lease. Lower priorities are more urgent.
 func (lease Lease) NewStream(priority int32) (Stream, error) {
 	params := sized(&raw.StreamParams{Priority: priority})
 	return streamOf(func(stream *raw.Stream) Result {
 		return Raw.LeaseStreamCreate(raw.Lease(lease), params, stream)
 	})
-}
-
-// Synchronize waits for the work of the lease's streams.
-func (lease Lease) Synchronize() error {
-	return check(func() Result { return Raw.LeaseSynchronize(raw.Lease(lease)) })
-}
-
-// Query returns whether that work has finished.
-func (lease Lease) Query() (bool, error) {
-	return finished(func() Result { return Raw.LeaseQuery(raw.Lease(lease)) })
 }
 
 // Leases lists the leases of a device, or of all (-1), then the requests that wait.
@@ -113,15 +86,4 @@ func Leases(device int32) ([]raw.LiveLease, error) {
 func NewCancel() (Cancel, error) {
 	cancel, err := got(Raw.CancelCreate)
 	return Cancel(cancel), err
-}
-
-// Signal cancels all waits with it, present and later ones. Call it from another goroutine than the
-// one that waits.
-func (cancel Cancel) Signal() error {
-	return check(func() Result { return Raw.CancelSignal(raw.Cancel(cancel)) })
-}
-
-// Close destroys the handle, and cancels no wait.
-func (cancel Cancel) Close() error {
-	return check(func() Result { return Raw.CancelDestroy(raw.Cancel(cancel)) })
 }

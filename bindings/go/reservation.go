@@ -51,31 +51,12 @@ func JoinReservation(token string) (Reservation, error) {
 	return Reservation(reservation), err
 }
 
-// Close releases the reservation. Leases of it keep it.
-func (reservation Reservation) Close() error {
-	return check(func() Result { return Raw.ReservationRelease(raw.Reservation(reservation)) })
-}
-
 // Token returns what another process joins the reservation by: pass it in its environment.
 func (reservation Reservation) Token() (string, error) {
 	token, err := got(func(room *[raw.MaxReservationToken]byte) Result {
 		return Raw.ReservationGetToken(raw.Reservation(reservation), &room[0], raw.MaxReservationToken)
 	})
 	return raw.String(token[:]), err
-}
-
-// Info returns information about the reservation. It opens no driver.
-func (reservation Reservation) Info() (raw.ReservationInfo, error) {
-	return filled(func(info *raw.ReservationInfo) Result {
-		return Raw.ReservationGetInfo(raw.Reservation(reservation), info)
-	})
-}
-
-// Resource returns the reservation's SMs, for splits and contexts, which don't keep the reservation.
-func (reservation Reservation) Resource() (Resource, error) {
-	return resourceOf(func(to *raw.Resource) Result {
-		return Raw.ReservationGetResource(raw.Reservation(reservation), to)
-	})
 }
 
 // Acquire acquires a lease of the reservation's SMs, which keeps the reservation.

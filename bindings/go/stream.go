@@ -23,72 +23,11 @@ func StreamFromNative(native uintptr) (Stream, error) {
 	return streamOf(func(stream *raw.Stream) Result { return Raw.StreamFromNative(native, stream) })
 }
 
-// Close gives the stream back; work in it finishes.
-func (stream Stream) Close() error {
-	return check(func() Result { return Raw.StreamDestroy(raw.Stream(stream)) })
-}
-
-// Native returns the CUstream, a cudaStream_t too, for any CUDA code. It stays gcx's. A lease's
-// stream follows the lease, so ask again for each step.
-func (stream Stream) Native() (uintptr, error) {
-	return native(func() uintptr { return Raw.StreamNative(raw.Stream(stream)) }, func() Result {
-		return Raw.StreamGetInfo(raw.Stream(stream), sized(&raw.StreamInfo{}))
-	})
-}
-
-// Info returns what the stream is.
-func (stream Stream) Info() (raw.StreamInfo, error) {
-	return filled(func(info *raw.StreamInfo) Result {
-		return Raw.StreamGetInfo(raw.Stream(stream), info)
-	})
-}
-
-// Resource returns the resource, of a type, of the stream's context.
-func (stream Stream) Resource(of raw.ResourceType) (Resource, error) {
-	return resourceOf(func(to *raw.Resource) Result {
-		return Raw.StreamGetResource(raw.Stream(stream), of, to)
-	})
-}
-
-// MaxClusterSize returns the most blocks of a thread block cluster.
-func (stream Stream) MaxClusterSize() (uint32, error) {
-	return got(func(blocks *uint32) Result {
-		return Raw.StreamGetMaxClusterSize(raw.Stream(stream), blocks)
-	})
-}
-
 // KernelFit returns how much of a kernel, a CUfunction or a CUkernel, fits the stream's SMs at once.
 func (stream Stream) KernelFit(function uintptr, params raw.KernelFitParams) (raw.KernelFit, error) {
 	return filled(func(fit *raw.KernelFit) Result {
 		return Raw.StreamGetKernelFit(raw.Stream(stream), function, sized(&params), fit)
 	})
-}
-
-// ProbeSMs returns the SMs that a kernel in the stream runs on.
-func (stream Stream) ProbeSMs() ([]uint32, error) {
-	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
-		return Raw.StreamProbeSMs(raw.Stream(stream), room, capacity, count)
-	})
-}
-
-// Synchronize waits for the stream's work.
-func (stream Stream) Synchronize() error {
-	return check(func() Result { return Raw.StreamSynchronize(raw.Stream(stream)) })
-}
-
-// Query returns whether all work has finished.
-func (stream Stream) Query() (bool, error) {
-	return finished(func() Result { return Raw.StreamQuery(raw.Stream(stream)) })
-}
-
-// Record captures in the event what was submitted so far.
-func (stream Stream) Record(event Event) error {
-	return check(func() Result { return Raw.StreamRecord(raw.Stream(stream), raw.Event(event)) })
-}
-
-// Wait makes later work wait for the event's work.
-func (stream Stream) Wait(event Event) error {
-	return check(func() Result { return Raw.StreamWait(raw.Stream(stream), raw.Event(event)) })
 }
 
 // Verified is what Verify found.

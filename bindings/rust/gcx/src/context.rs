@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::{forget, ManuallyDrop};
 use std::ptr;
 
-use crate::call::{check, described, filled, given_back, handle, native, resources, written};
+use crate::call::{check, described, filled, given_back, handle, resources, written};
 use crate::device::live_contexts_of;
 use crate::error::{Error, Result};
 use crate::event::{Event, WaitFor};
@@ -51,26 +51,6 @@ impl Context {
         })
     }
 
-    /// The `CUcontext`, for any CUDA code, which must not destroy it. Valid while the context or a
-    /// stream of it is alive.
-    pub fn native(&self) -> Result<*mut sys::CUctx_st> {
-        // SAFETY: the handle is alive.
-        native(unsafe { sys::gcx_context_native(self.0) }, || self.info())
-    }
-
-    /// The `CUgreenCtx`, as [`native`](Self::native).
-    pub fn native_green(&self) -> Result<*mut sys::CUgreenCtx_st> {
-        // SAFETY: the handle is alive.
-        native(unsafe { sys::gcx_context_native_green(self.0) }, || self.info())
-    }
-
-    /// Returns information about it. Fails with [`ContextDestroyed`](crate::ErrorKind) after a
-    /// reset of the device, as all methods.
-    pub fn info(&self) -> Result<ContextInfo> {
-        // SAFETY: the handle is alive, and C fills in the struct.
-        filled(sys::GCX_CONTEXT_INFO_INIT, |to| unsafe { sys::gcx_context_get_info(self.0, to) })
-    }
-
     resources!(sys::gcx_context_get_resource);
 
     /// Creates a stream that no other object has. Takes microseconds.
@@ -115,23 +95,11 @@ impl Context {
         Ok(result)
     }
 
-    /// Waits until all work of the context's streams has finished, and reports its errors.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive.
-        check(unsafe { sys::gcx_context_synchronize(self.0) })
-    }
-
     /// Returns an event that stands for the work submitted so far to all streams of the context.
     pub fn record(&self) -> Result<Event> {
         let event = Event::new(self.info()?.device)?;
         self.record_into(&event)?;
         Ok(event)
-    }
-
-    /// As [`record`](Self::record), with an existing event of the same device.
-    pub fn record_into(&self, event: &Event) -> Result<()> {
-        // SAFETY: the handles are alive.
-        check(unsafe { sys::gcx_context_record(self.0, event.as_raw()) })
     }
 
     /// Makes all later work of the context's streams wait for what was submitted so far. The

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::call::{check, described, finished, handle, native, written};
+use crate::call::{described, handle, written};
 use crate::context::Context;
 use crate::device::ordinal_of;
 use crate::error::Result;
@@ -42,24 +42,6 @@ impl Event {
     /// `native` is an event that outlives the object.
     pub unsafe fn from_native(native: *mut sys::CUevent_st) -> Result<Self> {
         Event::created(|handle| sys::gcx_event_from_native(native, handle))
-    }
-
-    /// The `CUevent`, for any CUDA code, which must not destroy it. Valid while this is alive.
-    pub fn native(&self) -> Result<*mut sys::CUevent_st> {
-        // SAFETY: the handle is alive.
-        native(unsafe { sys::gcx_event_native(self.0) }, || self.query())
-    }
-
-    /// Waits in the calling thread for its work, and reports its errors.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive.
-        check(unsafe { sys::gcx_event_synchronize(self.0) })
-    }
-
-    /// Returns whether its work has finished; true if it was never recorded. Never waits.
-    pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive.
-        finished(unsafe { sys::gcx_event_query(self.0) })
     }
 
     /// Returns the milliseconds from the work of `start` to that of this. Fails with

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr;
 
 use crate::cache::raw_of;
-use crate::call::{check, counted, described, filled, handle, listed};
+use crate::call::{check, counted, described, handle};
 use crate::convert::{some, string};
 use crate::error::{Error, Result};
 use crate::generated::{GraphInfo, NodeKind};
@@ -159,22 +159,6 @@ impl Graph {
     /// As [`from_native`](Self::from_native).
     pub unsafe fn update(&self, captured: *mut sys::CUgraph_st) -> Result<()> {
         check(sys::gcx_graph_update(self.0, captured))
-    }
-
-    /// Returns information about it.
-    pub fn info(&self) -> Result<GraphInfo> {
-        // SAFETY: the handle is alive, and C fills in the struct.
-        filled(sys::GCX_GRAPH_INFO_INIT, |info| unsafe { sys::gcx_graph_get_info(self.0, info) })
-    }
-
-    /// Lists its nodes by their numbers: in the order of `cuGraphGetNodes`, those of a child graph
-    /// after the node that stands for it.
-    pub fn nodes(&self) -> Result<Vec<GraphNode>> {
-        let found = listed(|list, room, count| {
-            // SAFETY: the handle is alive; `list` has room for `room` elements.
-            unsafe { sys::gcx_graph_get_nodes(self.0, list, room, count) }
-        })?;
-        Ok(found.iter().map(GraphNode::from).collect())
     }
 }
 

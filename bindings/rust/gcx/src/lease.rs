@@ -4,12 +4,11 @@ use std::fmt;
 use std::ptr;
 use std::time::Duration;
 
-use crate::call::{address_of, c_text, check, counted, described, filled, finished, handle};
+use crate::call::{address_of, c_text, check, counted, described, handle};
 use crate::device::{leases_of, Device};
 use crate::error::{Error, Result};
 use crate::generated::{Family, LeaseInfo, LiveLease};
 use crate::reservation::Reservation;
-use crate::resource::SmResource;
 use crate::stream::Stream;
 use crate::sys;
 
@@ -100,24 +99,6 @@ impl Lease {
         device.lease().sm_count(sms).acquire()
     }
 
-    /// Returns what it has now. Fails with [`ContextDestroyed`](crate::ErrorKind) after a reset of
-    /// the device, as all methods.
-    pub fn info(&self) -> Result<LeaseInfo> {
-        // SAFETY: the handle is alive, and C fills in the struct.
-        filled(sys::GCX_LEASE_INFO_INIT, |info| unsafe { sys::gcx_lease_get_info(self.0, info) })
-    }
-
-    /// How many SMs it has now.
-    pub fn sm_count(&self) -> Result<u32> {
-        Ok(self.info()?.sm_count)
-    }
-
-    /// The SMs that it has now: a value, which doesn't change with the lease.
-    pub fn sms(&self) -> Result<SmResource> {
-        // SAFETY: the handle is alive; a value is written.
-        SmResource::written(|to| unsafe { sys::gcx_lease_get_resource(self.0, to) })
-    }
-
     /// Creates a stream of priority 0 that follows the lease.
     pub fn stream(&self) -> Result<Stream> {
         self.stream_with_priority(0)
@@ -145,19 +126,6 @@ impl Lease {
     /// As [`resize`](Self::resize), with options.
     pub fn resize_with(&self, sms: impl Into<Sms>, how: Resize) -> Result<()> {
         resize(&[(self, sms.into())], how)
-    }
-
-    /// Waits until the work of its streams has finished, also on earlier SMs. Doesn't wait for a
-    /// stream that captures a graph.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive.
-        check(unsafe { sys::gcx_lease_synchronize(self.0) })
-    }
-
-    /// Returns whether that work has finished. Never waits.
-    pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive.
-        finished(unsafe { sys::gcx_lease_query(self.0) })
     }
 }
 
@@ -380,12 +348,6 @@ impl Cancel {
     pub fn new() -> Result<Self> {
         // SAFETY: a handle is written.
         Cancel::created(|handle| unsafe { sys::gcx_cancel_create(handle) })
-    }
-
-    /// Ends all waits with it, present and later ones, with [`Cancelled`](crate::ErrorKind).
-    pub fn signal(&self) -> Result<()> {
-        // SAFETY: the handle is alive.
-        check(unsafe { sys::gcx_cancel_signal(self.0) })
     }
 }
 

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::Duration;
 
-use crate::call::{address_of, c_text, described, filled, handle, listed, written};
+use crate::call::{address_of, c_text, described, handle, listed, written};
 use crate::convert::bytes;
 use crate::device::Device;
 use crate::error::Result;
 use crate::generated::{Family, LiveReservation, ReservationInfo};
 use crate::lease::{min_sm_count, request_setters, Cancel, LeaseBuilder, Sms};
-use crate::resource::SmResource;
 use crate::sys;
 
 handle! {
@@ -71,26 +70,6 @@ impl Reservation {
             unsafe { sys::gcx_reservation_get_token(self.0, token.as_mut_ptr(), ROOM) }
         })?;
         Ok(bytes(&token))
-    }
-
-    /// Returns what it has. Opens no driver. Fails in a forked child, as all methods.
-    pub fn info(&self) -> Result<ReservationInfo> {
-        filled(sys::GCX_RESERVATION_INFO_INIT, |info| {
-            // SAFETY: the handle is alive, and C fills in the struct.
-            unsafe { sys::gcx_reservation_get_info(self.0, info) }
-        })
-    }
-
-    /// How many SMs it has.
-    pub fn sm_count(&self) -> Result<u32> {
-        Ok(self.info()?.sm_count)
-    }
-
-    /// Its SMs, for splits and contexts, which don't keep the reservation. Opens the driver. Fails
-    /// with [`NoDevice`](crate::ErrorKind) if this process doesn't see the device.
-    pub fn sms(&self) -> Result<SmResource> {
-        // SAFETY: the handle is alive; a value is written.
-        SmResource::written(|to| unsafe { sys::gcx_reservation_get_resource(self.0, to) })
     }
 
     /// Returns a builder of a [`Lease`](crate::Lease) of the reservation's SMs, which keeps the

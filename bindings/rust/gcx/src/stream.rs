@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::call::{check, described, filled, finished, handle, native, resources, sm_ids, written};
+use crate::call::{check, described, filled, handle, resources, written};
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::{Event, WaitFor};
@@ -49,48 +49,7 @@ impl Stream {
         Stream::created(|handle| sys::gcx_stream_from_native(native, handle))
     }
 
-    /// The `CUstream`, which is a `cudaStream_t` too, for any CUDA code, which must not destroy it.
-    /// Valid while this is alive. After a change of the lease it is another: ask again for each
-    /// step.
-    pub fn native(&self) -> Result<*mut sys::CUstream_st> {
-        // SAFETY: the handle is alive.
-        native(unsafe { sys::gcx_stream_native(self.0) }, || self.info())
-    }
-
-    /// Returns information about it. Fails with [`ContextDestroyed`](crate::ErrorKind) if its lease
-    /// was released or the device was reset, as all methods.
-    pub fn info(&self) -> Result<StreamInfo> {
-        // SAFETY: the handle is alive, and C fills in the struct.
-        filled(sys::GCX_STREAM_INFO_INIT, |to| unsafe { sys::gcx_stream_get_info(self.0, to) })
-    }
-
-    /// How many SMs its kernels can run on.
-    pub fn sm_count(&self) -> Result<u32> {
-        Ok(self.info()?.sm_count)
-    }
-
     resources!(sys::gcx_stream_get_resource);
-
-    /// The most blocks of a thread block cluster, see [`SmResource::max_cluster_size`].
-    pub fn max_cluster_size(&self) -> Result<u32> {
-        written(0, |blocks| {
-            // SAFETY: the handle is alive; a number is written.
-            unsafe { sys::gcx_stream_get_max_cluster_size(self.0, blocks) }
-        })
-    }
-
-    /// Waits until its work has finished, and reports its errors. Fails with
-    /// [`Capture`](crate::ErrorKind) while it captures a graph.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive.
-        check(unsafe { sys::gcx_stream_synchronize(self.0) })
-    }
-
-    /// Returns whether its work has finished. Never waits.
-    pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive.
-        finished(unsafe { sys::gcx_stream_query(self.0) })
-    }
 
     /// Returns an event that stands for the work submitted so far.
     pub fn record(&self) -> Result<Event> {
@@ -99,27 +58,12 @@ impl Stream {
         Ok(event)
     }
 
-    /// As [`record`](Self::record), with an existing event of the same device.
-    pub fn record_into(&self, event: &Event) -> Result<()> {
-        // SAFETY: the handles are alive.
-        check(unsafe { sys::gcx_stream_record(self.0, event.as_raw()) })
-    }
-
     /// Makes all later work of this stream wait for what was submitted so far. The calling thread
     /// doesn't wait.
     pub fn wait(&self, what: &impl WaitFor) -> Result<()> {
         what.with_event(|event| {
             // SAFETY: the handles are alive.
             check(unsafe { sys::gcx_stream_wait(self.0, event.as_raw()) })
-        })
-    }
-
-    /// Returns the numbers of the SMs that its kernels run on, ascending, as a probe kernel of well
-    /// under a millisecond notes them. Waits for the stream.
-    pub fn sm_ids(&self) -> Result<Vec<u32>> {
-        sm_ids(|ids, room, count| {
-            // SAFETY: the handle is alive; `ids` has `room` elements.
-            unsafe { sys::gcx_stream_probe_sms(self.0, ids, room, count) }
         })
     }
 

@@ -3,6 +3,7 @@
 mod enums;
 mod error_kind;
 mod infos;
+mod methods;
 
 pub use enums::*;
 pub use error_kind::*;

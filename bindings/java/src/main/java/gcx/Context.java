@@ -13,7 +13,7 @@ import java.util.Optional;
  * <p>Streams keep their context, so it can be closed before them. A context that is current in the
  * calling thread can't be closed: {@link GcxException.ContextInUse}; it stays open.
  */
-public final class Context extends Owned {
+public final class Context extends ContextMethods {
   /** What the thread has pushed, the last first. */
   private static final ThreadLocal<Deque<Pushed>> PUSHED = ThreadLocal.withInitial(ArrayDeque::new);
 
@@ -72,43 +72,6 @@ public final class Context extends Owned {
     return new Stream(Functions.gcx_stream_create(this, Raw.GCX_STREAM_NON_BLOCKING, priority));
   }
 
-  /** {@return its counts and id} */
-  public ContextInfo info() {
-    return Functions.gcx_context_get_info(this);
-  }
-
-  /** {@return how many SMs it has} */
-  public int smCount() {
-    return info().smCount();
-  }
-
-  /** {@return the SMs that it was created over} */
-  public SmResource sms() {
-    return new SmResource(Functions.gcx_context_get_resource(this, ResourceType.SM.number));
-  }
-
-  /** {@return its workqueue configuration, from CUDA 13.1 on} */
-  public WorkqueueResource workqueueConfiguration() {
-    return new WorkqueueResource(
-        Functions.gcx_context_get_resource(this, ResourceType.WORKQUEUE_CONFIG.number));
-  }
-
-  /** {@return its workqueue, which another context can share, from CUDA 13.1 on} */
-  public WorkqueueResource workqueue() {
-    return new WorkqueueResource(
-        Functions.gcx_context_get_resource(this, ResourceType.WORKQUEUE.number));
-  }
-
-  /** {@return the CUcontext, valid while this or a stream of it is open; not to be destroyed} */
-  public long nativeHandle() {
-    return nativeOf(this, Functions::gcx_context_native, Functions::gcx_context_get_info);
-  }
-
-  /** {@return the CUgreenCtx, valid while this or a stream of it is open; not to be destroyed} */
-  public long nativeGreenHandle() {
-    return nativeOf(this, Functions::gcx_context_native_green, Functions::gcx_context_get_info);
-  }
-
   /**
    * Makes this context current in the calling thread, on top of CUDA's context stack, until the
    * same thread closes the result. Virtual threads can't, since they change their carrier.
@@ -164,29 +127,5 @@ public final class Context extends Owned {
       PUSHED.get().pop();
       popped = true;
     }
-  }
-
-  /** Waits in the calling thread until all work of its streams has finished. */
-  public void synchronize() {
-    Functions.gcx_context_synchronize(this);
-  }
-
-  /**
-   * Records in the event the work submitted so far to all its streams.
-   *
-   * @param event an event of the same device
-   * @throws GcxException.InvalidHandle the event is of another device
-   */
-  public void record(Event event) {
-    Functions.gcx_context_record(this, event);
-  }
-
-  /**
-   * Delays later work of all its streams until the event's work has finished.
-   *
-   * @param event any event, also of another device
-   */
-  public void waitFor(Event event) {
-    Functions.gcx_context_wait(this, event);
   }
 }

@@ -1,7 +1,7 @@
 package gcx;
 
 /** A point in streams' work that other streams and threads can wait for, also on other devices. */
-public final class Event extends Owned {
+public final class Event extends EventMethods {
   private Event(long handle) {
     super(handle, Natives::gcx_event_destroy);
   }
@@ -25,21 +25,6 @@ public final class Event extends Owned {
    */
   public static Event fromNative(long nativeHandle) {
     return new Event(Functions.gcx_event_from_native(nativeHandle));
-  }
-
-  /** {@return the CUevent, valid until this is closed; other code must not destroy it} */
-  public long nativeHandle() {
-    return nativeOf(this, Functions::gcx_event_native, Functions::gcx_event_query);
-  }
-
-  /** Waits in the calling thread for the event's work. */
-  public void synchronize() {
-    Functions.gcx_event_synchronize(this);
-  }
-
-  /** {@return whether its work has finished, or nothing was ever recorded} Never waits. */
-  public boolean isDone() {
-    return Functions.gcx_event_query(this);
   }
 
   /**

@@ -15,7 +15,7 @@ import java.util.List;
  * <p>Launches on one set of SMs run one after the other, launches on different sets run
  * concurrently on the same memory. Tested on the simulated driver and on an H200.
  */
-public final class Graph extends Owned {
+public final class Graph extends GraphMethods {
   private Graph(long handle) {
     super(handle, Natives::gcx_graph_destroy);
   }
@@ -143,18 +143,5 @@ public final class Graph extends Owned {
    */
   public void update(long captured) {
     Functions.gcx_graph_update(this, captured);
-  }
-
-  /**
-   * {@return its nodes in the order of cuGraphGetNodes, those of a child graph directly after the
-   * node that stands for it}
-   */
-  public List<GraphNode> nodes() {
-    return List.of(Functions.gcx_graph_get_nodes(this));
-  }
-
-  /** {@return its counts} */
-  public GraphInfo info() {
-    return Functions.gcx_graph_get_info(this);
   }
 }

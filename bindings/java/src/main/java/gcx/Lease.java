@@ -11,7 +11,7 @@ import java.util.List;
  *
  * <p>Tested on the simulated driver and on an H200.
  */
-public final class Lease extends Owned {
+public final class Lease extends LeaseMethods {
   private final Object lock = new Object();
 
   /** The stream of {@link #stream()}, or null until that is called. */
@@ -98,31 +98,6 @@ public final class Lease extends Owned {
   public Stream createStream(int priority) {
     return new Stream(
         Functions.gcx_lease_stream_create(this, Raw.GCX_STREAM_NON_BLOCKING, priority), this);
-  }
-
-  /** {@return its counts, id and name} */
-  public LeaseInfo info() {
-    return Functions.gcx_lease_get_info(this);
-  }
-
-  /** {@return how many SMs it has now} */
-  public int smCount() {
-    return info().smCount();
-  }
-
-  /** {@return the SMs that it has now} */
-  public SmResource sms() {
-    return new SmResource(Functions.gcx_lease_get_resource(this));
-  }
-
-  /** Waits in the calling thread for the work of its streams, except streams that capture. */
-  public void synchronize() {
-    Functions.gcx_lease_synchronize(this);
-  }
-
-  /** {@return whether the work of its streams has finished} Never waits. */
-  public boolean isDone() {
-    return Functions.gcx_lease_query(this);
   }
 
   @Override

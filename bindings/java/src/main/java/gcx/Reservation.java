@@ -16,7 +16,7 @@ import java.util.Objects;
  *
  * <p>Tested only on the simulated driver so far.
  */
-public final class Reservation extends Owned {
+public final class Reservation extends ReservationMethods {
   Reservation(long handle) {
     super(handle, Natives::gcx_reservation_release);
   }
@@ -55,26 +55,6 @@ public final class Reservation extends Owned {
    */
   public String token() {
     return Upcalls.text(Functions.gcx_reservation_get_token(this));
-  }
-
-  /** {@return its counts, id and name} Opens no driver. */
-  public ReservationInfo info() {
-    return Functions.gcx_reservation_get_info(this);
-  }
-
-  /** {@return how many SMs it has} */
-  public int smCount() {
-    return info().smCount();
-  }
-
-  /**
-   * Returns its SMs as a resource of this process, for splits and contexts. Opens the driver.
-   *
-   * @return the SMs
-   * @see Raw#gcx_reservation_get_resource
-   */
-  public SmResource sms() {
-    return new SmResource(Functions.gcx_reservation_get_resource(this));
   }
 
   /**

@@ -9,7 +9,7 @@ import java.util.Optional;
  *
  * <p>A stream that captures a graph can't be queried or waited for: {@link GcxException.Capture}.
  */
-public final class Stream extends Owned {
+public final class Stream extends StreamMethods {
   /** Keeps the lease from the collector, which would end the stream; null without a lease. */
   private final Lease lease;
 
@@ -33,62 +33,9 @@ public final class Stream extends Owned {
     return new Stream(Functions.gcx_stream_from_native(nativeHandle));
   }
 
-  /**
-   * Returns the CUstream for other CUDA code, such as JCuda. That code must not destroy it, and
-   * must submit nothing to it after this was closed.
-   *
-   * <p>For a stream of a {@link Lease} it is a CUstream on the SMs that the lease has at this call,
-   * ordered after the stream's earlier work. A CUstream from before a resize stays on the earlier
-   * SMs. So call this again for each step, and submit nothing while another thread resizes the
-   * lease.
-   *
-   * @return the CUstream, which is a cudaStream_t
-   * @throws GcxException.ContextDestroyed its lease was closed, or the device was reset
-   */
-  public long nativeHandle() {
-    return nativeOf(this, Functions::gcx_stream_native, Functions::gcx_stream_get_info);
-  }
-
   /** {@return the lease that it follows, closed or not; empty for a stream of a context} */
   public Optional<Lease> lease() {
     return Optional.ofNullable(lease);
-  }
-
-  /** {@return its counts and priority} */
-  public StreamInfo info() {
-    return Functions.gcx_stream_get_info(this);
-  }
-
-  /** {@return how many SMs its kernels can run on} */
-  public int smCount() {
-    return info().smCount();
-  }
-
-  /**
-   * {@return the SMs of its context}
-   *
-   * @throws GcxException.NotSupported gcx did not create its partition, and the driver is older
-   *     than CUDA 13.1
-   */
-  public SmResource sms() {
-    return new SmResource(Functions.gcx_stream_get_resource(this, ResourceType.SM.number));
-  }
-
-  /** {@return the workqueue configuration of its context, from CUDA 13.1 on} */
-  public WorkqueueResource workqueueConfiguration() {
-    return new WorkqueueResource(
-        Functions.gcx_stream_get_resource(this, ResourceType.WORKQUEUE_CONFIG.number));
-  }
-
-  /** {@return the workqueue of its context, which another can share, from CUDA 13.1 on} */
-  public WorkqueueResource workqueue() {
-    return new WorkqueueResource(
-        Functions.gcx_stream_get_resource(this, ResourceType.WORKQUEUE.number));
-  }
-
-  /** {@return the most blocks of a thread block cluster; 1 on a device without clusters} */
-  public int maxClusterSize() {
-    return Functions.gcx_stream_get_max_cluster_size(this);
   }
 
   /**
@@ -111,35 +58,6 @@ public final class Stream extends Owned {
     return streams.stream().mapToLong(Stream::handle).toArray();
   }
 
-  /** Waits in the calling thread for its work, and throws the errors of that work. */
-  public void synchronize() {
-    Functions.gcx_stream_synchronize(this);
-  }
-
-  /** {@return whether all its work has finished} Never waits. */
-  public boolean isDone() {
-    return Functions.gcx_stream_query(this);
-  }
-
-  /**
-   * Records in the event the work submitted so far.
-   *
-   * @param event an event of the same device
-   * @throws GcxException.InvalidHandle the event is of another device
-   */
-  public void record(Event event) {
-    Functions.gcx_stream_record(this, event);
-  }
-
-  /**
-   * Delays later work of this stream, on the device, until the event's work has finished.
-   *
-   * @param event any event, also of another device
-   */
-  public void waitFor(Event event) {
-    Functions.gcx_stream_wait(this, event);
-  }
-
   /**
    * Delays later work of this stream, on the device, until the other's work so far has finished.
    *
@@ -150,15 +68,6 @@ public final class Stream extends Owned {
       other.record(event);
       waitFor(event);
     }
-  }
-
-  /**
-   * Runs a kernel that reads which SMs it runs on. Waits for the stream.
-   *
-   * @return the hardware numbers of the SMs, ascending
-   */
-  public int[] probeSms() {
-    return Functions.gcx_stream_probe_sms(this);
   }
 
   /**
