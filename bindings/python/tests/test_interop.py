@@ -215,31 +215,3 @@ def test_verify_accepts_streams_of_other_libraries(part: gcx.Partition, torch: A
     for mixture in mixtures:
         with pytest.raises(TypeError, match="mixture"):
             gcx.verify(mixture)
-
-
-EXTERNAL = """
-import ctypes, gcx
-libcuda = ctypes.CDLL(gcx.driver_info().library)
-part, = gcx.split([24])
-resource = ctypes.create_string_buffer(bytes(144))
-assert libcuda.cuDeviceGetDevResource(0, resource, 1) == 0
-groups, count = ctypes.create_string_buffer(144), ctypes.c_uint(1)
-assert libcuda.cuDevSmResourceSplitByCount(groups, ctypes.byref(count), resource, None, 0, 16) == 0
-description, green, stream = (ctypes.c_void_p() for _ in range(3))
-assert libcuda.cuDevResourceGenerateDesc(ctypes.byref(description), groups, 1) == 0
-assert libcuda.cuGreenCtxCreate(ctypes.byref(green), description, 0, 1) == 0
-assert libcuda.cuGreenCtxStreamCreate(ctypes.byref(stream), green, 1, 0) == 0
-with gcx.Stream.from_native(stream.value) as external:
-    assert external.sm_count == 16
-    try:
-        sms = external.resources.sm
-    except gcx.NotSupportedError:
-        print("unknown")
-    else:
-        print(sms.family, sms.sm_count, bool(sms))
-"""
-
-
-def test_resource_of_an_external_green_context_is_known_from_13_1(script: Any) -> None:
-    assert script(EXTERNAL, "sim:h100@13.0") == "unknown\n"
-    assert script(EXTERNAL, "sim:h100@13.1") == "external 16 True\n"

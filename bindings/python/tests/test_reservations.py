@@ -82,31 +82,6 @@ time.sleep(100)
         gcx.join_reservation("token")
 
 
-def test_reservation_inside_gcx_exec_has_a_parent() -> None:
-    inside = """
-import sys, gcx
-with gcx.reserve(16, name="part") as reservation:
-    print(reservation.id, flush=True)
-    sys.stdin.read()
-"""
-    words = ["exec", "--sms", "24", "--name", "around", "--", sys.executable, "-c", inside]
-    with subprocess.Popen(
-        [sys.executable, "-m", "gcx", *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as program:
-        assert program.stdout is not None
-        number = int(program.stdout.readline())
-        listed = {reservation.name: reservation for reservation in gcx.reservations()}
-        program.communicate()
-    assert listed["around"].parent is None
-    assert (listed["part"].id, listed["part"].parent) == (number, listed["around"].id)
-    assert set(listed["part"].atoms) < set(listed["around"].atoms)
-    assert program.returncode == 0
-
-
 def test_wait_for_a_reservation_is_served_and_cancelled() -> None:
     everything = gcx.reserve(None)
     with gcx.Cancel() as cancel:
