@@ -39,7 +39,7 @@ def programs(build: Path, out: Path) -> dict[str, Command]:
         ["cc", "-O2", f"-I{ROOT / 'include'}", ROOT / "tests/ffi/overhead.c", "-o", out / "c",
          library, f"-Wl,-rpath,{library.parent}"]
     )  # fmt: skip
-    go = ["go", "build", "-buildvcs=false", "-o", out / "go", "./internal/overhead"]
+    go = ["go", "build", "-buildvcs=false", "-o", out / "go", "./tests/overhead"]
     run(go, ROOT / "bindings" / "go")
     return {
         "C": [out / "c"],

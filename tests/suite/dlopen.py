@@ -29,16 +29,11 @@ def test_go(suite: Suite) -> bool:
     scenario: list[str | Path] = ["env", "-C", EXAMPLES / "go", *make, SCENARIO, "."]
     if not suite.run("build the scenario in Go", scenario, env):
         return False
-    runner: list[str | Path] = ["env", "-C", GO, *make, VECTORS, "./internal/vectors"]
+    runner: list[str | Path] = ["env", "-C", GO, *make, VECTORS, "./tests/vectors"]
     suite.run("build the vectors' runner in Go", runner, env)
     suite.run("go vet", [*go, "vet", "./..."], env)
     suite.run("go test", [*go, "test", "-count=1", "."], env)
-    files = sorted((ROOT / "tests" / "vectors" / "generated").glob("*.tsv"))
-    suite.count("there are vectors", bool(files))
-    for file in files:
-        suite.run(f"Go answers {file.name}", [VECTORS, file], env)
-    notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice", VECTORS]
-    suite.run("Go's runner notices what differs", notice, env)
+    suite.vectors("Go", [VECTORS], (), env)
     return True
 
 
@@ -87,7 +82,7 @@ def part_dlopen(suite: Suite) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     if test_go(suite) and test_node(suite):
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
-        env |= {"GCX_GO_VECTORS": str(VECTORS), "PYTHONPATH": str(CTYPES)}
+        env |= {"PYTHONPATH": str(CTYPES)}
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
         # For docs/reference/other-languages.md. Here it only has to run: the machine is busy.
         overhead = ROOT / "tests" / "ffi" / "overhead.py"

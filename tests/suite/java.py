@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def part_java(suite: Suite) -> None:
     if not suite.count("java: without the simulator", holds):
         suite.say(alone.stdout)
     # What was fetched above is enough: Maven fetches nothing here.
-    again = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={CHECKED}")
+    again = ("-o", "surefire:test", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):
         maven(suite, f"java-{driver}", *again, f"-Dgcx.driver=sim:2xh100@{driver}")
     newest = newest_java()
@@ -83,7 +82,7 @@ def part_java(suite: Suite) -> None:
         suite.say(f"skipped: java: virtual threads: no JDK 21 or newer in {JVMS}")
     else:
         options = f"-Xmx512m --enable-native-access=ALL-UNNAMED {BRIEF}"
-        words = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={options}")
+        words = ("-o", "surefire:test", f"-Dgcx.jvm={options}")
         maven(suite, f"java-jdk{newest[0]}", *words, f"-Djvm={newest[1]}")
     if suite.run("java: a runtime of its own", [BINDING / "runtime.sh", RUNTIME, MAVEN]):
         java = RUNTIME / "runtime" / "bin" / "java"
@@ -92,9 +91,6 @@ def part_java(suite: Suite) -> None:
     module: list[str | Path] = ["-p", f"{jar}:{sim}", "--add-modules", "gcx,gcx.sim", SCENARIO]
     suite.run("java: as a module", ["java", *module], SIMULATED)
     classes = f"{MAVEN / 'classes'}:{MAVEN / 'test-classes'}"
-    left_out = ["--left-out=number", "--left-out=twice"]
-    notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice", *left_out]
-    suite.run(
-        "java: the runner of vectors notices what differs",
-        [*notice, "--", "java", "-cp", classes, "gcx.Vectors"],
+    suite.vectors(
+        "Java", ["java", "-Xcheck:jni", "-cp", classes, "gcx.Vectors"], ("number", "twice")
     )

@@ -123,6 +123,23 @@ class Suite:
         if not cases:
             self.count(f"{name}: has tests", False)
 
+    def vectors(
+        self,
+        language: str,
+        answerer: list[str | Path],
+        left_out: Sequence[str],
+        env: dict[str, str] | None = None,
+    ) -> None:
+        """Compares a language's answers with the vectors, and checks that changes are noticed."""
+        needs: list[str | Path] = [word for need in left_out for word in ("--left-out", need)]
+        ask = [sys.executable, "-m", "tests.vectors.ask", *needs, *answerer]
+        files = sorted((ROOT / "tests" / "vectors" / "generated").glob("*.tsv"))
+        self.count("there are vectors", bool(files))
+        for file in files:
+            self.run(f"{language} answers {file.name}", [*ask, file], env)
+        notice = [sys.executable, "-m", "tests.vectors.notice", *needs, "--", *ask]
+        self.run(f"changes of {language}'s answers are noticed", notice, env)
+
 
 def own_environment() -> dict[str, str]:
     """This process's, less what chooses drivers and devices for gcx: the tests do that."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.suite.builds import MAIN, build_main
@@ -122,13 +121,7 @@ def test_vectors(suite: Suite) -> None:
     runner = ["--locked", "--no-default-features", "-p", "gcx-tests"]
     if not suite.run("build the vectors' runner in Rust", cargo("build", "-q", *runner), env):
         return
-    files = sorted((ROOT / "tests" / "vectors" / "generated").glob("*.tsv"))
-    suite.count("there are vectors", bool(files))
-    for file in files:
-        suite.run(f"Rust answers {file.name}", [PROGRAMS / "vectors", file], env)
-    notice: Words = [sys.executable, "-m", "tests.vectors.notice"]
-    notice += [f"--left-out={need}" for need in LEFT_OUT]
-    suite.run("Rust's runner notices what differs", [*notice, PROGRAMS / "vectors"], env)
+    suite.vectors("Rust", [PROGRAMS / "vectors"], LEFT_OUT, env)
 
 
 def test_scenario(suite: Suite) -> None:

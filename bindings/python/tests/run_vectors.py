@@ -1,20 +1,13 @@
-"""Runs the vectors of one file (tests/vectors) through the package: python run_vectors.py FILE."""
+"""Answers the steps of vectors through the package, for tests/vectors/ask.py."""
 
 from __future__ import annotations
 
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import gcx
-
-#: What the package can't do, see "Needs" in tests/vectors/README.md: it checks numbers itself, maps
-#: a family whose SM ids are requested, allows closing twice, and lacks `supplemental` and `ahead`.
-LEFT_OUT = {"number", "unmapped", "twice", "supplemental", "ahead"}
 
 
 class Differs(Exception):
@@ -296,65 +289,25 @@ class Vector:
         return [list_text(f"{it.sm_count}/{it.stream_count}/{int(it.shared)}" for it in found)]
 
 
-def run_step(vector: Vector, fields: list[str]) -> None:
-    """Raises Differs unless the step answers what its line says."""
-    operation, result, *rest = fields
-    run: Callable[..., list[object] | None] = getattr(vector, operation.replace("-", "_"))
-    count = len(signature(run).parameters)
-    inputs, expected = rest[:count], rest[count:]
+def answered(vector: Vector, operation: str, *inputs: str) -> list[object]:
+    run: Callable[..., list[object] | None] = getattr(vector, operation)
     try:
-        outputs = list(map(str, run(*inputs) or []))
+        return ["GCX_SUCCESS", *(run(*inputs) or [])]
     except gcx.Error as error:
-        if error.name != result:
-            raise Differs(f"expected {result}, got {error}") from error
-        missing = [piece for piece in "".join(expected).split("|") if piece not in error.message]
-        if missing:
-            raise Differs(f"the message lacks {missing}: {error.message}") from error
-        return
-    if result != "GCX_SUCCESS" or outputs != expected:
-        raise Differs(f"expected {result} {expected}, got {outputs}")
+        return [error.name, error.message.replace("\n", " ")]
+    except (Differs, AttributeError, KeyError) as error:
+        return [type(error).__name__, error]
 
 
-def run_vector(name: str, steps: list[tuple[int, list[str]]], is_first: bool) -> str:
-    """Returns the difference, or ""."""
+def main() -> None:
     vector = Vector()
-    where = f"{steps[0][0]}: {name}"
-    try:
-        if not is_first:  # The first opens the driver.
+    for line in sys.stdin:
+        words = line.removesuffix("\n").split("\t")
+        print(*answered(vector, *words), sep="\t", flush=True)
+        if words == ["end"]:
+            vector = Vector()
             vector.before = gcx.cache_stats()
-        for line, fields in steps:
-            where = f"{line}: {name}: {fields[0]}"
-            run_step(vector, fields)
-        vector.end()
-    except (Differs, gcx.Error, AttributeError, KeyError) as error:
-        # An error of the cleanup must not replace this one.
-        with suppress(Differs, gcx.Error):
-            vector.end()
-        return f"{where}: {error}"
-    return ""
-
-
-def main(path: Path) -> int:
-    vectors: list[tuple[list[str], list[tuple[int, list[str]]]]] = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        fields = line.split("\t")
-        if fields[0] == "vector":
-            vectors.append((fields[1:], []))
-        elif line and not line.startswith("#"):
-            vectors[-1][1].append((number, fields))
-    agree = differ = left_out = 0
-    for number, ((name, *needs), steps) in enumerate(vectors):
-        if LEFT_OUT.intersection(needs):
-            left_out += 1
-            continue
-        difference = run_vector(name, steps, number == 0)
-        if difference:
-            print(f"{path}:{difference}")
-        differ += bool(difference)
-        agree += not difference
-    print(f"{path}: {agree} vectors agree, {differ} differ, {left_out} left out")
-    return 0 if agree and not differ else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    main()

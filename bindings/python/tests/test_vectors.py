@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_vectors import LEFT_OUT  # type: ignore[import-not-found]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -19,39 +18,29 @@ pytestmark = pytest.mark.skipif(
 )
 FILES = sorted((ROOT / "tests" / "vectors" / "generated").glob("*.tsv"))
 assert FILES
+# What the package can't do, see "Needs" in tests/vectors/README.md: it checks numbers itself, maps
+# a family whose SM ids are requested, allows closing twice, and lacks `supplemental` and `ahead`.
+LEFT_OUT = [
+    word
+    for need in ("number", "unmapped", "twice", "supplemental", "ahead")
+    for word in ("--left-out", need)
+]
+ANSWERER = [sys.executable, str(HERE / "run_vectors.py")]
+ASK = [sys.executable, "-m", "tests.vectors.ask", *LEFT_OUT, *ANSWERER]
 
 
-def run(path: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a process for each file, since a process opens one driver."""
-    environment = {name: value for name, value in os.environ.items() if name != "GCX_DRIVER"}
-    return subprocess.run(
-        [sys.executable, HERE / "run_vectors.py", path],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def run(*words: str | Path) -> str:
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_vectors_agree(path: Path) -> None:
-    done = run(path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    words = done.stdout.splitlines()[-1].split()
+    words = run(*ASK, path).splitlines()[-1].split()
     assert int(words[1]) > 2 * int(words[-3]), "more than a third is left out"
 
 
 def test_vectors_changed_differ() -> None:
-    left_out = [word for need in sorted(LEFT_OUT) for word in ("--left-out", need)]
-    notice = [sys.executable, "-m", "tests.vectors.notice", *left_out]
-    done = subprocess.run(
-        [*notice, sys.executable, HERE / "run_vectors.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[0]) > 70
+    notice = [sys.executable, "-m", "tests.vectors.notice", *LEFT_OUT, "--"]
+    assert int(run(*notice, *ASK).split()[0]) > 70

@@ -11,12 +11,11 @@ use crate::words::{
     split_options,
 };
 
-/// The fields of a step after its result: inputs, all of which are read before a call, and outputs.
-pub struct Fields<'a>(pub &'a [&'a str]);
+/// The inputs of a step.
+pub struct Fields<'a>(&'a [&'a str]);
 
 impl<'a> Fields<'a> {
     fn take<const N: usize>(&mut self) -> [&'a str; N] {
-        assert!(self.0.len() >= N, "a step has {} inputs, not {N}", self.0.len());
         let (inputs, rest) = self.0.split_at(N);
         self.0 = rest;
         inputs.try_into().expect("there are as many")
@@ -34,7 +33,8 @@ macro_rules! outputs {
 }
 
 /// Runs one step and returns its outputs.
-pub fn run(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
+pub fn run(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
+    let fields = &mut Fields(inputs);
     if operation != "open" {
         objects.note_cache();
     }

@@ -9,10 +9,7 @@ import java.util.function.BinaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 
-/**
- * One step of a vector: reads its inputs and collects its outputs. All inputs are read before any
- * call, so that the pieces of an expected message follow the last input that was read.
- */
+/** One step of a vector: reads its inputs and collects its outputs. */
 final class VectorStep {
   /** Words of the vectors that Java's constants don't have. */
   private static final Map<String, String> CONSTANTS =
@@ -22,9 +19,7 @@ final class VectorStep {
   private final String operation;
   private final String[] inputs;
   final List<String> outputs = new ArrayList<>();
-
-  /** How many inputs were read. */
-  int read;
+  private int read;
 
   VectorStep(Vectors vector, String operation, String[] inputs) {
     this.vector = vector;

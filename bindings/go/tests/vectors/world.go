@@ -47,25 +47,25 @@ func (world *world) countFromHere() {
 	}
 }
 
-// close closes all objects, the last first, and checks that no context is left.
-func (world *world) close() error {
+// end closes all objects, the last first, and checks that no context is left.
+func end(world *world, _ []string) ([]string, error) {
 	for ; world.pushed > 0; world.pushed-- {
 		if _, err := gcx.Pop(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i := len(world.made) - 1; i >= 0; i-- {
 		err := world.objects[world.made[i]].(closer).Close()
 		// The vector may have closed it.
 		if err != nil && !errors.Is(err, raw.ErrorInvalidHandle) {
-			return err
+			return nil, err
 		}
 	}
 	live, err := gcx.Contexts(-1)
 	if err == nil && len(live) != 0 {
 		err = fmt.Errorf("%d contexts are still in use", len(live))
 	}
-	return err
+	return nil, err
 }
 
 // keep names what a step created. It is called with what the step returned, also if that failed.

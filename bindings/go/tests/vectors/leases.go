@@ -9,7 +9,7 @@ import (
 )
 
 var ofLeases = map[string]operation{
-	"lease": ofDevice(7, func(world *world, device int32, in []string) ([]string, error) {
+	"lease": ofDevice(func(world *world, device int32, in []string) ([]string, error) {
 		values := make([]uint32, 5)
 		for i, words := range []map[string]uint32{smCounts, leaseFlags, families, nil, nil} {
 			values[i] = number(in[i], words)
@@ -24,7 +24,7 @@ var ofLeases = map[string]operation{
 		info, err := lease.Info()
 		return answer(err, info.SMCount)
 	}),
-	"resize": {2, func(world *world, in []string) ([]string, error) {
+	"resize": func(world *world, in []string) ([]string, error) {
 		sizes := leaseSizes(world, in[0])
 		if err := gcx.Resize(number(in[1], resizeFlags), sizes...); err != nil {
 			return nil, err
@@ -38,19 +38,19 @@ var ofLeases = map[string]operation{
 			now = append(now, info.SMCount)
 		}
 		return answer(nil, counts(now))
-	}},
-	"prepare": {1, func(world *world, in []string) ([]string, error) {
+	},
+	"prepare": func(world *world, in []string) ([]string, error) {
 		return nil, gcx.Prepare(leaseSizes(world, in[0])...)
-	}},
-	"held": on(2, func(world *world, lease gcx.Lease, in []string) ([]string, error) {
+	},
+	"held": on(func(world *world, lease gcx.Lease, in []string) ([]string, error) {
 		resource, err := lease.Resource()
 		return keepResource(world, in[0], resource, err)
 	}),
-	"alone": on(1, func(_ *world, lease gcx.Lease, _ []string) ([]string, error) {
+	"alone": on(func(_ *world, lease gcx.Lease, _ []string) ([]string, error) {
 		info, err := lease.Info()
 		return answer(err, info.ExclusiveSMCount)
 	}),
-	"leases": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+	"leases": ofDevice(func(_ *world, device int32, _ []string) ([]string, error) {
 		leases, err := gcx.Leases(device)
 		var items []string
 		for _, live := range leases {

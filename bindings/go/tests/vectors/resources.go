@@ -8,7 +8,7 @@ import (
 )
 
 var ofResources = map[string]operation{
-	"info": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+	"info": on(func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		info, err := resource.Info()
 		domain := "-"
 		if info.Flags&raw.SMRequestLocalityDomainID != 0 {
@@ -17,31 +17,31 @@ var ofResources = map[string]operation{
 		return answer(err, info.Device, word(uint32(info.Family), families), info.SMCount, info.AtomCount,
 			info.MinPartitionSize, info.CoscheduledAlignment, info.Flags, domain)
 	}),
-	"queue": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+	"queue": on(func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		info, err := resource.Info()
 		return answer(err, info.Device, word(uint32(info.WorkqueueScope), scopes),
 			info.WorkqueueConcurrencyLimit)
 	}),
-	"split":    on(4, split),
+	"split":    on(split),
 	"union":    joined(gcx.Resource.Union),
 	"subtract": joined(gcx.Resource.Subtract),
-	"overlap": onTwo(2, func(_ *world, a, b gcx.Resource, _ []string) ([]string, error) {
+	"overlap": onTwo(func(_ *world, a, b gcx.Resource, _ []string) ([]string, error) {
 		shared, err := a.Overlap(b)
 		return answer(err, shared)
 	}),
-	"atom": on(3, func(world *world, resource gcx.Resource, in []string) ([]string, error) {
+	"atom": on(func(world *world, resource gcx.Resource, in []string) ([]string, error) {
 		atom, err := resource.Atom(uint32(parse(in[0])))
 		return keepResource(world, in[1], atom, err)
 	}),
-	"sms": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+	"sms": on(func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		numbers, err := resource.SMIDs()
 		return answer(err, ids(numbers))
 	}),
-	"cluster": on(1, func(_ *world, of clustered, _ []string) ([]string, error) {
+	"cluster": on(func(_ *world, of clustered, _ []string) ([]string, error) {
 		blocks, err := of.MaxClusterSize()
 		return answer(err, blocks)
 	}),
-	"configure": on(4, func(world *world, config gcx.Resource, in []string) ([]string, error) {
+	"configure": on(func(world *world, config gcx.Resource, in []string) ([]string, error) {
 		scope := raw.WorkqueueScope(number(in[0], scopes))
 		configured, err := config.Configured(scope, uint32(parse(in[1])))
 		return nil, world.keep(in[2], configured, err)

@@ -8,10 +8,7 @@ import (
 )
 
 // An operation turns inputs into outputs as the files write them.
-type operation struct {
-	inputs int
-	run    func(world *world, in []string) ([]string, error)
-}
+type operation func(world *world, in []string) ([]string, error)
 
 // answer formats values as outputs.
 func answer(err error, values ...interface{}) ([]string, error) {
@@ -26,29 +23,29 @@ func answer(err error, values ...interface{}) ([]string, error) {
 }
 
 // ofDevice is an operation whose first input is a device or another number.
-func ofDevice(inputs int, run func(*world, int32, []string) ([]string, error)) operation {
-	return operation{inputs, func(world *world, in []string) ([]string, error) {
+func ofDevice(run func(*world, int32, []string) ([]string, error)) operation {
+	return func(world *world, in []string) ([]string, error) {
 		return run(world, int32(parse(in[0])), in[1:])
-	}}
+	}
 }
 
 // on is an operation whose first input is an object of a type.
-func on[T any](inputs int, run func(*world, T, []string) ([]string, error)) operation {
-	return operation{inputs, func(world *world, in []string) ([]string, error) {
+func on[T any](run func(*world, T, []string) ([]string, error)) operation {
+	return func(world *world, in []string) ([]string, error) {
 		return run(world, find[T](world, in[0]), in[1:])
-	}}
+	}
 }
 
 // onTwo is an operation whose second input is an object too.
-func onTwo[T, U any](inputs int, run func(*world, T, U, []string) ([]string, error)) operation {
-	return on(inputs, func(world *world, first T, in []string) ([]string, error) {
+func onTwo[T, U any](run func(*world, T, U, []string) ([]string, error)) operation {
+	return on(func(world *world, first T, in []string) ([]string, error) {
 		return run(world, first, find[U](world, in[0]), in[1:])
 	})
 }
 
 // joined is a set operation.
 func joined(operation func(a, b gcx.Resource) (gcx.Resource, error)) operation {
-	return onTwo(3, func(world *world, a, b gcx.Resource, in []string) ([]string, error) {
+	return onTwo(func(world *world, a, b gcx.Resource, in []string) ([]string, error) {
 		result, err := operation(a, b)
 		return keepResource(world, in[0], result, err)
 	})
@@ -67,48 +64,48 @@ var operations map[string]operation
 
 func init() {
 	operations = map[string]operation{
-		"open": {1, func(_ *world, in []string) ([]string, error) {
+		"open": func(_ *world, in []string) ([]string, error) {
 			return nil, gcx.OpenDriver(in[0])
-		}},
-		"driver": {0, func(*world, []string) ([]string, error) {
+		},
+		"driver": func(*world, []string) ([]string, error) {
 			info, err := gcx.Driver()
 			return answer(err, info.Version, info.Simulated)
-		}},
-		"capability": ofDevice(1, func(_ *world, number int32, _ []string) ([]string, error) {
+		},
+		"capability": ofDevice(func(_ *world, number int32, _ []string) ([]string, error) {
 			info, err := gcx.Driver()
 			return answer(err, info.Capabilities[number])
 		}),
-		"devices": {0, func(*world, []string) ([]string, error) {
+		"devices": func(*world, []string) ([]string, error) {
 			count, err := gcx.DeviceCount()
 			return answer(err, count)
-		}},
-		"device": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+		},
+		"device": ofDevice(func(_ *world, device int32, _ []string) ([]string, error) {
 			info, err := gcx.Device(device)
 			return answer(err, info.ComputeCapabilityMajor, info.ComputeCapabilityMinor, info.SMCount,
 				info.Name)
 		}),
-		"priorities": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+		"priorities": ofDevice(func(_ *world, device int32, _ []string) ([]string, error) {
 			least, greatest, err := gcx.StreamPriorities(device)
 			return answer(err, least, greatest)
 		}),
-		"resource": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
+		"resource": ofDevice(func(world *world, device int32, in []string) ([]string, error) {
 			resource, err := gcx.DeviceResource(device, raw.ResourceType(number(in[0], types)))
 			return nil, world.keep(in[1], resource, err)
 		}),
-		"map": ofDevice(2, func(_ *world, device int32, in []string) ([]string, error) {
+		"map": ofDevice(func(_ *world, device int32, in []string) ([]string, error) {
 			return nil, gcx.MapSMs(device, raw.SMFamily(number(in[0], families)))
 		}),
-		"limit": ofDevice(1, func(_ *world, limit int32, _ []string) ([]string, error) {
+		"limit": ofDevice(func(_ *world, limit int32, _ []string) ([]string, error) {
 			return nil, gcx.SetCacheLimit(uint32(limit))
 		}),
-		"trim": ofDevice(1, func(_ *world, contexts int32, _ []string) ([]string, error) {
+		"trim": ofDevice(func(_ *world, contexts int32, _ []string) ([]string, error) {
 			trimmed, err := gcx.TrimCache(uint32(contexts))
 			return answer(err, trimmed.Contexts)
 		}),
-		"ahead": {1, func(world *world, in []string) ([]string, error) {
+		"ahead": func(world *world, in []string) ([]string, error) {
 			return nil, gcx.PrepareContexts(gcx.PrepareParams{}, resourcesOf(world, in[0])...)
-		}},
-		"cache": {0, func(world *world, _ []string) ([]string, error) {
+		},
+		"cache": func(world *world, _ []string) ([]string, error) {
 			stats, err := gcx.Cache()
 			before := raw.CacheStats{}
 			if world.before != nil {
@@ -116,8 +113,8 @@ func init() {
 			}
 			return answer(err, stats.InUse, stats.Cached, stats.Hits-before.Hits,
 				stats.Misses-before.Misses, stats.Evicted-before.Evicted)
-		}},
-		"live": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+		},
+		"live": ofDevice(func(_ *world, device int32, _ []string) ([]string, error) {
 			contexts, err := gcx.Contexts(device)
 			var items []string
 			for _, live := range contexts {
@@ -126,7 +123,8 @@ func init() {
 			}
 			return answer(err, listed(items))
 		}),
-		"same": {2, same},
+		"same": same,
+		"end":  end,
 	}
 	for _, more := range []map[string]operation{ofResources, ofObjects, ofLeases} {
 		for name, operation := range more {

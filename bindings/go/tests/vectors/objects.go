@@ -8,15 +8,15 @@ import (
 )
 
 var ofObjects = map[string]operation{
-	"context": {3, func(world *world, in []string) ([]string, error) {
+	"context": func(world *world, in []string) ([]string, error) {
 		context, err := gcx.NewContext(number(in[1], contextFlags), resourcesOf(world, in[0])...)
 		return nil, world.keep(in[2], context, err)
-	}},
-	"get": on(3, func(world *world, from holder, in []string) ([]string, error) {
+	},
+	"get": on(func(world *world, from holder, in []string) ([]string, error) {
 		resource, err := from.Resource(raw.ResourceType(number(in[0], types)))
 		return nil, world.keep(in[1], resource, err)
 	}),
-	"stream": on(3, func(world *world, of streamed, in []string) ([]string, error) {
+	"stream": on(func(world *world, of streamed, in []string) ([]string, error) {
 		stream, err := of.NewStream(int32(parse(in[0])))
 		if err := world.keep(in[1], stream, err); err != nil {
 			return nil, err
@@ -24,54 +24,54 @@ var ofObjects = map[string]operation{
 		info, err := stream.Info()
 		return answer(err, info.Device, info.Priority, info.SMCount)
 	}),
-	"event": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
+	"event": ofDevice(func(world *world, device int32, in []string) ([]string, error) {
 		event, err := gcx.NewEvent(device, number(in[0], eventFlags))
 		return nil, world.keep(in[1], event, err)
 	}),
-	"adopt": {2, adopt},
-	"probe": on(1, func(_ *world, stream gcx.Stream, _ []string) ([]string, error) {
+	"adopt": adopt,
+	"probe": on(func(_ *world, stream gcx.Stream, _ []string) ([]string, error) {
 		sms, err := stream.ProbeSMs()
 		return answer(err, ids(sms))
 	}),
-	"push": on(1, func(world *world, context gcx.Context, _ []string) ([]string, error) {
+	"push": on(func(world *world, context gcx.Context, _ []string) ([]string, error) {
 		err := context.Push()
 		if err == nil {
 			world.pushed++
 		}
 		return nil, err
 	}),
-	"pop": {0, func(world *world, _ []string) ([]string, error) {
+	"pop": func(world *world, _ []string) ([]string, error) {
 		context, err := gcx.Pop()
 		if err == nil {
 			world.pushed--
 		}
 		return answer(err, world.nameOf(context))
-	}},
-	"current": {0, func(world *world, _ []string) ([]string, error) {
+	},
+	"current": func(world *world, _ []string) ([]string, error) {
 		context, err := gcx.Current()
 		return answer(err, world.nameOf(context))
-	}},
-	"record": onTwo(2, func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
+	},
+	"record": onTwo(func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
 		return nil, by.Record(event)
 	}),
-	"wait": onTwo(2, func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
+	"wait": onTwo(func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
 		return nil, by.Wait(event)
 	}),
-	"synchronize": on(1, func(_ *world, what synchronizer, _ []string) ([]string, error) {
+	"synchronize": on(func(_ *world, what synchronizer, _ []string) ([]string, error) {
 		return nil, what.Synchronize()
 	}),
-	"query": on(1, func(_ *world, what querier, _ []string) ([]string, error) {
+	"query": on(func(_ *world, what querier, _ []string) ([]string, error) {
 		ready, err := what.Query()
 		if err == nil && !ready {
 			err = &gcx.Error{Result: raw.ErrorNotReady}
 		}
 		return nil, err
 	}),
-	"elapsed": onTwo(2, func(_ *world, start, end gcx.Event, _ []string) ([]string, error) {
+	"elapsed": onTwo(func(_ *world, start, end gcx.Event, _ []string) ([]string, error) {
 		_, err := end.Elapsed(start)
 		return nil, err
 	}),
-	"close": on(1, func(_ *world, what closer, _ []string) ([]string, error) {
+	"close": on(func(_ *world, what closer, _ []string) ([]string, error) {
 		return nil, what.Close()
 	}),
 }
