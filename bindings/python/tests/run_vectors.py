@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gcx
@@ -12,17 +12,6 @@ import gcx
 
 class Differs(Exception):
     """A step didn't return what the file says."""
-
-
-def ids_text(ids: Sequence[int]) -> str:
-    """Formats numbers of SMs, runs as FIRST-LAST."""
-    runs: list[list[int]] = []
-    for number in ids:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return list_text(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def list_text(items: Any) -> str:
@@ -166,10 +155,9 @@ class Vector:
         gcx.Device(int(number)).map_sms(family)
 
     def sms(self, name: str) -> list[object]:
-        return [ids_text(self.objects[name].sm_ids())]
+        return [list_text(self.objects[name].sm_ids())]
 
-    def probe(self, name: str) -> list[object]:
-        return [ids_text(self.objects[name].sm_ids())]
+    probe = sms
 
     def cluster(self, name: str) -> list[object]:
         return [self.objects[name].max_cluster_size()]

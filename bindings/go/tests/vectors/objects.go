@@ -31,7 +31,7 @@ var ofObjects = map[string]operation{
 	"adopt": adopt,
 	"probe": on(func(_ *world, stream gcx.Stream, _ []string) ([]string, error) {
 		sms, err := stream.ProbeSMs()
-		return answer(err, ids(sms))
+		return answer(err, counts(sms))
 	}),
 	"push": on(func(world *world, context gcx.Context, _ []string) ([]string, error) {
 		err := context.Push()

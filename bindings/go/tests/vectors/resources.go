@@ -35,7 +35,7 @@ var ofResources = map[string]operation{
 	}),
 	"sms": on(func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
 		numbers, err := resource.SMIDs()
-		return answer(err, ids(numbers))
+		return answer(err, counts(numbers))
 	}),
 	"cluster": on(func(_ *world, of clustered, _ []string) ([]string, error) {
 		blocks, err := of.MaxClusterSize()

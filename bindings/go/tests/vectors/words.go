@@ -94,24 +94,6 @@ func counts(numbers []uint32) string {
 	return listed(items)
 }
 
-// ids formats ascending numbers as runs.
-func ids(numbers []uint32) string {
-	var items []string
-	for begin := 0; begin < len(numbers); {
-		end := begin + 1
-		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
-			end++
-		}
-		run := fmt.Sprint(numbers[begin])
-		if end > begin+1 {
-			run += fmt.Sprintf("-%d", numbers[end-1])
-		}
-		items = append(items, run)
-		begin = end
-	}
-	return listed(items)
-}
-
 func requests(text string) []raw.SMRequest {
 	var all []raw.SMRequest
 	for _, item := range list(text) {

@@ -7,8 +7,7 @@ use gcx::{
 
 use crate::objects::{Object, Objects};
 use crate::words::{
-    event_options, family, ids, info, joined, list, number, request, scope, scope_name,
-    split_options,
+    event_options, family, info, joined, list, number, request, scope, scope_name, split_options,
 };
 
 /// The inputs of a step.
@@ -191,7 +190,7 @@ fn of_resources(
         }
         "sms" => {
             let [of] = fields.take();
-            vec![ids(&objects.sms(of).sm_ids()?)]
+            vec![joined(objects.sms(of).sm_ids()?)]
         }
         "same" => {
             let [a, b] = fields.take();
@@ -411,7 +410,7 @@ fn of_work(objects: &Objects, operation: &str, fields: &mut Fields) -> Result<Ve
         }
         ("cluster", Object::Sms(sms)) => return Ok(outputs![sms.max_cluster_size()?]),
         ("cluster", Object::Stream(stream)) => return Ok(outputs![stream.max_cluster_size()?]),
-        ("probe", Object::Stream(stream)) => return Ok(vec![ids(&stream.sm_ids()?)]),
+        ("probe", Object::Stream(stream)) => return Ok(vec![joined(stream.sm_ids()?)]),
         ("synchronize", Object::Context(of)) => of.synchronize()?,
         ("synchronize", Object::Stream(of)) => of.synchronize()?,
         ("synchronize", Object::Event(of)) => of.synchronize()?,

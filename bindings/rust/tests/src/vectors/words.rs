@@ -23,24 +23,6 @@ pub fn joined<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     }
 }
 
-/// Numbers of SMs, runs as FIRST-LAST.
-pub fn ids(numbers: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => runs.push((number, number)),
-        }
-    }
-    joined(runs.iter().map(|(first, last)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    }))
-}
-
 pub fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number that fits here"))
 }

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.function.BinaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** One step of a vector: reads its inputs and collects its outputs. */
 final class VectorStep {
@@ -64,19 +65,6 @@ final class VectorStep {
   private static String list(java.util.stream.Stream<?> items) {
     String joined = items.map(String::valueOf).collect(Collectors.joining(","));
     return joined.isEmpty() ? "-" : joined;
-  }
-
-  /** Writes runs of numbers as FIRST-LAST. */
-  private static String ids(int... ids) {
-    List<String> runs = new ArrayList<>();
-    for (int first = 0, next; first < ids.length; first = next) {
-      next = first + 1;
-      while (next < ids.length && ids[next] == ids[next - 1] + 1) {
-        next++;
-      }
-      runs.add(next - first > 1 ? ids[first] + "-" + ids[next - 1] : String.valueOf(ids[first]));
-    }
-    return list(runs.stream());
   }
 
   // Objects
@@ -299,7 +287,7 @@ final class VectorStep {
         keep(name, atom);
       }
       case "map" -> device().mapSms(constant(SmFamily.class, text()));
-      case "sms" -> give(ids(sms(object()).smIds()));
+      case "sms" -> give(list(IntStream.of(sms(object()).smIds()).boxed()));
       default -> runWithObjects();
     }
   }
@@ -383,7 +371,7 @@ final class VectorStep {
         Object of = object();
         give(of instanceof Stream stream ? stream.maxClusterSize() : sms(of).maxClusterSize());
       }
-      case "probe" -> give(ids(((Stream) object()).probeSms()));
+      case "probe" -> give(list(IntStream.of(((Stream) object()).probeSms()).boxed()));
       case "close" -> ((AutoCloseable) object()).close();
       case "push" -> {
         String name = text();
