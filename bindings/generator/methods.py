@@ -1,7 +1,8 @@
-"""Methods of handles in Rust, Java and Go that follow one rule.
+"""Methods of handles and resources in Rust, Java and Go that follow one rule.
 
-A function whose only input is a handle is a method of the handle's type. What it writes or returns
-says what the method returns. texts/methods.txt lists these functions with their documentation.
+A function whose only input is a handle or a resource, or that and an event or another resource, is
+a method of the first one's type. What it writes or returns says what the method returns.
+texts/methods.txt lists these functions with their documentation.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bindings.generator.api import ROOT, Api, Function
+from bindings.generator.docs import LINK
 from bindings.generator.errors import KINDS
 from bindings.generator.go import exported, local
 from bindings.generator.names import IN_JAVA
-from bindings.generator.text import NOTICE, pascal, plain, render, texts, wrapped
+from bindings.generator.text import NOTICE, camel, pascal, plain, render, texts, wrapped
 
 RUST = "bindings/rust/gcx/src/generated/methods.rs"
 JAVA = "bindings/java/generated/java/gcx"
@@ -23,7 +25,13 @@ GO = "bindings/go/methods.go"
 JAVA_SOURCES = ROOT / "bindings" / "java" / "src" / "main" / "java" / "gcx"
 DOCS = texts("methods.txt")["methods"]
 ERROR = re.compile(r"\[`(\w+)`\]\(crate::ErrorKind\)")
-IN_RUST = {"get_resource": "sms", "probe_sms": "sm_ids", "record": "record_into"}
+RESOURCE = "gcx_resource"
+IN_RUST = {
+    "get_resource": "sms",
+    "probe_sms": "sm_ids",
+    "record": "record_into",
+    "subtract": "difference",
+}
 # In Rust they take more than an event.
 NOT_IN_RUST = {"wait"}
 RESULTS = {kind.name: kind.results[0] for kind in KINDS}
@@ -49,13 +57,18 @@ class Method:
 
     function: Function
     handle: str  # the C type
-    kind: str  # ended, done, query, native, info, list, numbers, resource, typed, number, event
+    kind: str  # ended, done, query, native, info, list, numbers, resource, typed, number
     base: str = ""  # the C type of what it writes
+    taken: str = ""  # gcx_event or gcx_resource, of a further input
 
     @property
     def name(self) -> str:
         """The function's name without the handle's: get_info."""
         return self.function.name.removeprefix(f"{self.handle}_")
+
+    @property
+    def plain_name(self) -> str:
+        return re.sub("^(get|find)_", "", self.name)
 
     @property
     def doc(self) -> str:
@@ -67,7 +80,8 @@ def methods(api: Api) -> dict[str, list[Method]]:
     known = {function.name for function in api.functions}
     if unknown := set(DOCS) - known:
         raise KeyError(f"texts/methods.txt: gcx.h has no {unknown}")
-    found: dict[str, list[Method]] = {handle.name: [] for handle in api.handles}
+    found: dict[str, list[Method]] = {RESOURCE: []}
+    found |= {handle.name: [] for handle in api.handles}
     for function in api.functions:
         if function.name in DOCS:
             method = _method(api, function)
@@ -76,13 +90,14 @@ def methods(api: Api) -> dict[str, list[Method]]:
 
 
 def _method(api: Api, function: Function) -> Method:
-    handle = function.parameters[0].base
-    outputs = function.parameters[1:]
+    first, *outputs = function.parameters
+    taken = ""
+    if outputs and outputs[0].direction == "in" and outputs[0].base in ("gcx_event", RESOURCE):
+        taken = outputs.pop(0).base
     shape = tuple(f"{one.direction} {one.kind}" for one in outputs)
     kinds = {
-        ("out struct",): "resource" if outputs and outputs[0].base == "gcx_resource" else "info",
+        ("out struct",): "resource" if outputs and outputs[0].base == RESOURCE else "info",
         ("inout struct",): "info",
-        ("in handle",): "event",
         ("in enum", "out struct"): "typed",
         ("out integer",): "number",
         ("out struct", "in integer", "out integer"): "list",
@@ -98,7 +113,7 @@ def _method(api: Api, function: Function) -> Method:
     else:
         raise KeyError(f"{function.name}: methods.py has no rule for {shape}")
     base = outputs[-1 if kind in ("typed", "number") else 0].base if outputs else ""
-    return Method(function, handle, kind, base)
+    return Method(function, first.base, kind, base, taken)
 
 
 def _witness(of: Sequence[Method]) -> Method:
@@ -112,8 +127,18 @@ def files(api: Api) -> dict[str, str]:
     return {
         RUST: _rust(api, found),
         GO: _go(found),
-        **{f"{JAVA}/{pascal(name)}Methods.java": _java(api, of) for name, of in java.items()},
+        **{f"{JAVA}/{_class(name)}Methods.java": _java(api, of) for name, of in java.items()},
     }
+
+
+def _class(c: str) -> str:
+    """The name of a type in Rust and Java."""
+    return "SmResource" if c == RESOURCE else pascal(c)
+
+
+def _taken(method: Method) -> str:
+    """The name of its argument."""
+    return "other" if method.taken == RESOURCE else plain(method.taken)
 
 
 def _has_sm_count(api: Api, method: Method) -> bool:
@@ -125,33 +150,32 @@ def _has_sm_count(api: Api, method: Method) -> bool:
 # ---- Rust ----
 
 CALLS = {
-    "done": ("()", "check(unsafe { sys::$call(self.as_raw()) })"),
-    "query": ("bool", "finished(unsafe { sys::$call(self.as_raw()) })"),
-    "info": ("$base", "filled(sys::$INIT, |to| unsafe { sys::$call(self.as_raw(), to) })"),
+    "done": ("()", "check(unsafe { sys::$call(self.as_raw()$more) })"),
+    "query": ("bool", "finished(unsafe { sys::$call(self.as_raw()$more) })"),
+    "info": ("$base", "filled(sys::$INIT, |to| unsafe { sys::$call(self.as_raw()$more, to) })"),
     "native": (
         "*mut sys::$base",
-        "native(unsafe { sys::$call(self.as_raw()) }, || self.$witness())",
+        "native(unsafe { sys::$call(self.as_raw()$more) }, || self.$witness())",
     ),
     "resource": (
         "SmResource",
-        "SmResource::written(|to| unsafe { sys::$call(self.as_raw(), to) })",
+        "SmResource::written(|to| unsafe { sys::$call(self.as_raw()$more, to) })",
     ),
-    "event": ("()", "check(unsafe { sys::$call(self.as_raw(), event.as_raw()) })"),
-    "number": ("u32", "written(0, |to| unsafe { sys::$call(self.as_raw(), to) })"),
+    "number": ("u32", "written(0, |to| unsafe { sys::$call(self.as_raw()$more, to) })"),
     "numbers": (
         "Vec<u32>",
-        "sm_ids(|ids, room, count| unsafe { sys::$call(self.as_raw(), ids, room, count) })",
+        "sm_ids(|ids, room, count| unsafe { sys::$call(self.as_raw()$more, ids, room, count) })",
     ),
     "list": (
         "Vec<$base>",
-        "listed(|list, room, count| unsafe { sys::$call(self.as_raw(), list, room, count) })"
+        "listed(|list, room, count| unsafe { sys::$call(self.as_raw()$more, list, room, count) })"
         ".map(|found| found.iter().map($base::from).collect())",
     ),
 }
 RUST_METHOD = """
     $doc
     pub fn $name(&self$taken) -> Result<$type> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         $code
     }
 """
@@ -164,7 +188,7 @@ RUST_COUNT = """
 
 
 def _in_rust(method: Method) -> str:
-    return IN_RUST.get(method.name, method.name.removeprefix("get_"))
+    return IN_RUST.get(method.name, method.plain_name)
 
 
 def _rust(api: Api, found: dict[str, list[Method]]) -> str:
@@ -178,9 +202,9 @@ def _rust(api: Api, found: dict[str, list[Method]]) -> str:
         ]
         blocks += [render(RUST_COUNT) for method in of if _has_sm_count(api, method)]
         types |= {pascal(method.base) for method in of if method.kind in ("info", "list")}
-        lines += ["", f"impl {pascal(handle)} {{", *_separated(blocks), "}"]
+        lines += ["", f"impl {_class(handle)} {{", *_separated(blocks), "}"]
     helpers = "check, filled, finished, listed, native, sm_ids, written"
-    used = ", ".join(sorted({*map(pascal, found), *types, "Result", "SmResource"}))
+    used = ", ".join(sorted({*map(_class, found), *types, "Result"}))
     head = [f"// {NOTICE}", "", f"use crate::call::{{{helpers}}};", "use crate::sys;"]
     return "\n".join([*head, f"use crate::{{{used}}};", *lines]) + "\n"
 
@@ -192,10 +216,11 @@ def _rust_method(api: Api, method: Method, of: Sequence[Method]) -> list[str]:
         "base": base if method.kind == "native" else pascal(base),
         "INIT": (api.struct[base].init or "") if base in api.struct else "",
         "witness": _in_rust(_witness(of)) if method.kind == "native" else "",
+        "more": f", {_taken(method)}.as_raw()" if method.taken else "",
     }
     type_, code = (render(text, **parts)[0] for text in CALLS[method.kind])
     doc = wrapped(method.doc, "/// ", 96)
-    taken = ", event: &Event" if method.kind == "event" else ""
+    taken = f", {_taken(method)}: &{_class(method.taken)}" if method.taken else ""
     return render(RUST_METHOD, doc=doc, name=_in_rust(method), taken=taken, type=type_, code=code)
 
 
@@ -220,9 +245,9 @@ package gcx;
 $imports
 
 /** The methods of {@link $name} that follow from the functions of gcx.h. */
-abstract sealed class ${name}Methods extends Owned permits $name {
-  ${name}Methods(long handle, LongConsumer destroy) {
-    super(handle, destroy);
+abstract sealed class ${name}Methods extends $base permits $name {
+  ${name}Methods($types) {
+    super($arguments);
   }
 
   private $name self() {
@@ -239,20 +264,33 @@ def _java_handles(found: Iterable[str]) -> list[str]:
     return [
         name
         for name in found
-        if (JAVA_SOURCES / f"{pascal(name)}.java").exists() and name != "gcx_cancel"
+        if (JAVA_SOURCES / f"{_class(name)}.java").exists() and name != "gcx_cancel"
     ]
 
 
 def _java(api: Api, of: Sequence[Method]) -> str:
-    name = pascal(of[0].handle)
+    handle = of[0].handle
+    name = _class(handle)
     blocks = [block for method in of for block in _java_methods(method, of)]
     if any(_has_sm_count(api, method) for method in of):
         doc = ["/** {@return how many SMs it has} */"]
         blocks.append(_java_method(doc, "int", "smCount", "return info().smCount();"))
     imports = ["", "import java.util.List;"] if any(one.kind == "list" for one in of) else [""]
-    imports.append("import java.util.function.LongConsumer;")
-    text = JAVA_CLASS.replace("${name}", name)
-    lines = render(text, notice=NOTICE, name=name, imports=imports, methods=_separated(blocks))
+    base, types, arguments = "Owned", "long handle, LongConsumer destroy", "handle, destroy"
+    if handle == RESOURCE:
+        base, types, arguments, imports = "Resource", "byte[] bytes", "bytes", []
+    else:
+        imports.append("import java.util.function.LongConsumer;")
+    lines = render(
+        JAVA_CLASS.replace("${name}", name),
+        notice=NOTICE,
+        name=name,
+        base=base,
+        types=types,
+        arguments=arguments,
+        imports=imports,
+        methods=_separated(blocks),
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -281,27 +319,29 @@ def _java_methods(method: Method, of: Sequence[Method]) -> list[list[str]]:
         ]
     base = pascal(method.base)
     type_ = JAVA_TYPES.get(method.kind, base)
+    passed = f"self(), {_taken(method)}" if method.taken else "self()"
     method_name = IN_JAVA[method.function.name].partition(".")[2]
-    code = f"return {call}(self());"
+    code = f"return {call}({passed});"
     if method.kind == "done":
-        type_, code = "void", f"{call}(self());"
-    elif method.kind == "event":
-        tags = ["", "@param event the event"]
-        code = f"{call}(self(), event);"
-        return [_java_method(_javadoc(method.doc, tags), "void", method_name, code, "Event event")]
+        type_, code = "void", f"{call}({passed});"
     elif method.kind == "native":
         functions = (method.function.name, _witness(of).function.name)
-        passed = ", ".join(f"Functions::{name}" for name in functions)
-        code = f"return nativeOf(self(), {passed});"
+        code = f"return nativeOf(self(), {', '.join(f'Functions::{name}' for name in functions)});"
     elif method.kind == "resource":
-        type_, code = "SmResource", f"return new SmResource({call}(self()));"
+        type_, code = "SmResource", f"return new SmResource({call}({passed}));"
     elif method.kind == "list":
-        type_, code = f"List<{base}>", f"return List.of({call}(self()));"
-    return [_java_method(_javadoc(method.doc), type_, method_name, code)]
+        type_, code = f"List<{base}>", f"return List.of({call}({passed}));"
+    taken, tags = "", []
+    if method.taken:
+        taken = f"{_class(method.taken)} {_taken(method)}"
+        what = "the other" if method.taken == RESOURCE else "the event"
+        tags = ["", f"@param {_taken(method)} {what}"]
+    return [_java_method(_javadoc(method.doc, tags), type_, method_name, code, taken)]
 
 
 def _javadoc(doc: str, tags: Sequence[str] = ()) -> list[str]:
     text = ERROR.sub(r"{@link GcxException.\1}", doc).replace("Fails with", "Throws")
+    text = LINK.sub(lambda found: f"{{@link {found[1]}#{camel(found[2])}}}", text)
     text = re.sub(r"`([^`]*)`", r"{@code \1}", text).replace("fail with", "throw")
     first, _, rest = text.partition(". ")
     if first.startswith("Returns "):
@@ -315,25 +355,21 @@ def _javadoc(doc: str, tags: Sequence[str] = ()) -> list[str]:
 # ---- Go ----
 
 GO_BODIES = {
-    "ended": ("error", "return check(func() Result { return Raw.$call($handle) })"),
-    "done": ("error", "return check(func() Result { return Raw.$call($handle) })"),
-    "query": ("(bool, error)", "return finished(func() Result { return Raw.$call($handle) })"),
+    "ended": ("error", "return check(func() Result { return Raw.$call($handle$more) })"),
+    "done": ("error", "return check(func() Result { return Raw.$call($handle$more) })"),
+    "query": ("(bool, error)", "return finished(func() Result { return Raw.$call($handle$more) })"),
     "native": (
         "(uintptr, error)",
-        "ask := func() uintptr { return Raw.$call($handle) }"
+        "ask := func() uintptr { return Raw.$call($handle$more) }"
         "\n\treturn native(ask, func() Result { $witness })",
     ),
     "info": (
         "(raw.$base, error)",
-        "return filled(func(to *raw.$base) Result { return Raw.$call($handle, to) })",
+        "return filled(func(to *raw.$base) Result { return Raw.$call($handle$more, to) })",
     ),
     "resource": (
         "(Resource, error)",
-        "return resourceOf(func(to *raw.Resource) Result { return Raw.$call($handle, to) })",
-    ),
-    "event": (
-        "error",
-        "return check(func() Result { return Raw.$call($handle, raw.Event(event)) })",
+        "return resourceOf(func(to *raw.Resource) Result { return Raw.$call($handle$more, to) })",
     ),
     "typed": (
         "(Resource, error)",
@@ -341,17 +377,17 @@ GO_BODIES = {
     ),
     "number": (
         "(uint32, error)",
-        "return got(func(to *uint32) Result { return Raw.$call($handle, to) })",
+        "return got(func(to *uint32) Result { return Raw.$call($handle$more, to) })",
     ),
     "numbers": (
         "([]uint32, error)",
         "return ids(func(room *uint32, capacity uint32, count *uint32) Result {"
-        "\n\t\treturn Raw.$call($handle, room, capacity, count)\n\t})",
+        "\n\t\treturn Raw.$call($handle$more, room, capacity, count)\n\t})",
     ),
     "list": (
         "([]raw.$base, error)",
         "return listed(func(room *raw.$base, capacity uint32, count *uint32) Result {"
-        "\n\t\treturn Raw.$call($handle, room, capacity, count)\n\t})",
+        "\n\t\treturn Raw.$call($handle$more, room, capacity, count)\n\t})",
     ),
 }
 
@@ -363,6 +399,11 @@ def _go(found: dict[str, list[Method]]) -> str:
     return "\n".join([*head, "", *_separated(blocks)]) + "\n"
 
 
+def _in_go(c: str, name: str) -> str:
+    """A variable as a value of package raw."""
+    return f"{name}.raw()" if c == RESOURCE else f"raw.{exported(c)}({name})"
+
+
 def _go_error(found: re.Match[str]) -> str:
     return f"raw.{exported('ERROR_' + RESULTS[found[1]])}"
 
@@ -370,17 +411,21 @@ def _go_error(found: re.Match[str]) -> str:
 def _go_method(method: Method, of: Sequence[Method]) -> list[str]:
     type_ = exported(method.handle)
     receiver = local(plain(method.handle))
-    handle = f"raw.{type_}({receiver})"
-    name = "Close" if method.kind == "ended" else exported(method.name.removeprefix("get_"))
+    handle = _in_go(method.handle, receiver)
+    name = "Close" if method.kind == "ended" else exported(method.plain_name)
     parts = {"call": exported(method.function.name), "base": exported(method.base)}
     parts["handle"] = handle
+    parts["more"] = f", {_in_go(method.taken, _taken(method))}" if method.taken else ""
     if method.kind == "native":
         other = _witness(of)
         more = f", sized(&raw.{exported(other.base)}{{}})" if other.kind == "info" else ""
         parts["witness"] = f"return Raw.{exported(other.function.name)}({handle}{more})"
     result, body = ("\n".join(render(text, **parts)) for text in GO_BODIES[method.kind])
-    taken = {"typed": "of raw.ResourceType", "event": "event Event"}.get(method.kind, "")
-    doc = ERROR.sub(_go_error, method.doc).replace("`", "")
+    taken = "of raw.ResourceType" if method.kind == "typed" else ""
+    if method.taken:
+        taken = f"{_taken(method)} {exported(method.taken)}"
+    doc = LINK.sub(lambda found: exported(found[2]), ERROR.sub(_go_error, method.doc))
+    doc = doc.replace("`", "")
     return [
         *wrapped(f"{name} {doc[0].lower()}{doc[1:]}", "// "),
         f"func ({receiver} {type_}) {name}({taken}) {result} {{",

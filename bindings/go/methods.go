@@ -4,6 +4,36 @@ package gcx
 
 import "example.org/gcx/bindings/go/generated/raw"
 
+// Union returns the SMs of both, which are of one device and family.
+func (resource Resource) Union(other Resource) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result { return Raw.ResourceUnion(resource.raw(), other.raw(), to) })
+}
+
+// Subtract returns its SMs without those of the other, which is of the same device and family.
+func (resource Resource) Subtract(other Resource) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result { return Raw.ResourceSubtract(resource.raw(), other.raw(), to) })
+}
+
+// Overlap returns how many SMs both have; 0 for two devices. Fails with raw.ErrorSMsNotMapped if
+// they are of two families and MapSMs was not called for both.
+func (resource Resource) Overlap(other Resource) (uint32, error) {
+	return got(func(to *uint32) Result { return Raw.ResourceGetOverlap(resource.raw(), other.raw(), to) })
+}
+
+// MaxClusterSize returns the most blocks of a thread block cluster on these SMs; 1 on a device
+// without clusters. The first call creates a context of them, which stays cached.
+func (resource Resource) MaxClusterSize() (uint32, error) {
+	return got(func(to *uint32) Result { return Raw.ResourceFindMaxClusterSize(resource.raw(), to) })
+}
+
+// SMIDs returns the numbers of its SMs, ascending. Fails with raw.ErrorSMsNotMapped before MapSMs.
+// Fails with raw.ErrorNotSupported on a structured group.
+func (resource Resource) SMIDs() ([]uint32, error) {
+	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
+		return Raw.ResourceGetSMIDs(resource.raw(), room, capacity, count)
+	})
+}
+
 // Close destroys the handle; streams keep the context.
 func (context Context) Close() error {
 	return check(func() Result { return Raw.ContextDestroy(raw.Context(context)) })

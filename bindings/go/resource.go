@@ -63,24 +63,6 @@ func (resource Resource) Info() (raw.ResourceInfo, error) {
 	})
 }
 
-func (resource Resource) with(
-	other Resource, operation func(a, b, result *raw.Resource) Result,
-) (Resource, error) {
-	return resourceOf(func(to *raw.Resource) Result {
-		return operation(resource.raw(), other.raw(), to)
-	})
-}
-
-// Union returns the SMs of both.
-func (resource Resource) Union(other Resource) (Resource, error) {
-	return resource.with(other, Raw.ResourceUnion)
-}
-
-// Subtract returns the SMs of resource without those of other.
-func (resource Resource) Subtract(other Resource) (Resource, error) {
-	return resource.with(other, Raw.ResourceSubtract)
-}
-
 // Intersect returns the SMs that both have.
 func (resource Resource) Intersect(other Resource) (Resource, error) {
 	without, err := resource.Subtract(other)
@@ -88,27 +70,6 @@ func (resource Resource) Intersect(other Resource) (Resource, error) {
 		return Resource{}, err
 	}
 	return resource.Subtract(without)
-}
-
-// Overlap returns how many SMs both have.
-func (resource Resource) Overlap(other Resource) (uint32, error) {
-	return got(func(shared *uint32) Result {
-		return Raw.ResourceGetOverlap(resource.raw(), other.raw(), shared)
-	})
-}
-
-// MaxClusterSize returns the most blocks of a thread block cluster.
-func (resource Resource) MaxClusterSize() (uint32, error) {
-	return got(func(blocks *uint32) Result {
-		return Raw.ResourceFindMaxClusterSize(resource.raw(), blocks)
-	})
-}
-
-// SMIDs returns the numbers of the SMs, once MapSMs has read them.
-func (resource Resource) SMIDs() ([]uint32, error) {
-	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
-		return Raw.ResourceGetSMIDs(resource.raw(), room, capacity, count)
-	})
 }
 
 // Atom returns one of the resource's atoms.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr::null_mut;
 
-use crate::call::{check, sm_ids, written};
+use crate::call::{check, written};
 use crate::error::{Error, Result};
 use crate::generated::{Family, WorkqueueScope};
 use crate::split::{raw_requests, LocalityDomain, Plan, SmRequest, Split, SplitOptions};
@@ -194,34 +194,9 @@ impl SmResource {
         Ok(((groups, rest), (counts, rest_count)))
     }
 
-    /// The SMs of either. Fails if they are of two devices or families, as the other operations.
-    pub fn union(&self, other: &SmResource) -> Result<SmResource> {
-        self.combined(other, sys::gcx_resource_union)
-    }
-
-    /// The SMs of this that aren't the other's.
-    pub fn difference(&self, other: &SmResource) -> Result<SmResource> {
-        self.combined(other, sys::gcx_resource_subtract)
-    }
-
     /// The SMs of both.
     pub fn intersection(&self, other: &SmResource) -> Result<SmResource> {
         self.difference(&self.difference(other)?)
-    }
-
-    fn combined(&self, other: &SmResource, combine: Combine) -> Result<SmResource> {
-        // SAFETY: `combine` is one of the two functions that read two values and write one.
-        SmResource::written(|to| unsafe { combine(&self.value, &other.value, to) })
-    }
-
-    /// Returns how many SMs they share: 0 on two devices. Fails across families with
-    /// [`SmsNotMapped`](crate::ErrorKind) until [`Device::map_sms`](crate::Device::map_sms) was
-    /// called for both.
-    pub fn overlap(&self, other: &SmResource) -> Result<u32> {
-        written(0, |count| {
-            // SAFETY: two values are read, and a number is written.
-            unsafe { sys::gcx_resource_get_overlap(&self.value, &other.value, count) }
-        })
     }
 
     /// Whether they share no SM, by [`overlap`](Self::overlap).
@@ -232,25 +207,6 @@ impl SmResource {
     /// Whether the other has all SMs of this, by [`overlap`](Self::overlap).
     pub fn is_subset(&self, other: &SmResource) -> Result<bool> {
         Ok(self.overlap(other)? == self.sm_count())
-    }
-
-    /// Returns the most blocks of a thread block cluster on these SMs; 1 on a device without
-    /// clusters. The first call creates a context of them, which stays cached.
-    pub fn max_cluster_size(&self) -> Result<u32> {
-        written(0, |blocks| {
-            // SAFETY: a value is read, and a number is written.
-            unsafe { sys::gcx_resource_find_max_cluster_size(&self.value, blocks) }
-        })
-    }
-
-    /// Returns the numbers of its SMs, ascending. Fails with [`SmsNotMapped`](crate::ErrorKind)
-    /// before [`Device::map_sms`](crate::Device::map_sms), and with `NotSupported` on a structured
-    /// group.
-    pub fn sm_ids(&self) -> Result<Vec<u32>> {
-        sm_ids(|ids, room, count| {
-            // SAFETY: `ids` has `room` elements.
-            unsafe { sys::gcx_resource_get_sm_ids(&self.value, ids, room, count) }
-        })
     }
 
     /// Returns its atoms, each as a resource.
@@ -267,13 +223,6 @@ impl SmResource {
 
 /// Groups and a remainder, as resources and as counts.
 type Splits = ((Vec<sys::gcx_resource>, sys::gcx_resource), (Vec<u32>, u32));
-
-/// A function of the C API that combines two values.
-type Combine = unsafe extern "C" fn(
-    *const sys::gcx_resource,
-    *const sys::gcx_resource,
-    *mut sys::gcx_resource,
-) -> sys::gcx_result;
 
 impl PartialEq for SmResource {
     fn eq(&self, other: &Self) -> bool {

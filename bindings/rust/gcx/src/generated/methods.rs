@@ -4,39 +4,76 @@ use crate::call::{check, filled, finished, listed, native, sm_ids, written};
 use crate::sys;
 use crate::{Cancel, Context, ContextInfo, Event, Graph, GraphInfo, GraphNode, Lease, LeaseInfo, Reservation, ReservationInfo, Result, SmResource, Stream, StreamInfo};
 
+impl SmResource {
+    /// Returns the SMs of both, which are of one device and family.
+    pub fn union(&self, other: &SmResource) -> Result<SmResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        SmResource::written(|to| unsafe { sys::gcx_resource_union(self.as_raw(), other.as_raw(), to) })
+    }
+
+    /// Returns its SMs without those of the other, which is of the same device and family.
+    pub fn difference(&self, other: &SmResource) -> Result<SmResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        SmResource::written(|to| unsafe { sys::gcx_resource_subtract(self.as_raw(), other.as_raw(), to) })
+    }
+
+    /// Returns how many SMs both have; 0 for two devices. Fails with
+    /// [`SmsNotMapped`](crate::ErrorKind) if they are of two families and
+    /// [`Device::map_sms`](crate::Device::map_sms) was not called for both.
+    pub fn overlap(&self, other: &SmResource) -> Result<u32> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(0, |to| unsafe { sys::gcx_resource_get_overlap(self.as_raw(), other.as_raw(), to) })
+    }
+
+    /// Returns the most blocks of a thread block cluster on these SMs; 1 on a device without
+    /// clusters. The first call creates a context of them, which stays cached.
+    pub fn max_cluster_size(&self) -> Result<u32> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(0, |to| unsafe { sys::gcx_resource_find_max_cluster_size(self.as_raw(), to) })
+    }
+
+    /// Returns the numbers of its SMs, ascending. Fails with [`SmsNotMapped`](crate::ErrorKind)
+    /// before [`Device::map_sms`](crate::Device::map_sms). Fails with
+    /// [`NotSupported`](crate::ErrorKind) on a structured group.
+    pub fn sm_ids(&self) -> Result<Vec<u32>> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        sm_ids(|ids, room, count| unsafe { sys::gcx_resource_get_sm_ids(self.as_raw(), ids, room, count) })
+    }
+}
+
 impl Context {
     /// Returns its counts and id. Fails with [`ContextDestroyed`](crate::ErrorKind) after a reset
     /// of the device, as all methods.
     pub fn info(&self) -> Result<ContextInfo> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         filled(sys::GCX_CONTEXT_INFO_INIT, |to| unsafe { sys::gcx_context_get_info(self.as_raw(), to) })
     }
 
     /// Returns the `CUcontext`, for any CUDA code, which must not destroy it. It is valid while the
     /// context or a stream of it is open.
     pub fn native(&self) -> Result<*mut sys::CUctx_st> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         native(unsafe { sys::gcx_context_native(self.as_raw()) }, || self.info())
     }
 
     /// Returns the `CUgreenCtx`, for any CUDA code, which must not destroy it. It is valid while
     /// the context or a stream of it is open.
     pub fn native_green(&self) -> Result<*mut sys::CUgreenCtx_st> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         native(unsafe { sys::gcx_context_native_green(self.as_raw()) }, || self.info())
     }
 
     /// Waits in the calling thread until all work of its streams has finished, and reports the
     /// errors of that work.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_context_synchronize(self.as_raw()) })
     }
 
     /// Records in the event, which is of the same device, the work submitted so far to all its
     /// streams.
     pub fn record_into(&self, event: &Event) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_context_record(self.as_raw(), event.as_raw()) })
     }
 
@@ -53,46 +90,46 @@ impl Stream {
     /// before a resize stays on the earlier SMs. So ask again for each step, and submit nothing
     /// while another thread resizes the lease.
     pub fn native(&self) -> Result<*mut sys::CUstream_st> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         native(unsafe { sys::gcx_stream_native(self.as_raw()) }, || self.info())
     }
 
     /// Returns its counts and priority. Fails with [`ContextDestroyed`](crate::ErrorKind) if its
     /// lease was released or the device was reset, as all methods.
     pub fn info(&self) -> Result<StreamInfo> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         filled(sys::GCX_STREAM_INFO_INIT, |to| unsafe { sys::gcx_stream_get_info(self.as_raw(), to) })
     }
 
     /// Returns the most blocks of a thread block cluster; 1 on a device without clusters.
     pub fn max_cluster_size(&self) -> Result<u32> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         written(0, |to| unsafe { sys::gcx_stream_get_max_cluster_size(self.as_raw(), to) })
     }
 
     /// Waits in the calling thread until its work has finished, and reports the errors of that
     /// work. Fails with [`Capture`](crate::ErrorKind) while it captures a graph.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_stream_synchronize(self.as_raw()) })
     }
 
     /// Returns whether all its work has finished. Never waits.
     pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         finished(unsafe { sys::gcx_stream_query(self.as_raw()) })
     }
 
     /// Records in the event, which is of the same device, the work submitted so far.
     pub fn record_into(&self, event: &Event) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_stream_record(self.as_raw(), event.as_raw()) })
     }
 
     /// Returns the numbers of the SMs that its kernels run on, ascending, as a probe kernel of well
     /// under a millisecond notes them. Waits for the stream.
     pub fn sm_ids(&self) -> Result<Vec<u32>> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         sm_ids(|ids, room, count| unsafe { sys::gcx_stream_probe_sms(self.as_raw(), ids, room, count) })
     }
 
@@ -106,19 +143,19 @@ impl Event {
     /// Returns the `CUevent`, for any CUDA code, which must not destroy it. It is valid while the
     /// event is open.
     pub fn native(&self) -> Result<*mut sys::CUevent_st> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         native(unsafe { sys::gcx_event_native(self.as_raw()) }, || self.query())
     }
 
     /// Waits in the calling thread for its work, and reports the errors of that work.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_event_synchronize(self.as_raw()) })
     }
 
     /// Returns whether its work has finished; true if it was never recorded. Never waits.
     pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         finished(unsafe { sys::gcx_event_query(self.as_raw()) })
     }
 }
@@ -127,7 +164,7 @@ impl Cancel {
     /// Cancels all waits with it, present and later ones, which fail with
     /// [`Cancelled`](crate::ErrorKind).
     pub fn signal(&self) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_cancel_signal(self.as_raw()) })
     }
 }
@@ -136,26 +173,26 @@ impl Lease {
     /// Returns what it has now. Fails with [`ContextDestroyed`](crate::ErrorKind) after a reset of
     /// the device, as all methods.
     pub fn info(&self) -> Result<LeaseInfo> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         filled(sys::GCX_LEASE_INFO_INIT, |to| unsafe { sys::gcx_lease_get_info(self.as_raw(), to) })
     }
 
     /// Returns the SMs that it has now: a value, which does not change with the lease.
     pub fn sms(&self) -> Result<SmResource> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         SmResource::written(|to| unsafe { sys::gcx_lease_get_resource(self.as_raw(), to) })
     }
 
     /// Waits in the calling thread until the work of its streams has finished, also on earlier SMs,
     /// except streams that capture a graph.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         check(unsafe { sys::gcx_lease_synchronize(self.as_raw()) })
     }
 
     /// Returns whether the work of its streams has finished. Never waits.
     pub fn query(&self) -> Result<bool> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         finished(unsafe { sys::gcx_lease_query(self.as_raw()) })
     }
 
@@ -168,14 +205,14 @@ impl Lease {
 impl Reservation {
     /// Returns its counts, id and name. Opens no driver.
     pub fn info(&self) -> Result<ReservationInfo> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         filled(sys::GCX_RESERVATION_INFO_INIT, |to| unsafe { sys::gcx_reservation_get_info(self.as_raw(), to) })
     }
 
     /// Returns its SMs, for splits and contexts, which do not keep the reservation. Opens the
     /// driver. Fails with [`NoDevice`](crate::ErrorKind) if this process does not see the device.
     pub fn sms(&self) -> Result<SmResource> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         SmResource::written(|to| unsafe { sys::gcx_reservation_get_resource(self.as_raw(), to) })
     }
 
@@ -188,14 +225,14 @@ impl Reservation {
 impl Graph {
     /// Returns its counts.
     pub fn info(&self) -> Result<GraphInfo> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         filled(sys::GCX_GRAPH_INFO_INIT, |to| unsafe { sys::gcx_graph_get_info(self.as_raw(), to) })
     }
 
     /// Returns its nodes by their numbers: in the order of `cuGraphGetNodes`, those of a child
     /// graph after the node that stands for it.
     pub fn nodes(&self) -> Result<Vec<GraphNode>> {
-        // SAFETY: the handle is alive; C writes what it is given room for.
+        // SAFETY: what is passed is alive; C writes what it is given room for.
         listed(|list, room, count| unsafe { sys::gcx_graph_get_nodes(self.as_raw(), list, room, count) }).map(|found| found.iter().map(GraphNode::from).collect())
     }
 }

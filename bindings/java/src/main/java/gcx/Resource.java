@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 
 /** A description of resources of one device: a value, valid in the process that created it. */
-public abstract sealed class Resource permits SmResource, WorkqueueResource {
+public abstract sealed class Resource permits SmResourceMethods, WorkqueueResource {
   static final int SIZE = 128;
 
   /** The struct gcx_resource. */

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /** A set of SMs of one device, made of atoms: the smallest groups that the driver splits off. */
-public final class SmResource extends Resource {
+public final class SmResource extends SmResourceMethods {
   SmResource(byte[] bytes) {
     super(bytes);
   }
@@ -80,24 +80,6 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * {@return the union of both}
-   *
-   * @param other of the same device and family
-   */
-  public SmResource union(SmResource other) {
-    return new SmResource(Functions.gcx_resource_union(this, other));
-  }
-
-  /**
-   * {@return the SMs of this one without those of the other}
-   *
-   * @param other of the same device and family
-   */
-  public SmResource subtract(SmResource other) {
-    return new SmResource(Functions.gcx_resource_subtract(this, other));
-  }
-
-  /**
    * {@return the intersection of both}
    *
    * @param other of the same device and family
@@ -107,41 +89,12 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * {@return how many SMs are in both; 0 for two devices}
-   *
-   * @param other any other
-   * @throws GcxException.SmsNotMapped they are of two families that aren't mapped, see {@link
-   *     Device#mapSms}
-   */
-  public int overlap(SmResource other) {
-    return Functions.gcx_resource_get_overlap(this, other);
-  }
-
-  /**
    * {@return whether {@link #overlap} is 0}
    *
    * @param other any other
    */
   public boolean isDisjoint(SmResource other) {
     return overlap(other) == 0;
-  }
-
-  /**
-   * Returns the most blocks of a thread block cluster on it.
-   *
-   * @return blocks; 1 on a device without clusters
-   */
-  public int maxClusterSize() {
-    return Functions.gcx_resource_find_max_cluster_size(this);
-  }
-
-  /**
-   * {@return the hardware numbers of its SMs, ascending}
-   *
-   * @throws GcxException.SmsNotMapped its family isn't mapped, see {@link Device#mapSms}
-   */
-  public int[] smIds() {
-    return Functions.gcx_resource_get_sm_ids(this);
   }
 
   @Override
