@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from bindings.generator import methods
+from bindings.generator import methods, names
 from bindings.generator.api import Api, Function, Parameter, load
 
 API = load()
@@ -23,7 +23,7 @@ def with_function(*parameters: Parameter) -> Api:
 def test_function_of_a_handle_is_a_method_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Returns a number. Fails with [`NoDevice`](crate::ErrorKind) without one."
     monkeypatch.setitem(methods.DOCS, "gcx_lease_tell", text)
-    monkeypatch.setitem(methods.IN_JAVA, "gcx_lease_tell", "Lease.said")
+    monkeypatch.setitem(names.IN_JAVA, "gcx_lease_tell", "Lease.said")
     number = Parameter(
         name="number", type="uint32_t*", kind="integer", base="uint32_t", direction="out"
     )
@@ -41,7 +41,7 @@ def test_function_without_a_rule_or_documentation_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(methods.DOCS, "gcx_lease_tell", "Tells.")
-    with pytest.raises(KeyError, match="gcx.h has no"):
+    with pytest.raises(KeyError, match=r"gcx\.h has no"):
         methods.files(API)
     text = Parameter(name="text", type="char*", kind="string", base="char", direction="in")
     with pytest.raises(KeyError, match="has no rule"):
