@@ -13,11 +13,15 @@ from bindings.generator.text import NOTICE, pascal, plain, render, render_file, 
 
 # The structs that the package returns as named tuples; classes by hand have the others.
 RECORDS = (
-    *("gcx_cache_stats", "gcx_cache_trimmed", "gcx_graph_info", "gcx_live_context"),
-    *("gcx_live_reservation", "gcx_published_lease", "gcx_published_process", "gcx_queue_info"),
+    *("gcx_cache_stats", "gcx_cache_trimmed", "gcx_graph_info", "gcx_kernel_fit"),
+    *("gcx_live_context", "gcx_live_lease", "gcx_live_reservation", "gcx_published_lease"),
+    *("gcx_published_process", "gcx_queue_info"),
 )
 # The structs whose fields are properties of a class.
-PROPERTIES = ("gcx_device_info", "gcx_reservation_info")
+PROPERTIES = (
+    *("gcx_context_info", "gcx_device_info", "gcx_lease_info", "gcx_reservation_info"),
+    "gcx_stream_info",
+)
 RENAMED = {"waits": "waiting"}
 # Numbers of which 0 is None.
 OPTIONAL = ("connections", "parent")

@@ -53,7 +53,6 @@ from gcx._graph import Graph, GraphNode
 from gcx._lease import (
     PARKED,
     Lease,
-    LiveLease,
     Size,
     acquire,
     acquire_async,
@@ -69,7 +68,7 @@ from gcx._queue import queue_info, request_connections
 from gcx._request import Count, Counts, Family, SplitOptions
 from gcx._reservation import Reservation, join_reservation, reservations, reserve
 from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
-from gcx._stream import KernelFit, Stream
+from gcx._stream import Stream
 from gcx._verify import Verification, VerifiedGroup, verify
 from gcx.generated import errors as _exceptions
 from gcx.generated import records as _records
@@ -96,10 +95,8 @@ __all__ = [
     "Graph",
     "GraphLike",
     "GraphNode",
-    "KernelFit",
     "KernelLike",
     "Lease",
-    "LiveLease",
     "Partition",
     "Partitions",
     "Plan",

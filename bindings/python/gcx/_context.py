@@ -14,11 +14,12 @@ from gcx._errors import InvalidContextError, InvalidValueError, NotInitializedEr
 from gcx._order import Ordered
 from gcx._resource import SMResource, WorkqueueResource
 from gcx._stream import Stream, empty_stream, priority_of
+from gcx.generated.records import ContextFields
 
 _Resources = Union[SMResource, Iterable[Union[SMResource, WorkqueueResource]]]
 
 
-class Context(Ordered):
+class Context(Ordered, ContextFields):
     """A green context: SMs to run on, and optionally a workqueue configuration.
 
     The first context over some SMs takes 1 to 3 ms and waits for running kernels; later ones take
@@ -62,27 +63,6 @@ class Context(Ordered):
         """True: gcx makes only green contexts."""
         self._live()
         return True
-
-    @property
-    def sm_count(self) -> int:
-        """How many SMs it has."""
-        return self._get_info(self._live())[1]
-
-    @property
-    def stream_count(self) -> int:
-        """Live gcx streams of the green context, through all its handles."""
-        return self._get_info(self._live())[2]
-
-    @property
-    def id(self) -> int:
-        """Identifies the green context: two handles with the same id share one."""
-        return self._get_info(self._live())[3]
-
-    @property
-    def native_id(self) -> int:
-        """The driver's id of the CUcontext, as cuCtxGetId returns it, for comparison with the
-        context ids of CUPTI and profilers (not measured against theirs)."""
-        return self._get_info(self._live())[4]
 
     def stream(self, priority: int = 0, *, nonblocking: bool = True) -> Stream:
         """Creates a stream of this context.

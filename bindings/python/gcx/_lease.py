@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, NoReturn, SupportsIndex, Union
+from typing import Any, Final, NoReturn, SupportsIndex, Union
 
 from gcx import _gcx
 from gcx._async import call_in_thread
@@ -15,10 +15,10 @@ from gcx._errors import InvalidValueError, described
 from gcx._event import Event
 from gcx._order import Waitable
 from gcx._owned import Closing
-from gcx._record import json_of, reduced
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Claim, Stream, empty_stream, priority_of
+from gcx.generated.records import LeaseFields, LiveLease, live_lease_of
 
 
 class _Parked(enum.Enum):
@@ -34,7 +34,7 @@ PARKED: Final = _Parked.PARKED
 Size = Union[Count, _Parked]
 
 
-class Lease(Closing):
+class Lease(LeaseFields, Closing):
     """Exclusive use of SMs within the process, unless it is shared; made by gcx.acquire.
 
     It ends by `with`, by close, or when it and its streams are collected. It can be passed where a
@@ -57,51 +57,6 @@ class Lease(Closing):
 
     def _info(self) -> tuple[int, int, int, int, int, int, int, int, str]:
         return _gcx.gcx_lease_get_info(self._claim._live())
-
-    @property
-    def device(self) -> int:
-        """The ordinal of the device."""
-        return self._info()[0]
-
-    @property
-    def family(self) -> str:
-        """The family of its SMs, see SMResource.split."""
-        return FAMILY_NAMES[self._info()[1]]
-
-    @property
-    def shared(self) -> bool:
-        """Whether other shared leases may have its SMs too."""
-        return bool(self._info()[2] & _gcx.GCX_LEASE_SHARED)
-
-    @property
-    def sm_count(self) -> int:
-        """How many SMs it has now."""
-        return self._info()[3]
-
-    @property
-    def exclusive_sm_count(self) -> int:
-        """How many of them no other lease may have."""
-        return self._info()[4]
-
-    @property
-    def stream_count(self) -> int:
-        """How many live streams it has."""
-        return self._info()[5]
-
-    @property
-    def id(self) -> int:
-        """LiveLease.id; unique within the process."""
-        return self._info()[6]
-
-    @property
-    def changes(self) -> int:
-        """How often its SMs have changed."""
-        return self._info()[7]
-
-    @property
-    def name(self) -> str:
-        """Its name, "" if none."""
-        return self._info()[8]
 
     @property
     def resource(self) -> SMResource:
@@ -401,29 +356,6 @@ def layout(sizes: Mapping[Lease, Size]) -> dict[Lease, SMResource]:
     return dict(zip(sizes, map(sm_resource, resources)))
 
 
-class LiveLease(NamedTuple):
-    """A lease of this process, or a request that waits for one."""
-
-    id: int  #: Lease.id.
-    device: int  #: The ordinal of the device.
-    family: str
-    shared: bool  #: Whether other shared leases may have its SMs too.
-    sm_count: int | None  #: What it has, or what a waiting one requested; None: the rest.
-    exclusive_sm_count: int  #: How many SMs no other lease may have.
-    stream_count: int  #: Its live streams.
-    waiting: bool  #: Whether it waits in gcx.acquire and has no SMs yet.
-    name: str  #: "" if none.
-    #: Which SMs it has; empty if it waits. A pickled one can be read in another process, not used.
-    resource: SMResource
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the fields as values for json.dumps."""
-        return json_of(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reduced(self)
-
-
 def leases(device: DeviceLike | None = None) -> list[LiveLease]:
     """Returns the leases of one device or of all, in the order in which they were acquired, then
     the requests that wait, in order of arrival.
@@ -432,14 +364,7 @@ def leases(device: DeviceLike | None = None) -> list[LiveLease]:
         InvalidDeviceError: No such device.
     """
     found = _gcx.gcx_lease_list(-1 if device is None else ordinal_of(device))
-    return [
-        LiveLease(
-            number, its_device, FAMILY_NAMES[family], bool(flags & _gcx.GCX_LEASE_SHARED),
-            count_or_rest(sm_count), exclusive, streams, bool(waits), name, sm_resource(resource),
-        )
-        for number, its_device, family, flags, sm_count, exclusive, streams, waits, name, resource
-        in found
-    ]  # fmt: skip
+    return [live_lease_of(raw) for raw in found]
 
 
 def _sizes_of(sizes: object) -> list[tuple[int, int, int]]:
@@ -473,11 +398,6 @@ def sm_count_of(value: object) -> int:
         "sm_count",
         "None requests the rest, gcx.PARKED in gcx.resize takes all SMs of a lease",
     )
-
-
-def count_or_rest(sm_count: int) -> int | None:
-    """Returns a count from C: None for the rest."""
-    return None if sm_count == _gcx.GCX_REST else sm_count
 
 
 def _change_flags(deferred: object) -> int:

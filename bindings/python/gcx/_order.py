@@ -23,10 +23,13 @@ class Ordered(Owned):
     _record: Callable[[int, int], None]
     _wait: Callable[[int, int], None]
 
+    def _info(self) -> tuple[int, ...]:
+        return self._get_info(self._live())
+
     @property
     def device(self) -> int:
         """The ordinal of the device."""
-        return self._get_info(self._live())[0]
+        return self._info()[0]
 
     @property
     def resources(self) -> Resources:

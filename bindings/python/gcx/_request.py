@@ -212,3 +212,8 @@ def split_flags(
     if flag_of(exclude_shared, "exclude_shared"):
         flags |= _gcx.GCX_SPLIT_EXCLUDE_SHARED
     return flags
+
+
+def count_or_rest(sm_count: int) -> int | None:
+    """Returns a count from C: None for the rest."""
+    return None if sm_count == _gcx.GCX_REST else sm_count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from gcx import _gcx
 from gcx._checks import whole
@@ -11,7 +11,7 @@ from gcx._errors import ContextDestroyedError
 from gcx._external import KernelLike, StreamLike, native_function_of, native_of
 from gcx._order import Ordered, Waitable
 from gcx._owned import Owned, closed
-from gcx._record import json_of
+from gcx.generated.records import KernelFit, StreamFields, kernel_fit_of
 
 # Attributes of PyTorch's streams. PyTorch crashes on objects that have only some of them, so a
 # gcx.Stream has none.
@@ -34,23 +34,7 @@ class Claim(Owned):
         raise closed("Lease")
 
 
-class KernelFit(NamedTuple):
-    """How much of a kernel fits a stream's SMs at once."""
-
-    sm_count: int  #: SMs that the stream's kernels can run on.
-    blocks_per_sm: int  #: Blocks that fit on an SM at once; 0: the kernel can't run.
-    max_blocks: int  #: The largest grid that runs at once, and the largest cooperative one.
-    max_clusters: int  #: Clusters of cluster_blocks that run at once; 0 without clusters.
-    max_cluster_blocks: (
-        int  #: The largest cluster of this kernel; 1 without support; 0: it can't run.
-    )
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the fields as values for json.dumps."""
-        return json_of(self)
-
-
-class Stream(Ordered):
+class Stream(Ordered, StreamFields):
     """A CUDA stream whose kernels run only on a partition's SMs; made by Context.stream, or by a
     gcx.Lease, which its streams follow.
 
@@ -105,21 +89,6 @@ class Stream(Ordered):
     def __cuda_stream__(self) -> tuple[int, int]:
         """Returns the protocol's version, 0, and the CUstream."""
         return 0, self.native
-
-    @property
-    def priority(self) -> int:
-        """Lower is more urgent: 0 to -5 on an H100."""
-        return self._get_info(self._live())[1]
-
-    @property
-    def sm_count(self) -> int:
-        """How many SMs its kernels can run on."""
-        return self._get_info(self._live())[2]
-
-    @property
-    def context_id(self) -> int:
-        """Context.id of its context; 0 if gcx didn't make the context."""
-        return self._get_info(self._live())[3]
 
     def query(self) -> bool:
         """Returns whether all its work has finished, without waiting."""
@@ -176,8 +145,8 @@ class Stream(Ordered):
             InvalidHandleError: The driver knows no such kernel.
         """
         function = native_function_of(kernel)
-        return KernelFit(
-            *_gcx.gcx_stream_get_kernel_fit(
+        return kernel_fit_of(
+            _gcx.gcx_stream_get_kernel_fit(
                 self._live(),
                 function,
                 whole(block_threads, "block_threads", 1, 1024),

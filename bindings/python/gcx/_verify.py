@@ -11,10 +11,10 @@ from gcx._convert import atoms_in, version_of
 from gcx._device import Device
 from gcx._errors import NotSupportedError
 from gcx._external import StreamLike, looks_like_a_stream
-from gcx._lease import Lease, count_or_rest
+from gcx._lease import Lease
 from gcx._partition import Partition, split
 from gcx._record import json_of
-from gcx._request import Count, Counts, Family, SplitOptions, requests_of
+from gcx._request import Count, Counts, Family, SplitOptions, count_or_rest, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
 from gcx._stream import Stream
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from gcx import _gcx
 from gcx._convert import atoms_in, mps_of, uuid_text, version_of
-from gcx._lease import count_or_rest
 from gcx._record import json_of, reduced
+from gcx._request import count_or_rest
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 
 QUEUE_SOURCES = {
@@ -138,6 +138,36 @@ def graph_info_of(raw: Any) -> GraphInfo:
     )
 
 
+class KernelFit(NamedTuple):
+    """How much of a kernel fits a stream's SMs at once."""
+
+    #: SMs that the stream's kernels can run on.
+    sm_count: int
+    #: Blocks that run on one SM at once; 0: the kernel cannot run.
+    blocks_per_sm: int
+    #: The largest grid whose blocks all run at once, and so the largest cooperative grid.
+    max_blocks: int
+    #: Clusters that run at once; 0 without clusters.
+    max_clusters: int
+    #: The most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+    #: cannot run.
+    max_cluster_blocks: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
+
+def kernel_fit_of(raw: Any) -> KernelFit:
+    return KernelFit(
+        raw[0],
+        raw[1],
+        raw[2],
+        raw[3],
+        raw[4],
+    )
+
+
 class LiveContext(NamedTuple):
     """Describes a green context that is in use."""
 
@@ -176,6 +206,53 @@ def live_context_of(raw: Any) -> LiveContext:
         bool(raw[5] & _gcx.GCX_CONTEXT_PRIVATE),
         raw[6],
         sm_resource(raw[7]),
+    )
+
+
+class LiveLease(NamedTuple):
+    """A lease of this process, or a request that waits for one."""
+
+    #: Lease.id.
+    id: int
+    #: The ordinal of its device.
+    device: int
+    #: How its SMs are taken.
+    family: str
+    #: Whether others that are shared may have its SMs too.
+    shared: bool
+    #: How many SMs it has, or requested if it waits; None if it requested all that are free.
+    sm_count: int | None
+    #: How many of its SMs no other lease may have.
+    exclusive_sm_count: int
+    #: Its live streams.
+    stream_count: int
+    #: Whether it is a request that waits.
+    waiting: bool
+    #: Its name; empty if it was given none.
+    name: str
+    #: Its SMs; 0 SMs for a waiting request.
+    resource: SMResource
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as values for json.dumps."""
+        return json_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+
+
+def live_lease_of(raw: Any) -> LiveLease:
+    return LiveLease(
+        raw[0],
+        raw[1],
+        FAMILY_NAMES[raw[2]],
+        bool(raw[3] & _gcx.GCX_LEASE_SHARED),
+        count_or_rest(raw[4]),
+        raw[5],
+        raw[6],
+        bool(raw[7]),
+        raw[8],
+        sm_resource(raw[9]),
     )
 
 
@@ -283,7 +360,7 @@ class PublishedLease(NamedTuple):
     waiting: bool
     #: How many SMs it has, or requested if it waits; None if it requested all that are free.
     sm_count: int | None
-    #: Of these, its exclusive ones.
+    #: How many of its SMs no other lease may have.
     exclusive_sm_count: int
     #: Its live streams.
     stream_count: int
@@ -432,6 +509,52 @@ def queue_info_of(raw: Any) -> QueueInfo:
     )
 
 
+class ContextFields:
+    """The properties of a gcx.Context that C tells."""
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def device(self) -> int:
+        """The ordinal of its device."""
+        raw = self._info()
+        value: int = raw[0]
+        return value
+
+    @property
+    def sm_count(self) -> int:
+        """How many SMs it has."""
+        raw = self._info()
+        value: int = raw[1]
+        return value
+
+    @property
+    def stream_count(self) -> int:
+        """Live streams of the green context, by whichever context."""
+        raw = self._info()
+        value: int = raw[2]
+        return value
+
+    @property
+    def id(self) -> int:
+        """Equal for two contexts exactly if they share a green context."""
+        raw = self._info()
+        value: int = raw[3]
+        return value
+
+    @property
+    def native_id(self) -> int:
+        """What cuCtxGetId returns for it: the driver's id of the context, for comparison with
+        the context ids of CUPTI and profilers (not measured against theirs).
+        """
+        raw = self._info()
+        value: int = raw[4]
+        return value
+
+
 class DeviceFields:
     """The properties of a gcx.Device that C tells."""
 
@@ -498,6 +621,78 @@ class DeviceFields:
         """
         raw = self._info()
         value: float = raw[9]
+        return value
+
+
+class LeaseFields:
+    """The properties of a gcx.Lease that C tells."""
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def device(self) -> int:
+        """The ordinal of its device."""
+        raw = self._info()
+        value: int = raw[0]
+        return value
+
+    @property
+    def family(self) -> str:
+        """How its SMs are taken."""
+        raw = self._info()
+        value: str = FAMILY_NAMES[raw[1]]
+        return value
+
+    @property
+    def shared(self) -> bool:
+        """Whether others that are shared may have its SMs too."""
+        raw = self._info()
+        value: bool = bool(raw[2] & _gcx.GCX_LEASE_SHARED)
+        return value
+
+    @property
+    def sm_count(self) -> int:
+        """SMs that it has now; 0 if it is parked."""
+        raw = self._info()
+        value: int = raw[3]
+        return value
+
+    @property
+    def exclusive_sm_count(self) -> int:
+        """How many of its SMs no other lease may have."""
+        raw = self._info()
+        value: int = raw[4]
+        return value
+
+    @property
+    def stream_count(self) -> int:
+        """Its live streams."""
+        raw = self._info()
+        value: int = raw[5]
+        return value
+
+    @property
+    def id(self) -> int:
+        """Never reused in a process."""
+        raw = self._info()
+        value: int = raw[6]
+        return value
+
+    @property
+    def changes(self) -> int:
+        """How often its SMs have changed."""
+        raw = self._info()
+        value: int = raw[7]
+        return value
+
+    @property
+    def name(self) -> str:
+        """Its name; empty if it was given none."""
+        raw = self._info()
+        value: str = raw[8]
         return value
 
 
@@ -608,11 +803,50 @@ class ReservationFields:
         return value
 
 
+class StreamFields:
+    """The properties of a gcx.Stream that C tells."""
+
+    __slots__ = ()
+
+    def _info(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def device(self) -> int:
+        """The ordinal of its device."""
+        raw = self._info()
+        value: int = raw[0]
+        return value
+
+    @property
+    def priority(self) -> int:
+        """Lower is more urgent."""
+        raw = self._info()
+        value: int = raw[1]
+        return value
+
+    @property
+    def sm_count(self) -> int:
+        """SMs that its kernels can run on."""
+        raw = self._info()
+        value: int = raw[2]
+        return value
+
+    @property
+    def context_id(self) -> int:
+        """Context.id; 0 if gcx did not make the context."""
+        raw = self._info()
+        value: int = raw[3]
+        return value
+
+
 __all__ = [
     "CacheStats",
     "CacheTrimmed",
     "GraphInfo",
+    "KernelFit",
     "LiveContext",
+    "LiveLease",
     "LiveReservation",
     "PublishedLease",
     "PublishedProcess",

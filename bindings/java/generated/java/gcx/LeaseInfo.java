@@ -9,7 +9,7 @@ package gcx;
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount SMs that it has now; 0 if it is parked
- * @param exclusiveSmCount of these, its exclusive ones
+ * @param exclusiveSmCount how many of its SMs no other lease may have
  * @param streamCount its live streams
  * @param id never reused in a process
  * @param changes how often its SMs have changed

@@ -13,7 +13,7 @@ import java.util.OptionalInt;
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
  *     are free
- * @param exclusiveSmCount of these, its exclusive ones
+ * @param exclusiveSmCount how many of its SMs no other lease may have
  * @param streamCount its live streams
  * @param waits whether it is a request that waits
  * @param name its name; empty if it was given none

@@ -20,7 +20,7 @@ import java.util.UUID;
  * @param waits whether it is a request that waits
  * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
  *     are free
- * @param exclusiveSmCount of these, its exclusive ones
+ * @param exclusiveSmCount how many of its SMs no other lease may have
  * @param streamCount its live streams
  * @param deviceSmCount SMs of the device
  * @param atomCount atoms of the family on the device

@@ -221,7 +221,7 @@ pub struct LeaseInfo {
     pub require_workqueues: bool,
     /// SMs that it has now; 0 if it is parked.
     pub sm_count: u32,
-    /// Of these, its exclusive ones.
+    /// How many of its SMs no other lease may have.
     pub exclusive_sm_count: u32,
     /// Its live streams.
     pub stream_count: u32,
@@ -266,7 +266,7 @@ pub struct LiveLease {
     pub require_workqueues: bool,
     /// How many SMs it has, or requested if it waits; `None` if it requested all that are free.
     pub sm_count: Option<u32>,
-    /// Of these, its exclusive ones.
+    /// How many of its SMs no other lease may have.
     pub exclusive_sm_count: u32,
     /// Its live streams.
     pub stream_count: u32,
@@ -690,7 +690,7 @@ pub struct PublishedLease {
     pub waiting: bool,
     /// How many SMs it has, or requested if it waits; `None` if it requested all that are free.
     pub sm_count: Option<u32>,
-    /// Of these, its exclusive ones.
+    /// How many of its SMs no other lease may have.
     pub exclusive_sm_count: u32,
     /// Its live streams.
     pub stream_count: u32,
