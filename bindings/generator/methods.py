@@ -172,6 +172,12 @@ CALLS = {
         ".map(|found| found.iter().map($base::from).collect())",
     ),
 }
+RUST_RESOURCE = """
+written(sys::gcx_resource::default(), |to| unsafe {
+    sys::$call(self.as_raw(), sys::GCX_RESOURCE_$of, to)
+})
+.and_then($type::from_raw)
+"""
 RUST_METHOD = """
     $doc
     pub fn $name(&self$taken) -> Result<$type> {
@@ -200,13 +206,30 @@ def _rust(api: Api, found: dict[str, list[Method]]) -> str:
             for method in of
             if method.kind in CALLS and method.name not in NOT_IN_RUST
         ]
+        blocks += [block for method in of for block in _rust_resources(method)]
         blocks += [render(RUST_COUNT) for method in of if _has_sm_count(api, method)]
         types |= {pascal(method.base) for method in of if method.kind in ("info", "list")}
         lines += ["", f"impl {_class(handle)} {{", *_separated(blocks), "}"]
     helpers = "check, filled, finished, listed, native, sm_ids, written"
-    used = ", ".join(sorted({*map(_class, found), *types, "Result"}))
+    used = ", ".join(sorted({*map(_class, found), *types, "Result", "WorkqueueResource"}))
     head = [f"// {NOTICE}", "", f"use crate::call::{{{helpers}}};", "use crate::sys;"]
     return "\n".join([*head, f"use crate::{{{used}}};", *lines]) + "\n"
+
+
+def _rust_resources(method: Method) -> list[list[str]]:
+    """The methods for each type of resource."""
+    return [
+        render(
+            RUST_METHOD,
+            doc=wrapped(f"Returns {what}. {method.doc.partition('. ')[2]}", "/// ", 96),
+            name="sms" if of == "SM" else of.lower(),
+            taken="",
+            type=type_,
+            code=render(RUST_RESOURCE, call=method.function.name, of=of, type=type_),
+        )
+        for of, (_, type_, what) in RESOURCES.items()
+        if method.kind == "typed"
+    ]
 
 
 def _rust_method(api: Api, method: Method, of: Sequence[Method]) -> list[str]:

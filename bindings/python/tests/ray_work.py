@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 import gcx
@@ -35,32 +34,6 @@ class Reserving:
 
     def tell(self) -> dict[str, Any]:
         return self.seen
-
-    def misuse(self) -> list[str]:
-        """Returns the errors of further calls: here, in a thread, in a forked child."""
-        said: list[str] = []
-
-        def call() -> None:
-            try:
-                said.append(f"reserved {gcx.ray.reserve(timeout=0)}")
-            except Exception as error:
-                said.append(f"{type(error).__name__}: {error}")
-
-        call()
-        thread = threading.Thread(target=call)
-        thread.start()
-        thread.join()
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            call()
-            os.write(writing, said[-1].encode())
-            os._exit(0)
-        os.close(writing)
-        os.waitpid(child, 0)
-        said.append(os.read(reading, 10_000).decode())
-        os.close(reading)
-        return said
 
 
 @ray.remote(num_cpus=0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import gcx
 import pytest
-from work import Work  # type: ignore[import-not-found]
+from work import Work, until, waiting  # type: ignore[import-not-found]
 
 
 @pytest.fixture(autouse=True)
@@ -35,22 +35,11 @@ def all_is_free() -> None:
     gcx.acquire(132, timeout=60).close()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 async def soon(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.001)
-
-
-def waiting() -> list[str]:
-    return [lease.name for lease in gcx.leases() if lease.waiting]
 
 
 def granted(name: str) -> bool:

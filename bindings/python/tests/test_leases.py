@@ -6,13 +6,13 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import gcx
 import pytest
-from work import Work  # type: ignore[import-not-found]
+from work import Work, until, waiting  # type: ignore[import-not-found]
 
 
 @pytest.fixture
@@ -20,18 +20,6 @@ def blocker() -> Iterator[gcx.Lease]:
     """A lease of 100 SMs: 32 are free."""
     with gcx.acquire(100, name="blocker") as lease:
         yield lease
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
-def waiting() -> list[str]:
-    """The names of the requests that wait, in order of arrival."""
-    return [lease.name for lease in gcx.leases() if lease.waiting]
 
 
 def acquire_later(

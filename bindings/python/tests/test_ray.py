@@ -235,10 +235,6 @@ def test_reservation_outside_ray_is_waited_for(
         until(lambda: sum(reservation.waiting for reservation in gcx.reservations(one)) == 1)
         assert is_pending(patient)
     assert tell(patient)["sm_count"] == 24
-    again, in_thread, in_child = ray.get(patient.misuse.remote())
-    for text in (again, in_thread):
-        assert text.startswith("AlreadyAcquiredError: this actor has its reservation already")
-    assert in_child.startswith("NotInitializedError: this process is a forked child")
 
 
 def test_tasks_reserve_in_turn(cluster: Any, folders: tuple[Path, Path]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import time
+from collections.abc import Callable
 from typing import Any
 
 import gcx
@@ -53,6 +55,18 @@ def alive() -> Alive:
     counts = Alive()
     ctypes.CDLL(gcx.driver_info().library).gcx_sim_get_counts(ctypes.byref(counts))
     return counts
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def waiting() -> list[str]:
+    """The names of the requests for leases that wait, in order of arrival."""
+    return [lease.name for lease in gcx.leases() if lease.waiting]
 
 
 class Captured:

@@ -163,35 +163,6 @@ macro_rules! handle {
 }
 pub(crate) use handle;
 
-/// Declares the methods for the resources of a context or stream, whose struct has a handle.
-macro_rules! resources {
-    ($get:path) => {
-        /// Its SMs, as one resource. Fails with [`NotSupported`](crate::ErrorKind) on a stream in a
-        /// partial context of other code before CUDA 13.1.
-        pub fn sms(&self) -> Result<SmResource> {
-            SmResource::from_raw(self.resource(sys::GCX_RESOURCE_SM)?)
-        }
-
-        /// The workqueue configuration of the context (CUDA 13.1).
-        pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
-            WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE_CONFIG)?)
-        }
-
-        /// The workqueue of the context, to be shared with another context (CUDA 13.1).
-        pub fn workqueue(&self) -> Result<WorkqueueResource> {
-            WorkqueueResource::from_raw(self.resource(sys::GCX_RESOURCE_WORKQUEUE)?)
-        }
-
-        fn resource(&self, kind: sys::gcx_resource_type) -> Result<sys::gcx_resource> {
-            written(sys::gcx_resource::default(), |to| {
-                // SAFETY: the handle is alive; a value is written.
-                unsafe { $get(self.0, kind, to) }
-            })
-        }
-    };
-}
-pub(crate) use resources;
-
 /// Makes a struct a slice of the elements of one of its fields, a vector.
 macro_rules! slice_of {
     ($name:ident, $field:ident: $element:ty) => {

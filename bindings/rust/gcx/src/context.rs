@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::{forget, ManuallyDrop};
 use std::ptr;
 
-use crate::call::{check, described, filled, given_back, handle, resources, written};
+use crate::call::{check, described, filled, given_back, handle, written};
 use crate::device::live_contexts_of;
 use crate::error::{Error, Result};
 use crate::event::{Event, WaitFor};
@@ -50,8 +50,6 @@ impl Context {
             unsafe { sys::gcx_context_create(resources.as_ptr(), count, &params, handle) }
         })
     }
-
-    resources!(sys::gcx_context_get_resource);
 
     /// Creates a stream that no other object has. Takes microseconds.
     pub fn stream(&self) -> Result<Stream> {

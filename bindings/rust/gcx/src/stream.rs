@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use crate::call::{check, described, filled, handle, resources, written};
+use crate::call::{check, described, filled, handle};
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::{Event, WaitFor};
 use crate::generated::{KernelFit, StreamInfo};
 use crate::lease::Lease;
-use crate::resource::{SmResource, WorkqueueResource};
 use crate::sys;
 
 handle! {
@@ -48,8 +47,6 @@ impl Stream {
     pub unsafe fn from_native(native: *mut sys::CUstream_st) -> Result<Self> {
         Stream::created(|handle| sys::gcx_stream_from_native(native, handle))
     }
-
-    resources!(sys::gcx_stream_get_resource);
 
     /// Returns an event that stands for the work submitted so far.
     pub fn record(&self) -> Result<Event> {

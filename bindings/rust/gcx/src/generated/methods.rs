@@ -2,7 +2,7 @@
 
 use crate::call::{check, filled, finished, listed, native, sm_ids, written};
 use crate::sys;
-use crate::{Cancel, Context, ContextInfo, Event, Graph, GraphInfo, GraphNode, Lease, LeaseInfo, Reservation, ReservationInfo, Result, SmResource, Stream, StreamInfo};
+use crate::{Cancel, Context, ContextInfo, Event, Graph, GraphInfo, GraphNode, Lease, LeaseInfo, Reservation, ReservationInfo, Result, SmResource, Stream, StreamInfo, WorkqueueResource};
 
 impl SmResource {
     /// Returns the SMs of both, which are of one device and family.
@@ -77,6 +77,33 @@ impl Context {
         check(unsafe { sys::gcx_context_record(self.as_raw(), event.as_raw()) })
     }
 
+    /// Returns its SMs.
+    pub fn sms(&self) -> Result<SmResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_context_get_resource(self.as_raw(), sys::GCX_RESOURCE_SM, to)
+        })
+        .and_then(SmResource::from_raw)
+    }
+
+    /// Returns the workqueue configuration, from CUDA 13.1 on.
+    pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_context_get_resource(self.as_raw(), sys::GCX_RESOURCE_WORKQUEUE_CONFIG, to)
+        })
+        .and_then(WorkqueueResource::from_raw)
+    }
+
+    /// Returns the workqueue, which another context can share, from CUDA 13.1 on.
+    pub fn workqueue(&self) -> Result<WorkqueueResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_context_get_resource(self.as_raw(), sys::GCX_RESOURCE_WORKQUEUE, to)
+        })
+        .and_then(WorkqueueResource::from_raw)
+    }
+
     /// Returns how many SMs it has.
     pub fn sm_count(&self) -> Result<u32> {
         Ok(self.info()?.sm_count)
@@ -131,6 +158,38 @@ impl Stream {
     pub fn sm_ids(&self) -> Result<Vec<u32>> {
         // SAFETY: what is passed is alive; C writes what it is given room for.
         sm_ids(|ids, room, count| unsafe { sys::gcx_stream_probe_sms(self.as_raw(), ids, room, count) })
+    }
+
+    /// Returns its SMs. Fails with [`NotSupported`](crate::ErrorKind) if gcx did not create its
+    /// partition and the driver is older than CUDA 13.1.
+    pub fn sms(&self) -> Result<SmResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_stream_get_resource(self.as_raw(), sys::GCX_RESOURCE_SM, to)
+        })
+        .and_then(SmResource::from_raw)
+    }
+
+    /// Returns the workqueue configuration, from CUDA 13.1 on. Fails with
+    /// [`NotSupported`](crate::ErrorKind) if gcx did not create its partition and the driver is
+    /// older than CUDA 13.1.
+    pub fn workqueue_config(&self) -> Result<WorkqueueResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_stream_get_resource(self.as_raw(), sys::GCX_RESOURCE_WORKQUEUE_CONFIG, to)
+        })
+        .and_then(WorkqueueResource::from_raw)
+    }
+
+    /// Returns the workqueue, which another context can share, from CUDA 13.1 on. Fails with
+    /// [`NotSupported`](crate::ErrorKind) if gcx did not create its partition and the driver is
+    /// older than CUDA 13.1.
+    pub fn workqueue(&self) -> Result<WorkqueueResource> {
+        // SAFETY: what is passed is alive; C writes what it is given room for.
+        written(sys::gcx_resource::default(), |to| unsafe {
+            sys::gcx_stream_get_resource(self.as_raw(), sys::GCX_RESOURCE_WORKQUEUE, to)
+        })
+        .and_then(WorkqueueResource::from_raw)
     }
 
     /// Returns how many SMs it has.
