@@ -2,6 +2,7 @@ package gcx
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"example.org/gcx/bindings/go/generated/raw"
 	"github.com/ebitengine/purego"
@@ -45,8 +46,9 @@ func PrepareContexts(params PrepareParams, resources ...Resource) error {
 			defer cancel.Close()
 			reporter.cancel, c.Cancel = cancel, raw.Cancel(cancel)
 		}
-		c.UserData = progresses.add(reporter)
-		defer progresses.remove(c.UserData)
+		c.UserData = atomic.AddUintptr(&lastProgress, 1)
+		progresses.Store(c.UserData, reporter)
+		defer progresses.Delete(c.UserData)
 		c.Progress = progressCallback()
 	}
 	err := check(func() Result {
@@ -93,40 +95,16 @@ func (reporter *progress) call(done, count uint32) {
 var (
 	progressOnce    sync.Once
 	progressAddress uintptr
-	progresses      = registry{calls: map[uintptr]*progress{}}
+	lastProgress    uintptr
+	progresses      sync.Map // of each number the *progress
 )
 
 func progressCallback() uintptr {
 	progressOnce.Do(func() {
 		progressAddress = purego.NewCallback(func(done, count uint32, userData uintptr) {
-			progresses.get(userData).call(done, count)
+			reporter, _ := progresses.Load(userData)
+			reporter.(*progress).call(done, count)
 		})
 	})
 	return progressAddress
-}
-
-type registry struct {
-	sync.Mutex
-	last  uintptr
-	calls map[uintptr]*progress
-}
-
-func (of *registry) add(reporter *progress) uintptr {
-	of.Lock()
-	defer of.Unlock()
-	of.last++
-	of.calls[of.last] = reporter
-	return of.last
-}
-
-func (of *registry) get(number uintptr) *progress {
-	of.Lock()
-	defer of.Unlock()
-	return of.calls[number]
-}
-
-func (of *registry) remove(number uintptr) {
-	of.Lock()
-	defer of.Unlock()
-	delete(of.calls, number)
 }

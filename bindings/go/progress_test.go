@@ -61,7 +61,8 @@ func TestProgressPanics(t *testing.T) {
 	if _, calls := prepare(0, runtime.Goexit); calls != 2 {
 		t.Errorf("%d calls", calls)
 	}
-	if len(progresses.calls) != 0 {
-		t.Errorf("%d calls are kept", len(progresses.calls))
-	}
+	progresses.Range(func(number, _ interface{}) bool {
+		t.Errorf("call %v is kept", number)
+		return true
+	})
 }
