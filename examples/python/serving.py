@@ -1,6 +1,6 @@
 """Decode and prefill on two leases that change at every step, so that each token is in time.
 
-Prompts arrive at random moments while a batch decodes. The policy (serving_policy.py) decides at
+Prompts arrive at random moments while a batch decodes. The policy (gcx.engines.policy) decides at
 each token how many SMs decode has, and keeps a promised time from one token to the next. Two series
 of matrix products stand in for the model. Every graph is captured once and runs on any SMs.
 
@@ -22,36 +22,8 @@ from typing import Any
 
 import common
 import gcx
-from serving_policy import AHEAD, Costs, Launch, Policy, Schedule
-
-
-class Sides:
-    """The leases of decode and prefill, which together have all SMs.
-
-    A side without SMs is parked: the other one's next work waits for its last work on the device.
-    Launch work in `lease.stream`, which follows the lease.
-    """
-
-    def __init__(self, sm_count: int) -> None:
-        self.sm_count = self.split = sm_count  # Decode's SMs.
-        self.prefill = gcx.acquire(1, name="prefill")
-        self.decode = gcx.acquire(None, name="decode")
-        gcx.resize({self.prefill: gcx.PARKED, self.decode: None})
-        self.changes = 0
-
-    def arrange(self, decode_sms: int) -> None:
-        """Gives decode that many SMs, and prefill the others. No host thread waits."""
-        if decode_sms == self.split:
-            return
-        decode = decode_sms if decode_sms else gcx.PARKED
-        prefill = None if decode_sms < self.sm_count else gcx.PARKED
-        gcx.resize({self.decode: decode, self.prefill: prefill})
-        self.split = decode_sms
-        self.changes += 1
-
-    def close(self) -> None:
-        self.decode.close()
-        self.prefill.close()
+from gcx.engines import Sides
+from gcx.engines.policy import AHEAD, Costs, Launch, Policy, Schedule
 
 
 class Gpu:
@@ -209,13 +181,13 @@ class Fixed(Schedule):
     """A constant split."""
 
     def __init__(self, pieces: int, split: int) -> None:
-        super().__init__(pieces)
+        super().__init__([1 / pieces] * pieces)
         self.split = split
 
     def decide(self) -> tuple[bool, int] | None:
         if self.step is None:
             return True, self.split
-        return (False, self.split) if self.prompts and len(self.prefilling) < AHEAD else None
+        return (False, self.split) if self.waiting and len(self.prefilling) < AHEAD else None
 
 
 def measure(machine: Gpu, sm_count: int, splits: list[int], kinds: int = 1) -> Costs:

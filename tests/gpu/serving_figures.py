@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "pytho
 import common
 import gcx
 import serving
-from serving_policy import AHEAD, Costs, Launch, Policy, Schedule
+from gcx.engines.policy import AHEAD, Costs, Launch, Policy, Schedule
 
 # Layouts without leases, in the place of a split.
 PLAIN, PRIORITY, ONE_STREAM = -1, -2, -3
@@ -68,13 +68,13 @@ class WhilePrompts(Schedule):
     """A fixed split while there are prompts; otherwise decode has all SMs."""
 
     def __init__(self, pieces: int, split: int, sm_count: int) -> None:
-        super().__init__(pieces)
+        super().__init__([1 / pieces] * pieces)
         self.split, self.sm_count = split, sm_count
 
     def decide(self) -> tuple[bool, int] | None:
         if self.step is None:
             return True, self.split if self.unanswered else self.sm_count
-        return (False, self.split) if self.prompts and len(self.prefilling) < AHEAD else None
+        return (False, self.split) if self.waiting and len(self.prefilling) < AHEAD else None
 
 
 class Chunked(Schedule):
@@ -86,7 +86,7 @@ class Chunked(Schedule):
     def decide(self) -> tuple[bool, int] | None:
         if self.step is not None:
             return None
-        return not self.prompts or bool(self.prefilling), ONE_STREAM
+        return not self.waiting or bool(self.prefilling), ONE_STREAM
 
     def piece_ended(self, at: float) -> int:
         self.answered += super().piece_ended(at)
@@ -104,7 +104,7 @@ def variants(machine: Llama, costs: Costs, promises: list[float]) -> dict[str, S
     found: dict[str, Schedule] = {
         "plain streams": serving.Fixed(pieces, PLAIN),
         "stream priority": serving.Fixed(pieces, PRIORITY),
-        f"chunks of {CHUNK}": Chunked(len(machine.chunks)),
+        f"chunks of {CHUNK}": Chunked([1 / len(machine.chunks)] * len(machine.chunks)),
         "32 SMs while a prompt is there": WhilePrompts(pieces, 32, sm_count),
     }
     for promise in promises:

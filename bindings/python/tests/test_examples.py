@@ -52,7 +52,7 @@ def one_line(text: str) -> str:
 
 
 def test_examples_are_listed_here_and_in_the_readme() -> None:
-    names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common", "serving_policy"}
+    names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
     assert names == {"split", "scenario", "leases", "ray_actors", "tune_pair", *COMPUTE}
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.py\)", readme)) == names

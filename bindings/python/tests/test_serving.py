@@ -15,10 +15,10 @@ from typing import Any
 
 import gcx
 import pytest
+from gcx.engines import policy
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 sys.path.insert(0, str(EXAMPLES))
-policy: Any = importlib.import_module("serving_policy")
 serving: Any = importlib.import_module("serving")
 pytestmark = pytest.mark.skipif(
     gcx.driver_info().version != (13, 0), reason="it does not depend on the driver's version"
@@ -139,13 +139,13 @@ class Simulated:
         return float(costs.prefill.get(one.split, alone) if both else alone)
 
 
-class WhilePrompts(policy.Schedule):  # type: ignore[misc]
+class WhilePrompts(policy.Schedule):
     """A fixed split while there are prompts; otherwise decode has all SMs."""
 
     def decide(self) -> Any:
         if self.step is None:
             return True, 24 if self.unanswered else 132
-        return (False, 24) if self.prompts and len(self.prefilling) < policy.AHEAD else None
+        return (False, 24) if self.waiting and len(self.prefilling) < policy.AHEAD else None
 
 
 def served(
@@ -192,7 +192,7 @@ def test_policy_keeps_its_promise_if_steps_are_slower_than_measured() -> None:
     assert p99(record.tokens) <= 17.5
 
 
-@pytest.mark.parametrize("other", [serving.Fixed(160, 24), WhilePrompts(160)])
+@pytest.mark.parametrize("other", [serving.Fixed(160, 24), WhilePrompts(H200.shares)])
 def test_policy_answers_prompts_sooner_than_fixed_splits(other: Any) -> None:
     ours, others = (served(one, 6, 5)[0].first for one in (policy.Policy(H200, 17.5), other))
     assert statistics.median(ours) < 0.98 * statistics.median(others)

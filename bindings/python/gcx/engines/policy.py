@@ -1,4 +1,4 @@
-"""The policy of serving.py, without CUDA: prefills as fast as a promised time per token allows.
+"""A policy for decode next to prefill: prefills as fast as a promised time per token allows.
 
 While prompts wait, each promised time has two parts. First prefill has all SMs and decode waits;
 then a decode step runs on few SMs and prefill has the others. The cost of the step limits the first
@@ -7,17 +7,23 @@ SMs.
 
 This beats the smallest split that keeps the promise: a few SMs can't use the memory bandwidth that
 decode needs, so prefill gets more from a larger split for part of the time.
+
+It knows no CUDA. examples/python/serving.py runs what it chooses.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import statistics
 from bisect import insort
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 AHEAD = 2  # Pieces in flight, so that the GPU finds the next one when one ends.
+STARVED = 8  # Steps while pieces wait, after which one runs even if a token is late.
 
 
 @dataclass
@@ -27,7 +33,8 @@ class Costs:
 
     Attributes:
         sm_count: SMs of the device.
-        shares: The share of each piece in a prompt's time; they add up to 1.
+        shares: The share of each piece in a prompt's time; they add up to 1. A prompt can arrive
+            with others.
         decode_alone: A decode step by split.
         decode: The same while prefill runs.
         prefill_alone: A prompt by split.
@@ -51,63 +58,97 @@ class Costs:
         return (during + (promise - step) / self.prefill_alone[0]) / promise
 
 
+class Piece(NamedTuple):
+    """A piece of a prompt."""
+
+    number: int  # Within the prompt.
+    share: float  # Of the time of the prompt of the costs.
+    last: bool
+
+
 class Launch(NamedTuple):
     """A decode step or a piece of a prompt."""
 
     at: float
     split: int
     piece: int  # Its number within the prompt; -1 for a decode step.
+    share: float = 0.0
+    last: bool = False
 
 
 class Schedule:
-    """The waiting prompts and the work in flight. decide() chooses what to launch.
+    """The waiting prompts and the work in flight. choose() says what to launch.
 
-    Times are milliseconds of the caller's clock. There is one decode step in flight at most, since
-    a step needs the tokens of the one before. Pieces run in order.
+    Times are milliseconds of the caller's clock. Steps run in order, and so do pieces.
+
+    Args:
+        shares: The shares of the pieces of a prompt that arrives without shares of its own.
     """
 
-    def __init__(self, pieces: int) -> None:
-        self.pieces = pieces  # Of a prompt.
+    def __init__(self, shares: Sequence[float]) -> None:
+        self.shares = shares
         self.begin(0.0)
 
     def begin(self, now: float) -> None:
         self.now = self.last_token = self.last_piece = now
-        self.step: Launch | None = None
+        self.decoding: deque[Launch] = deque()
         self.prefilling: deque[Launch] = deque()
-        self.prompts = 0  # Prompts with pieces to launch.
-        self.piece = 0  # The next piece of the first of them.
+        self.waiting: deque[Piece] = deque()
         self.unanswered = 0  # Prompts without their first token.
+        self.passed = 0  # Steps since the last piece was launched.
 
-    def prompt_arrived(self) -> None:
-        self.prompts += 1
+    @property
+    def step(self) -> Launch | None:
+        """The last decode step in flight."""
+        return self.decoding[-1] if self.decoding else None
+
+    def prompt_arrived(self, shares: Sequence[float] | None = None) -> None:
+        pieces = self.shares if shares is None else shares
+        self.waiting += [
+            Piece(number, share, number + 1 == len(pieces)) for number, share in enumerate(pieces)
+        ]
         self.unanswered += 1
 
     def next(self, now: float) -> Launch | None:
         """Returns what to launch now. Call it until it returns None, whenever something arrived or
         ended."""
+        choice = self.choose(now)
+        return None if choice is None else self.launched(*choice)
+
+    def choose(self, now: float, has_decode: bool = True) -> tuple[bool, int] | None:
+        """Returns whether to launch a decode step (or else a piece), and the split. Call launched
+        if you do.
+
+        Args:
+            has_decode: Whether there are sequences to decode. Without them prefill has all SMs.
+        """
         self.now = now
-        decision = self.decide()
-        if decision is None:
-            return None
-        is_step, split = decision
+        if has_decode:
+            return self.decide()
+        can = self.waiting and not self.decoding and len(self.prefilling) < AHEAD
+        return (False, 0) if can else None
+
+    def launched(self, is_step: bool, split: int) -> Launch:
+        """Notes that the choice was launched."""
+        self.passed = self.passed + 1 if is_step else 0
         if is_step:
-            self.step = Launch(now, split, -1)
-            return self.step
-        launch = Launch(now, split, self.piece)
-        self.prefilling.append(launch)
-        self.piece = (self.piece + 1) % self.pieces
-        self.prompts -= self.piece == 0
+            launch = Launch(self.now, split, -1)
+            self.decoding.append(launch)
+        else:
+            launch = Launch(self.now, split, *self.waiting.popleft())
+            self.prefilling.append(launch)
         return launch
 
     def decide(self) -> tuple[bool, int] | None:
-        """Returns whether to launch a decode step (or else a piece), and the split."""
+        """Returns as choose does, if there are sequences to decode."""
         raise NotImplementedError
 
     def step_ended(self, at: float) -> int:
-        """Notes that the decode step ended, and returns how many prompts have their first token."""
-        assert self.step is not None
-        step, self.step, self.last_token = self.step, None, at
-        self.step_took(step, at)
+        """Notes that the first decode step in flight ended, and returns how many prompts have their
+        first token."""
+        step = self.decoding.popleft()
+        start, self.last_token = max(step.at, self.last_token), at
+        self.step_took(step, start, at)
         return 0
 
     def piece_ended(self, at: float) -> int:
@@ -118,12 +159,11 @@ class Schedule:
         behind = self.last_token if launch.split == 0 and launch.at <= self.last_token else 0.0
         self.piece_took(launch, max(launch.at, self.last_piece, behind), at)
         self.last_piece = at
-        last = launch.piece + 1 == self.pieces
-        self.unanswered -= last
-        return int(last)
+        self.unanswered -= launch.last
+        return int(launch.last)
 
-    def step_took(self, launch: Launch, end: float) -> None:
-        """Learns from the end of a decode step."""
+    def step_took(self, launch: Launch, start: float, end: float) -> None:
+        """Learns from the earliest possible start and the end of a decode step."""
 
     def piece_took(self, launch: Launch, start: float, end: float) -> None:
         """Learns from the earliest possible start and the end of a piece."""
@@ -162,13 +202,17 @@ class Policy(Schedule):
         costs: Measured costs, corrected while serving.
         promise: Milliseconds from a token to the next, for 99 of 100.
         guard: A margin for launching and for slow pieces.
+        ahead: Decode steps in flight while there is no prompt. With two the GPU does not wait for
+            the host between steps, and the first piece of the next prompt waits for both.
 
     Raises:
         ValueError: A step alone takes longer than the promise, or no piece of a prompt fits.
     """
 
-    def __init__(self, costs: Costs, promise: float, guard: float = 0.1) -> None:
-        super().__init__(len(costs.shares))
+    WRONG = 8  # Pieces in a row that took much more or less than expected.
+
+    def __init__(self, costs: Costs, promise: float, guard: float = 0.1, ahead: int = 1) -> None:
+        super().__init__(costs.shares)
         whole = self.whole = costs.sm_count
         alone = costs.decode_alone[whole]
         if promise < alone + guard:
@@ -176,11 +220,10 @@ class Policy(Schedule):
                 f"{promise:g} ms a token can't be promised: a decode step alone on all {whole} SMs "
                 f"takes {alone:.2f} ms"
             )
-        self.costs, self.target = costs, promise - guard
+        self.target, self.ahead = promise - guard, ahead
         self.steps = {split: StepTimes(took) for split, took in sorted(costs.decode.items())}
         self.steps[whole] = StepTimes(alone)
-        self.split = max(self.steps, key=lambda split: costs.prefill_rate(split, self.target))
-        self.rate = costs.prefill_rate(self.split, self.target)
+        self.use(costs)
         time = self.target - self.steps[whole].slow
         if time < max(costs.shares) * costs.prefill_alone[0] and all(
             times.slow > self.target for split, times in self.steps.items() if split < whole
@@ -189,29 +232,38 @@ class Policy(Schedule):
                 f"{promise:g} ms a token can't be promised: after a decode step on all {whole} SMs "
                 f"{max(time, 0.0):.2f} ms remain, which is less than a piece of a prompt takes"
             )
-        self.pace: dict[int, float] = {}  # Actual over measured time of pieces, by split.
         self.expected_end = 0.0  # Of the decode step in flight.
         self.waits_for: Launch | None = None  # The piece that this step waits for.
         self.waited_until = 0.0
 
+    def use(self, costs: Costs) -> None:
+        """Replaces the costs of prefill."""
+        self.costs = costs
+        self.split = max(self.steps, key=lambda split: costs.prefill_rate(split, self.target))
+        self.rate = costs.prefill_rate(self.split, self.target)
+        self.pace: dict[int, float] = {}  # Actual over measured time of pieces, by split.
+        self.wrong: list[float] = []  # The same of the last pieces, if it is far from 1.
+
     def decide(self) -> tuple[bool, int] | None:
         if self.unanswered == 0:
-            return self._decode(self.whole) if self.step is None else None
+            self.passed = 0
+            return self._decode(self.whole) if len(self.decoding) < self.ahead else None
         free = self._prefill_end()
         if self.step is None:
-            if self.prompts == 0:
+            if not self.waiting:
                 return self._decode(self._last_split(free))
             pieces, split = self._plan(free, self.last_token)
-            if pieces == 0:
+            if pieces == 0 and (self.prefilling or self.passed < STARVED):
                 return self._decode(split)
-        elif self.prompts == 0 or len(self.prefilling) >= AHEAD:
+            pieces = max(pieces, 1)
+        elif not self.waiting or len(self.prefilling) >= AHEAD:
             return None
         else:
             end, split = max(self.expected_end, self.now), self.step.split
             # Concurrently with the step, unless so much of the piece would run after it that
             # waiting for all SMs is better.
             if split < self.whole and free + self._after(split) * self._piece_time(
-                self.piece, split
+                self.waiting[0].share, split
             ) <= end:  # fmt: skip
                 return False, split
             pieces, _ = self._plan(max(free, end), end)
@@ -232,23 +284,24 @@ class Policy(Schedule):
         clear = min((one.split for one in self.prefilling), default=self.whole)
         if self.step is not None:
             clear = -1  # It begins behind that step.
-        pieces, work, number, prompts = 0, 0.0, self.piece, self.prompts
-        while prompts > 0:
+        work = 0.0
+        for pieces, piece in enumerate(self.waiting):
             for split, slow, value in choices:
                 # Without further pieces it waits only for those that run on its SMs.
                 begin = start if pieces or split > clear else self.now
                 score = work + value - self.rate * begin
                 if score > best and begin + slow <= deadline:
                     best, found = score, (pieces, split)
-            share = self.costs.shares[number]
-            start += share * on_all
+            start += piece.share * on_all
             if start > deadline:
                 return found
-            work += share
-            pieces, number = pieces + 1, (number + 1) % self.pieces
-            prompts -= number == 0
+            work += piece.share
         # All waiting work fits before a step on all SMs.
-        return (pieces, self.whole) if start + self.steps[self.whole].slow <= deadline else found
+        return (
+            (len(self.waiting), self.whole)
+            if start + self.steps[self.whole].slow <= deadline
+            else found
+        )
 
     def _during(self, split: int) -> float:
         """Returns how much of a prompt is prefilled during a step."""
@@ -271,6 +324,8 @@ class Policy(Schedule):
 
     def _decode(self, split: int) -> tuple[bool, int]:
         start, self.waits_for = self.now, None
+        if self.decoding:
+            start = max(start, self.expected_end)
         for one in self.prefilling:
             if one.split < split:  # It runs on SMs that decode gets.
                 self.waits_for, start = one, self._prefill_end()
@@ -286,19 +341,37 @@ class Policy(Schedule):
                 start = max(start, self.expected_end)
             elif one.split == 0 and one.at <= self.last_token:
                 start = max(start, self.last_token)
-            at = start + self._piece_time(one.piece, one.split)
+            at = start + self._piece_time(one.share, one.split)
         return max(at, self.now)
 
-    def _piece_time(self, number: int, split: int) -> float:
+    def _piece_time(self, share: float, split: int) -> float:
         whole = self.costs.prefill[split] if split else self.costs.prefill_alone[0]
-        return self.costs.shares[number] * whole * self.pace.get(split, 1.0)
+        return share * whole * self.pace.get(split, 1.0)
 
-    def step_took(self, launch: Launch, end: float) -> None:
-        self.steps[launch.split].add(end - max(launch.at, self.waited_until))
+    def step_took(self, launch: Launch, start: float, end: float) -> None:
+        self.steps[launch.split].add(end - max(start, self.waited_until))
 
     def piece_took(self, launch: Launch, start: float, end: float) -> None:
         if launch is self.waits_for:
             self.waited_until = end
-        ratio = (end - start) / self._piece_time(launch.piece, launch.split)
-        if 0.5 < ratio < 2:  # Else it waited for something.
-            self.pace[launch.split] = self.pace.get(launch.split, 1.0) * (1 + 0.02 * (ratio - 1))
+        ratio = (end - start) / self._piece_time(launch.share, launch.split)
+        pace = self.pace.get(launch.split, 1.0)
+        if 0.5 < ratio < 2:
+            pace = self.pace[launch.split] = pace * (1 + 0.02 * (ratio - 1))
+            self.wrong.clear()
+        else:  # It waited for something, or the costs are wrong.
+            self.wrong.append(ratio)
+            if len(self.wrong) == self.WRONG:
+                self._scale_prefill(pace * statistics.median(self.wrong))
+        if abs(pace - 1) > 0.15:  # This changes which split prefills most.
+            self._scale_prefill(pace)
+
+    def _scale_prefill(self, factor: float) -> None:
+        """Corrects the costs of prefill, of all splits alike."""
+        self.use(
+            dataclasses.replace(
+                self.costs,
+                prefill_alone={n: factor * took for n, took in self.costs.prefill_alone.items()},
+                prefill={n: factor * took for n, took in self.costs.prefill.items()},
+            )
+        )
