@@ -1,5 +1,5 @@
 """For engines that serve decode and prefill on one GPU: the two leases, and in gcx.engines.policy
-how many SMs each of them has."""
+how many SMs each of them has. gcx.engines.sglang is a plugin of SGLang that uses both."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ SMs.
 This beats the smallest split that keeps the promise: a few SMs can't use the memory bandwidth that
 decode needs, so prefill gets more from a larger split for part of the time.
 
-It knows no CUDA. examples/python/serving.py runs what it chooses.
+It knows no CUDA. examples/python/serving.py and gcx.engines.sglang run what it chooses.
 """
 
 from __future__ import annotations
