@@ -105,7 +105,8 @@ class Batch:
         self.forward_mode: ForwardMode | None = None
         self.batch_is_full = self.split_prefill_finished = False
         self.return_logprob = self.return_hidden_states = False
-        self.split_index, self.split_forward_count, self.split_forward_batch = 0, 1, None
+        self.split_index, self.split_forward_count = 0, 1
+        self.split_forward_batch: object = None  # The activations.
         self.extend_num_tokens = sum(request.prompt for request in reqs)
 
     def is_empty(self) -> bool:
@@ -194,6 +195,7 @@ class Scheduler:
         self.everyone: list[Request] = []
         self.log: list[tuple[Any, ...]] = []
         self.fail: str | None = None  # The method that raises.
+        self.is_running_batch = False
         self.idle = 0
         self.most = 8  # Requests of a prefill batch.
         self.began: float | None = None
@@ -246,6 +248,13 @@ class Scheduler:
         return batch
 
     def run_batch(self, batch: Batch) -> Result:
+        self.is_running_batch = True
+        try:
+            return self.forward(batch)
+        finally:
+            self.is_running_batch = False
+
+    def forward(self, batch: Batch) -> Result:
         self.enter("run_batch")
         assert self.enable_overlap == (batch.forward_mode is ForwardMode.DECODE)
         self.spend(self.LAUNCH_NS)
@@ -254,9 +263,13 @@ class Scheduler:
         if batch.forward_mode is ForwardMode.SPLIT_PREFILL:
             self.log.append(("prefill", names, batch.split_index, batch.split_forward_count))
             stream = self.torch.cuda.current_stream()
+            if batch.split_index == 0:  # It reads what the scheduler's stream has prepared.
+                assert [event.stream for event in stream.waited][:1] == [self.schedule_stream]
+                batch.split_forward_batch = object()
             self.work.spin(stream.cuda_stream, LAYER_MS * batch.split_forward_count)
             return result
         self.log.append(("decode", names))
+        assert batch.split_forward_batch is None
         with self.forward_stream_ctx:
             self.forward_stream.wait_stream(self.schedule_stream)
             self.backend._graphs[8].replay()

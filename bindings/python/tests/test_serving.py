@@ -214,6 +214,68 @@ def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     assert served(policy.Policy(H200, 8.3), 0.5, 2)[0].first
 
 
+def test_policy_launches_steps_ahead_only_without_prompts() -> None:
+    schedule = policy.Policy(H200, 17.5, ahead=2)
+    first, second = schedule.next(0), schedule.next(0)
+    assert (first, second) == (policy.Launch(0, 132, -1), policy.Launch(0, 132, -1))
+    assert schedule.next(0) is None
+    assert schedule.expected_end == pytest.approx(2 * 6.77)
+    schedule.prompt_arrived()
+    schedule.step_ended(6.8)
+    assert schedule.step is second
+    launch = schedule.next(6.8)
+    assert launch is not None
+    assert (launch.piece, launch.split) == (0, 0)  # Behind the second step.
+    assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
+    schedule.step_ended(13.6)
+    assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
+    record, splits = served(policy.Policy(H200, 17.5, ahead=2), 5.5, 2)
+    assert p99(record.tokens) <= 17.5
+    assert 132 in splits
+
+
+@pytest.mark.parametrize("factor", [0.2, 0.6, 1.8, 6.0])
+def test_policy_corrects_wrong_costs_of_prefill(factor: float) -> None:
+    wrong = dataclasses.replace(
+        H200,
+        prefill_alone={sms: factor * took for sms, took in H200.prefill_alone.items()},
+        prefill={sms: factor * took for sms, took in H200.prefill.items()},
+    )
+    schedule = policy.Policy(wrong, 17.5)
+    served(schedule, 5.5, 3)
+    for sms in (0, 24):
+        found = schedule.costs.prefill_alone[sms] * schedule.pace.get(sms, 1.0)
+        assert found == pytest.approx(H200.prefill_alone[sms], rel=0.25)
+
+
+def test_policy_gives_prefill_all_sms_without_decode() -> None:
+    schedule = policy.Policy(H200, 17.5)
+    assert schedule.choose(0, has_decode=False) is None
+    schedule.prompt_arrived([0.25, 0.5])
+    for _ in range(policy.AHEAD):
+        assert schedule.choose(0, has_decode=False) == (False, 0)
+        schedule.launched(False, 0)
+    assert schedule.choose(0, has_decode=False) is None
+    assert [schedule.piece_ended(at) for at in (26, 79)] == [0, 1]
+    assert schedule.unanswered == 0
+
+
+def test_policy_starves_no_prompt() -> None:
+    """No piece fits the promise, which the costs at the start did not tell."""
+    schedule = policy.Policy(H200, 8.3)
+    schedule.prompt_arrived([1.0])
+    now, steps = 0.0, 0
+    while True:
+        launch = schedule.next(now)
+        assert launch is not None
+        if launch.piece == 0:
+            break
+        steps += 1
+        now += 6.77
+        schedule.step_ended(now)
+    assert steps == policy.STARVED
+
+
 def test_leases_of_a_split_have_the_same_sms_each_time() -> None:
     both = serving.Sides(132)
     chance = random.Random(1)

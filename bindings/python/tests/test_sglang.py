@@ -161,7 +161,7 @@ def test_graphs_are_captured_once_in_plain_streams(
     assert scheduler.enable_overlap
     sglang.capture_one(fakes.Backend.capture_one, backend, 4)
     assert isinstance(backend._graphs[4], sglang.MovedGraph)
-    captured = backend._graphs[4].graph._captured
+    captured: Any = backend._graphs[4].graph._captured
 
     def failing(*_: object) -> None:
         raise RuntimeError("out of memory")
@@ -172,11 +172,20 @@ def test_graphs_are_captured_once_in_plain_streams(
     captured.captured.destroy()
 
 
-def test_decode_goes_on_next_to_prefill(server: Callable[..., Server]) -> None:
+def test_decode_goes_on_next_to_prefill(
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A long decode, and later a prompt: SMs are disjoint, no host thread waits, the promise is
     kept, and each side has all SMs while it is alone."""
     long, prompt = Request("long", 512, 60), Request("prompt", 4096, 5)
     running = server((0, long), (30, prompt))
+    resize = gcx.resize
+
+    def noted(sizes: Any) -> None:
+        running.scheduler.log.append(("resize", running.scheduler.is_running_batch))
+        resize(sizes)
+
+    monkeypatch.setattr(gcx, "resize", noted)
     calls = running.scheduler.sim.gcx_sim_calls
     calls.restype = ctypes.c_uint64
     waits = ("cuEventSynchronize", "cuStreamSynchronize", "cuCtxSynchronize")
@@ -210,6 +219,8 @@ def test_decode_goes_on_next_to_prefill(server: Callable[..., Server]) -> None:
     assert sum(count for _, count in layers) == fakes.LAYERS
     at = [number for number, entry in enumerate(log) if entry[:2] == ("prefill", ["prompt"])]
     assert ("decode", ["long"]) in log[at[0] : at[-1]]
+    assert ("resize", False) in log[at[0] : at[-1]]  # In mid-prefill.
+    assert ("resize", True) not in log
     assert running.scheduler.running_batch.is_empty()
 
 
@@ -276,37 +287,40 @@ def test_pause_waits_until_nothing_is_in_flight(server: Callable[..., Server]) -
     assert (len(long.tokens), len(prompt.tokens)) == (40, 5)
 
 
+@pytest.mark.parametrize("at_the_end", [True, False])
 def test_prefill_waits_for_steps_whose_memory_it_may_get(
-    server: Callable[..., Server], torch: FakeTorch
+    server: Callable[..., Server], at_the_end: bool
 ) -> None:
+    """A prompt arrives when a request has ended that is still in the steps in flight, or when none
+    has."""
     short, other = Request("short", 512, 10), Request("other", 512, 30)
-    running = server((0, short), (0, other), (12, Request("prompt")))
-    loops: list[sglang.Loop] = []
-    waited: list[bool] = []
-    in_use = sglang.Loop.frees_memory_in_use
+    running = server((0, short), (0, other))
+    scheduler = running.scheduler
+    process = scheduler.process_batch_result
 
-    def noted(loop: sglang.Loop) -> bool:
-        loops.append(loop)
-        events_waited_for.clear()
-        waited.append(in_use(loop))
-        return waited[-1]
+    def then_a_prompt(batch: Any, result: Any) -> None:
+        process(batch, result)
+        if len(short.tokens) == 10 - (not at_the_end) and len(scheduler.everyone) == 2:
+            scheduler.script.append((0, Request("prompt")))
+            events_waited_for.clear()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sglang.Loop, "frees_memory_in_use", noted)
-        patch.setattr(fakes.Scheduler, "most", 1, raising=False)
+        patch.setattr(scheduler, "process_batch_result", then_a_prompt)
         running.serve()
-    assert waited[0] is False
-    # A request that ended in the step before is still in the step in flight.
-    loop = loops[-1]
-    ended, alive = Request("ended", ended=True), Request("alive")
-    loop.scheduler.running_batch = fakes.Batch([alive])
-    loop.scheduler.result_queue.append((fakes.Batch([alive]), None))
-    assert not in_use(loop)
-    loop.scheduler.result_queue.append((fakes.Batch([ended, alive]), None))
-    assert in_use(loop)
-    ended.ended = False  # Retracted.
-    assert in_use(loop)
-    loop.scheduler.result_queue.clear()
+    of_steps = [one for _, one in events_waited_for if one.stream is not scheduler.schedule_stream]
+    assert len(of_steps) == at_the_end
+    assert len(events_waited_for) > 10  # Each step waits for the scheduler's stream.
+
+
+def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> None:
+    scheduler = server().scheduler
+    alive, retracted = Request("alive"), Request("retracted")
+    scheduler.running_batch = fakes.Batch([alive])
+    loop = sglang.Loop(scheduler, None, None)  # type: ignore[arg-type]
+    scheduler.result_queue.append((fakes.Batch([alive]), fakes.Result()))
+    assert not loop.frees_memory_in_use()
+    scheduler.result_queue.append((fakes.Batch([alive, retracted]), fakes.Result()))
+    assert loop.frees_memory_in_use()
 
 
 @pytest.mark.parametrize("method", ["run_batch", "process_batch_result", "get_new_batch_prefill"])
