@@ -55,11 +55,16 @@ class ServerArgs:
     speculative_algorithm: str | None = None
     disaggregation_mode: str = "null"
     decode_backend: str = "full"
+    prefill_backend: str = "disabled"
     sm_group_num: int = 8
 
     @property
     def cuda_graph_config(self) -> Any:
-        return types.SimpleNamespace(decode=types.SimpleNamespace(backend=self.decode_backend))
+        decode, prefill = (
+            types.SimpleNamespace(backend=backend)
+            for backend in (self.decode_backend, self.prefill_backend)
+        )
+        return types.SimpleNamespace(decode=decode, prefill=prefill)
 
     def override(self, source: str, **fields: Any) -> None:
         for name, value in fields.items():

@@ -116,6 +116,7 @@ def test_register_needs_its_name_and_a_tried_version(
         ("enable_dp_attention", True, "enable_dp_attention is True; leave out"),
         ("disaggregation_mode", "prefill", "disaggregation_mode is 'prefill'; leave out"),
         ("decode_backend", "disabled", "backend of decode's CUDA graphs is 'disabled'; use 'full'"),
+        ("prefill_backend", "full", "backend of prefill's CUDA graphs is 'full'; use 'disabled'"),
     ],
 )
 def test_arguments_that_cannot_be_served_are_refused(

@@ -266,7 +266,9 @@ class Policy(Schedule):
                 self.waiting[0].share, split
             ) <= end:  # fmt: skip
                 return False, split
-            pieces, _ = self._plan(max(free, end), end)
+            pieces, following = self._plan(max(free, end), end)
+            if pieces == 0 and self.passed and following <= split < self.whole:
+                return False, split  # Too long for the time between steps; the next one can run.
         if pieces == 0 or len(self.prefilling) >= AHEAD:
             return None  # A piece in flight ends in time.
         return False, 0
@@ -313,7 +315,12 @@ class Policy(Schedule):
         on_few = self.now + self.steps[self.split].slow
         in_time = on_all <= self.last_token + self.target
         quicker = on_all <= on_few or self.prefilling[-1].split == 0
-        return self.whole if in_time and quicker else self.split
+        if in_time and quicker:
+            return self.whole
+        # A split with more SMs than they leave waits for them.
+        if max(free, self.now) + self.steps[self.split].slow <= self.last_token + self.target:
+            return self.split
+        return min([self.split, *(one.split for one in self.prefilling if one.split)])
 
     def _after(self, split: int) -> float:
         """Returns the part of a piece that must run during the step for the piece to pay off."""

@@ -131,6 +131,8 @@ def check_server_args(server_args: Any) -> None:
         problems.append(
             f"the backend of decode's CUDA graphs is {config.decode.backend!r}; use 'full'"
         )
+    if config is not None and config.prefill.backend == "full":
+        problems.append("the backend of prefill's CUDA graphs is 'full'; use 'disabled'")
     if problems:
         raise ValueError("gcx.engines.sglang can't serve this: " + ". ".join(problems))
     promise_ms()
