@@ -61,6 +61,8 @@ def test_metadata(files: dict[str, bytes]) -> None:
     assert not re.search(r"^\[.*\]:|<img|<a ", description, re.M)
     (scripts,) = (files[name] for name in files if name.endswith(".dist-info/entry_points.txt"))
     assert b"gcx = gcx._command:main" in scripts
+    assert b"[sglang.srt.plugins]\ngcx = gcx.engines.sglang:register" in scripts
+    assert "gcx/engines/sglang.py" in files
 
 
 def test_the_simulated_driver_is_a_package_of_its_own(files: dict[str, bytes]) -> None:

@@ -262,7 +262,7 @@ def test_policy_gives_prefill_all_sms_without_decode() -> None:
 
 def test_policy_runs_pieces_longer_than_the_promise_next_to_several_steps() -> None:
     long_pieces = dataclasses.replace(H200, shares=(0.25,) * 4)
-    record, splits = served(policy.Policy(H200, 17.5), 4, 2)
+    record, _ = served(policy.Policy(H200, 17.5), 4, 2)
     ours, _ = served(policy.Policy(long_pieces, 17.5), 4, 2, costs=long_pieces)
     assert p99(ours.tokens) <= 17.5
     assert statistics.median(ours.first) < 1.5 * statistics.median(record.first)
