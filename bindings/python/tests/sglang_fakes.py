@@ -80,7 +80,7 @@ class Request:
     tokens: list[float] = field(default_factory=list)  # When they were processed.
     to_finish: bool = False
     ended: bool = False
-    kv_freed: int = 0
+    is_retracted: bool = False
 
     def finished(self) -> bool:
         return self.ended

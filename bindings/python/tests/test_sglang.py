@@ -6,6 +6,7 @@ import ctypes
 import logging
 import os
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import sglang_fakes as fakes  # type: ignore[import-not-found]
 from fakes import FakeTorch, events_waited_for  # type: ignore[import-not-found]
 from gcx.engines import sglang
+from gcx.engines.policy import Policy
 from sglang_fakes import Request
 from work import Work  # type: ignore[import-not-found]
 
@@ -275,6 +277,27 @@ def test_grammar_is_sampled_behind_the_result_before(server: Callable[..., Serve
     assert len(one.tokens) == 12
 
 
+def test_grammar_is_sampled_while_prefill_has_all_sms(
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece on all SMs is launched between a step and its sample."""
+    one, prompt = Request("one", 512, 30, grammar=True), Request("prompt", 4096, 3, grammar=True)
+    running = server((0, one), (12, prompt))
+    parked: list[bool] = []
+
+    def late(loop: sglang.Loop) -> None:
+        if loop.policy.prefilling and loop.scheduler.result_queue and loop.policy.waiting:
+            loop.piece(0)
+            parked.append(True)
+        process(loop)
+
+    process = sglang.Loop.process
+    monkeypatch.setattr(sglang.Loop, "process", late)
+    running.serve()
+    assert parked
+    assert (len(one.tokens), len(prompt.tokens)) == (30, 3)
+
+
 def test_pause_waits_until_nothing_is_in_flight(server: Callable[..., Server]) -> None:
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 5)
     running = server(
@@ -314,14 +337,23 @@ def test_prefill_waits_for_steps_whose_memory_it_may_get(
 
 
 def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> None:
-    scheduler = server().scheduler
-    alive, retracted = Request("alive"), Request("retracted")
+    scheduler: Any = server().scheduler
+    alive, retracted = Request("alive"), Request("retracted", is_retracted=True)
     scheduler.running_batch = fakes.Batch([alive])
-    loop = sglang.Loop(scheduler, None, None)  # type: ignore[arg-type]
+    sides: Any = types.SimpleNamespace(sm_count=132)
+    policy = Policy(sglang.first_costs(132, {24: 2.0, 132: 1.0}, PROMISE), PROMISE)
+    loop = sglang.Loop(scheduler, sides, policy)
     scheduler.result_queue.append((fakes.Batch([alive]), fakes.Result()))
     assert not loop.frees_memory_in_use()
     scheduler.result_queue.append((fakes.Batch([alive, retracted]), fakes.Result()))
     assert loop.frees_memory_in_use()
+    # It is not admitted before the result of that step was dropped.
+    scheduler.waiting_queue = [retracted]
+    loop.admit()
+    assert scheduler.split_prefill_batch is None
+    scheduler.result_queue.clear()
+    loop.admit()
+    assert scheduler.split_prefill_batch.reqs == [retracted]
 
 
 @pytest.mark.parametrize("method", ["run_batch", "process_batch_result", "get_new_batch_prefill"])

@@ -303,6 +303,7 @@ class Loop:
         self.ended = 0  # How many of them have ended.
         self.newest: Any = None  # The batch of the last one.
         self.step_end: Any = None  # An event at its end.
+        self.step_split = sides.sm_count  # Its split.
         self.pieces: deque[Any] = deque()  # Events at the ends of the pieces in flight.
         self.layers: list[int] = []  # Of each piece of the prefill batch.
         self.result: Any = None  # Of its last piece.
@@ -392,6 +393,9 @@ class Loop:
         idle = not self.decoding and not self.busy()
         if not (self.changed or idle or scheduler.grammar_manager.has_waiting_grammars()):
             return
+        in_flight = [request for step, _ in scheduler.result_queue for request in step.reqs]
+        if any(request.is_retracted for request in in_flight):
+            return  # If it is admitted now, the result of that step counts for it.
         self.changed = False
         scheduler._abort_on_waiting_timeout()
         scheduler._abort_on_running_timeout(scheduler.running_batch)
@@ -435,6 +439,7 @@ class Loop:
             self.decoding = False
             return True
         self.policy.launched(True, split)
+        self.step_split = split
         self.arrange(split)
         self.use_decode_stream()
         scheduler.cur_batch_for_debug = self.newest = batch
@@ -500,6 +505,8 @@ class Loop:
                 scheduler.process_batch_result(batch, result)
             self.look()
         if queue and queue[0][1].delay_sample_func is not None:
+            if self.sides.split == 0:  # A piece was launched since.
+                self.arrange(self.step_split)
             self.use_decode_stream()
             scheduler.launch_batch_sample_if_needed(queue[0][1], self.newest)
             self.step_end = scheduler.forward_stream.record_event()
