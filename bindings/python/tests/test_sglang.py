@@ -353,7 +353,7 @@ def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> No
     assert scheduler.split_prefill_batch is None
     scheduler.result_queue.clear()
     loop.admit()
-    assert scheduler.split_prefill_batch.reqs == [retracted]
+    assert scheduler.last_batch.reqs == [retracted]
 
 
 @pytest.mark.parametrize("method", ["run_batch", "process_batch_result", "get_new_batch_prefill"])
