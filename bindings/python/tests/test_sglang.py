@@ -108,6 +108,21 @@ def test_register_needs_its_name_and_a_tried_version(
     assert len(hooks) == 4
 
 
+def test_register_requests_connections_before_cuda_starts(pdmux: Any, script: Any) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import gcx, pytest, sglang_fakes
+from fakes import FakeTorch
+from gcx.engines import sglang
+sglang_fakes.install(pytest.MonkeyPatch(), FakeTorch())
+sglang.register()
+gcx.Device(0)
+print(gcx.queue_info().connections)
+"""
+    assert script(code) == "32\n"
+
+
 @pytest.mark.parametrize(
     ("argument", "value", "words"),
     [

@@ -230,7 +230,7 @@ def event_loop(scheduler: Any) -> None:
 def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
     """Creates the contexts and executables of all splits, measures decode on each, and returns the
     policy."""
-    total = sides.sm_count
+    total, began = sides.sm_count, now_ms()
     splits = sorted({max(8, 8 * round(total * share / 8)) for share in DECODE_SHARES})
     decode = {}
     for split in (*splits, 0, total):
@@ -251,8 +251,9 @@ def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
     except gcx.Error as error:
         log.warning("the leases are not published, so `gcx top` does not show them: %s", error)
     log.info(
-        "promises %.1f ms a token; decode on %s SMs: %s ms",
+        "promises %.1f ms a token; decode on %s SMs: %s ms; %d graphs ready in %.1f s",
         promise, "/".join(map(str, decode)), "/".join(f"{ms:.2f}" for ms in decode.values()),
+        len(graphs), (now_ms() - began) / 1e3,
     )  # fmt: skip
     return policy
 
@@ -398,7 +399,6 @@ class Loop:
             return  # If it is admitted now, the result of that step counts for it.
         self.changed = False
         scheduler._abort_on_waiting_timeout()
-        scheduler._abort_on_running_timeout(scheduler.running_batch)
         plan = scheduler.get_new_batch_prefill(scheduler.running_batch)
         batch, scheduler.running_batch = plan.batch_to_run, plan.running_batch
         if batch is None or batch.is_empty():
@@ -434,6 +434,7 @@ class Loop:
         queue = scheduler.result_queue
         if queue and queue[-1][1].delay_sample_func is not None:
             return False  # Its grammar needs the tokens before, see process.
+        scheduler._abort_on_running_timeout(scheduler.running_batch)
         batch = scheduler.running_batch = scheduler.update_running_batch(scheduler.running_batch)
         if batch.is_empty():
             self.decoding = False
