@@ -359,10 +359,16 @@ def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> No
     policy = Policy(sglang.first_costs(132, {24: 2.0, 132: 1.0}, PROMISE), PROMISE)
     loop = sglang.Loop(scheduler, sides, policy)
     scheduler.result_queue.append((fakes.Batch([alive]), fakes.Result()))
-    assert not loop.frees_memory_in_use()
+    assert not loop.may_have_memory_in_use()
     scheduler.result_queue.append((fakes.Batch([alive, retracted]), fakes.Result()))
-    assert loop.frees_memory_in_use()
-    # It is not admitted before the result of that step was dropped.
+    assert loop.may_have_memory_in_use()
+    scheduler.result_queue.pop()
+    scheduler.is_hybrid_swa = True
+    assert loop.may_have_memory_in_use()
+    scheduler.result_queue.clear()
+    assert not loop.may_have_memory_in_use()
+    # The request is not admitted before the result of that step was dropped.
+    scheduler.result_queue.append((fakes.Batch([alive, retracted]), fakes.Result()))
     scheduler.waiting_queue = [retracted]
     loop.admit()
     assert scheduler.split_prefill_batch is None

@@ -289,7 +289,7 @@ def now_ms() -> float:
 
 
 class Loop:
-    """The event loop. It polls: nothing in it waits for the GPU but drain().
+    """The event loop. It polls: only drain() waits for the GPU.
 
     Order on the device, besides that of either side's stream and of the leases: a step begins
     behind the scheduler's own stream, which prepares batches. A prefill batch begins behind it too,
@@ -298,9 +298,8 @@ class Loop:
 
     def __init__(self, scheduler: Any, sides: Sides, policy: Policy) -> None:
         self.scheduler, self.sides, self.policy = scheduler, sides, policy
-        scheduler.result_queue = (
-            deque()
-        )  # Steps in flight, and ended ones without processed results.
+        # Steps in flight, and steps that have ended and whose results were not processed.
+        scheduler.result_queue = deque()
         self.ended = 0  # How many of them have ended.
         self.newest: Any = None  # The batch of the last one.
         self.step_end: Any = None  # An event at its end.
@@ -465,7 +464,7 @@ class Loop:
         stream = self.sides.prefill.stream.torch()
         if launch.piece == 0:
             stream.wait_stream(scheduler.schedule_stream)
-            if scheduler.is_hybrid_swa or self.frees_memory_in_use():
+            if self.may_have_memory_in_use():
                 stream.wait_event(self.step_end)
         batch.split_forward_count = self.layers[launch.piece]
         with scheduler.device_module.stream(stream):
@@ -485,9 +484,11 @@ class Loop:
                 self.result = result
         self.pieces.append(stream.record_event())
 
-    def frees_memory_in_use(self) -> bool:
-        """Returns whether a step in flight uses memory of a request that has ended or was
-        retracted: that step writes to it, and the prefill batch may have got it."""
+    def may_have_memory_in_use(self) -> bool:
+        """Returns whether the prefill batch may have got memory that a step in flight uses: that of
+        a request which has ended or was retracted, or what slid out of an attention window."""
+        if self.scheduler.is_hybrid_swa and self.scheduler.result_queue:
+            return True
         running = {id(request) for request in self.scheduler.running_batch.reqs}
         return any(
             request.finished() or id(request) not in running
