@@ -3,7 +3,6 @@
 #include "api/library.hpp"
 #include "api/result.hpp"
 #include "base/log.hpp"
-#include "core/scoped.hpp"
 
 #include <pthread.h>
 

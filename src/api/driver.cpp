@@ -4,7 +4,6 @@
 #include "driver/driver.hpp"
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "driver/connections.hpp"
 #include "interpose/count_reporting.hpp"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "core/scoped.hpp"
 
 using namespace gcx;
 

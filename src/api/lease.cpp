@@ -2,7 +2,6 @@
 
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "core/lease_claim.hpp"
 
 #include <algorithm>
 #include <cstring>

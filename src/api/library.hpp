@@ -75,6 +75,9 @@ std::string default_choice();
 void refuse_after_fork();
 // Opens a driver. Throws if another one is open.
 void open_library(const char* choice);
+// Claims the leases of this process for this copy of gcx, until the library is closed: another copy
+// would have its own allocator and assign the same SMs. Throws if another copy has claimed them.
+void claim_leases();
 // Publishes the leases if GCX_PUBLISH requests it. Logs errors.
 void publish_if_requested(Library& lib) noexcept;
 

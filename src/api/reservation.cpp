@@ -193,10 +193,10 @@ gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
         Library& lib = library();
         Device& its_device = lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;
-        if (requested.cancel != nullptr)
+        if (requested.cancel != nullptr) {
             cancel.emplace(lib.cancels.pin(requested.cancel));
-        request.cancelled = [&] { return cancel && (*cancel)->signalled(); };
-        request.cancel = cancel ? &(*cancel)->waits : nullptr;
+            request.cancel = &**cancel;
+        }
         const EnclosingPartition::Part* const part = lib.enclosing.find(its_device);
         if (part != nullptr)
             divide_partition(request, requested, *part, its_device);

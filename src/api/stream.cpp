@@ -3,7 +3,6 @@
 #include "core/stream.hpp"
 #include "api/library.hpp"
 #include "api/result.hpp"
-#include "core/scoped.hpp"
 #include "probe/verification.hpp"
 
 #include <algorithm>
@@ -108,7 +107,7 @@ void refuse_capturing(const Driver& driver, CUstream stream) {
 }
 
 void refuse_capturing(const Driver& driver, const Context& context) {
-    if (context.green->streams.capturing(driver))
+    if (context.green->streams.capturing())
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              format("a stream of this context of %u SMs is capturing a graph, which this would "
                     "break; end the capture first, use single streams, or create the context with "

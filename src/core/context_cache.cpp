@@ -1,19 +1,27 @@
 #include "core/context_cache.hpp"
 
 #include "base/log.hpp"
-#include "core/device.hpp"
-#include "core/scoped.hpp"
-#include "driver/connections.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <utility>
 
 namespace gcx {
 
 namespace {
+
+// The attributes that make a released stream unfit for another owner.
+constexpr std::array kAttributes = {
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+    CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+};
 
 void add_sms(ContextKey& key, const ContextKey& part, std::size_t index) {
     if (key.family == nullptr) {
@@ -61,7 +69,7 @@ void check_has_sms(const ContextKey& key) {
 }
 
 CUstream GreenContext::acquire_stream(int priority, uint64_t owner) {
-    if (CUstream const cached = streams.acquire(driver(), priority, owner); cached != nullptr)
+    if (CUstream const cached = streams.acquire(priority, owner); cached != nullptr)
         return cached;
     CUstream stream = nullptr;
     if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {
@@ -71,7 +79,7 @@ CUstream GreenContext::acquire_stream(int priority, uint64_t owner) {
         const ScopedCurrent current(driver(), native);
         GCX_CALL(driver(), cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, priority);
     }
-    streams.add(driver(), stream, priority);
+    streams.add(stream, priority);
     return stream;
 }
 
@@ -634,7 +642,7 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
         if (!alive(*next))
             continue;
         const std::size_t before = next->streams.cached_count();
-        const CUresult result = next->streams.trim(driver_);
+        const CUresult result = next->streams.trim();
         const std::size_t after = next->streams.cached_count();
         done.streams += static_cast<uint32_t>(before - after);
         done.streams_left += static_cast<uint32_t>(after);
@@ -710,7 +718,7 @@ ContextCache::Entries::iterator ContextCache::least_recently_used(const Device* 
         if (context.complete_ && context.users_ == 0 &&
             (prepared == Prepared::included || !context.prepared_) &&
             (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
-            !context.streams.capturing(driver_))
+            !context.streams.capturing())
             found = it;
     }
     return found;
@@ -750,12 +758,154 @@ std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context
         current == context.native)
         return Refusal{CUDA_ERROR_CONTEXT_ALREADY_IN_USE, nullptr};
     // Streams go first: once their context is destroyed, the driver cannot destroy them.
-    if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
+    if (const CUresult result = context.streams.destroy(); result != CUDA_SUCCESS)
         return Refusal{result, "cuStreamDestroy"};
     const CUresult result = driver_.cuGreenCtxDestroy(context.green);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
         return Refusal{result, "cuGreenCtxDestroy"};
     return std::nullopt;
+}
+
+std::optional<StreamCache::Attributes> StreamCache::attributes_of(CUstream stream) const {
+    Attributes attributes{};
+    static_assert(attributes.size() == kAttributes.size() * sizeof(CUlaunchAttributeValue));
+    for (std::size_t i = 0; i < kAttributes.size(); i++) {
+        CUlaunchAttributeValue value{}; // the driver fills in the attribute's own size
+        if (driver_.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
+            return std::nullopt;
+        std::memcpy(attributes.data() + i * sizeof value, &value, sizeof value);
+    }
+    return attributes;
+}
+
+CUstream StreamCache::acquire(int priority, uint64_t owner) {
+    const std::lock_guard lock(mutex_);
+    if (cached_.empty())
+        return nullptr;
+    const RelaxedCapture relaxed(driver_);
+    const auto same_owner = std::find_if(cached_.begin(), cached_.end(), [&](const Cached& cached) {
+        return owner != 0 && cached.owner == owner && cached.priority == priority &&
+               is_capturing(driver_, cached.stream()) == false;
+    });
+    if (same_owner != cached_.end())
+        return hand_out(same_owner);
+    for (auto it = cached_.begin(); it != cached_.end();) {
+        CUstream stream = it->stream();
+        // A query would break the capture. Only the former owner can end it.
+        const auto was_changed = it->priority == priority &&
+                                         is_capturing(driver_, stream) == false &&
+                                         driver_.cuStreamQuery(stream) == CUDA_SUCCESS
+                                     ? changed(stream, priority)
+                                     : std::nullopt;
+        if (was_changed == false)
+            return hand_out(it);
+        it = was_changed && is_destroyed(driver_.cuStreamDestroy(stream)) ? cached_.erase(it)
+                                                                          : std::next(it);
+    }
+    return nullptr;
+}
+
+CUstream StreamCache::hand_out(const std::deque<Cached>::iterator& cached) {
+    CUstream stream = cached->stream();
+    in_use_.insert(std::move(cached->node));
+    cached_.erase(cached);
+    return stream;
+}
+
+void StreamCache::add(CUstream stream, int priority) {
+    const std::lock_guard lock(mutex_);
+    in_use_.insert(stream);
+    if (default_attributes_.contains(priority))
+        return;
+    if (const auto attributes = attributes_of(stream))
+        default_attributes_.emplace(priority, *attributes);
+}
+
+void StreamCache::release(CUstream stream, int priority, uint64_t owner) {
+    const std::lock_guard lock(mutex_);
+    if (has_room(stream)) {
+        cached_.push_back({{}, priority, owner});
+        cached_.back().node = in_use_.extract(stream);
+        return;
+    }
+    if (const CUresult result = driver_.cuStreamDestroy(stream); !is_destroyed(result))
+        driver_.check(result, "cuStreamDestroy");
+    in_use_.erase(stream);
+}
+
+bool StreamCache::capturing() {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(in_use_.begin(), in_use_.end(),
+                       [&](CUstream stream) { return is_capturing(driver_, stream) == true; }) ||
+           std::any_of(cached_.begin(), cached_.end(), [&](const Cached& cached) {
+               return is_capturing(driver_, cached.stream()) == true;
+           });
+}
+
+CUresult StreamCache::destroy() {
+    const std::lock_guard lock(mutex_);
+    while (!cached_.empty()) {
+        const CUresult result = driver_.cuStreamDestroy(cached_.front().stream());
+        if (!is_destroyed(result))
+            return result;
+        cached_.pop_front();
+    }
+    return CUDA_SUCCESS;
+}
+
+std::size_t StreamCache::cached_count() {
+    const std::lock_guard lock(mutex_);
+    return cached_.size();
+}
+
+CUresult StreamCache::trim() {
+    const std::lock_guard lock(mutex_);
+    const RelaxedCapture relaxed(driver_);
+    for (auto it = cached_.begin(); it != cached_.end();) {
+        CUstream stream = it->stream();
+        if (is_capturing(driver_, stream) != false ||
+            driver_.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+            ++it;
+            continue;
+        }
+        if (const CUresult result = driver_.cuStreamDestroy(stream); !is_destroyed(result))
+            return result;
+        it = cached_.erase(it);
+    }
+    return CUDA_SUCCESS;
+}
+
+// Returns whether attributes of a stream differ from a new one's. Checked on reuse, because the
+// former owner can still change them after the release. Returns nothing if the driver reports an
+// error.
+std::optional<bool> StreamCache::changed(CUstream stream, int priority) const {
+    const auto attributes = attributes_of(stream);
+    const auto defaults = default_attributes_.find(priority);
+    if (!attributes || defaults == default_attributes_.end())
+        return std::nullopt;
+    return defaults->second != *attributes;
+}
+
+bool StreamCache::has_room(CUstream stream) {
+    const auto captured = is_capturing(driver_, stream);
+    if (!captured)
+        return false; // the stream no longer exists
+    return cached_.size() < kMaxCached || make_room(*captured);
+}
+
+// Destroys one cached stream. Normally this is the oldest, and only if its attributes were changed:
+// it would never be reused. If the stream to be cached captures a graph, it must not be destroyed,
+// so the first cached one that does not capture is destroyed instead.
+bool StreamCache::make_room(bool for_capture) {
+    const auto end = for_capture ? cached_.end() : std::next(cached_.begin());
+    const auto found = std::find_if(cached_.begin(), end, [&](const Cached& cached) {
+        return is_capturing(driver_, cached.stream()) == false &&
+               (for_capture || changed(cached.stream(), cached.priority) == true);
+    });
+    if (found == end || !is_destroyed(driver_.cuStreamDestroy(found->stream())))
+        return false;
+    cached_.erase(found);
+    return true;
 }
 
 } // namespace gcx

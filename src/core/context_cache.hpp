@@ -6,13 +6,13 @@
 
 #include "core/device.hpp"
 #include "core/resource.hpp"
-#include "core/stream_cache.hpp"
 #include "ipc/published_leases.hpp"
 
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -40,6 +40,64 @@ struct ContextKey {
 void add_part(ContextKey& key, const ContextKey& part, std::size_t index);
 void check_has_sms(const ContextKey& key); // throws if it has none
 
+// The streams of one green context: those in use, and released ones that are cached for reuse.
+// Caching does more than save time. A library that caches memory by stream, like PyTorch, still
+// names a stream after its owner has released it, and aborts if the driver has destroyed it.
+//
+// Thread-safe. Priorities are clamped to the driver's range by the caller.
+class StreamCache {
+  public:
+    explicit StreamCache(const Driver& driver) : driver_(driver) {}
+
+    // Limit of cached streams: the size of a stream pool in PyTorch.
+    static constexpr std::size_t kMaxCached = 32;
+
+    // Returns a cached stream of this priority, or null. Prefers the one that this owner released,
+    // even with work in flight and changed attributes, because later work of the same owner is
+    // ordered behind it. Otherwise returns one that is idle and has default attributes. owner 0
+    // stands for no owner.
+    CUstream acquire(int priority, uint64_t owner = 0);
+    // Adds a stream in use that the driver just made.
+    void add(CUstream stream, int priority);
+    // Releases a stream in use: caches it, or destroys it if the cache is full. Throws, and changes
+    // nothing, if the driver refuses.
+    void release(CUstream stream, int priority, uint64_t owner = 0);
+    // Returns whether one of the streams captures a graph.
+    bool capturing();
+    std::size_t cached_count();
+    // Destroys the cached streams. Returns the driver's error if it refuses one.
+    CUresult destroy();
+    // Like destroy(), but spares streams with work in flight, which may be waited for, and streams
+    // that capture a graph.
+    CUresult trim();
+
+  private:
+    using Streams = std::set<CUstream>;
+    // A stream moves between the two containers as a node, so that release() allocates no set node.
+    struct Cached {
+        Streams::node_type node;
+        int priority;
+        uint64_t owner = 0;
+
+        CUstream stream() const { return node.value(); }
+    };
+    // Five attribute values as bytes. They are only compared; by memcmp, as the bytes are integers.
+    using Attributes = std::array<unsigned char, 5 * sizeof(CUlaunchAttributeValue)>;
+    std::optional<Attributes> attributes_of(CUstream stream) const;
+
+    // These require mutex_.
+    CUstream hand_out(const std::deque<Cached>::iterator& cached);
+    std::optional<bool> changed(CUstream stream, int priority) const;
+    bool has_room(CUstream stream);
+    bool make_room(bool for_capture);
+
+    const Driver& driver_;
+    std::mutex mutex_;
+    Streams in_use_;
+    std::deque<Cached> cached_;                    // in order of release
+    std::map<int, Attributes> default_attributes_; // attributes of a new stream, by priority
+};
+
 // A green context and its streams.
 class GreenContext {
   public:
@@ -47,7 +105,7 @@ class GreenContext {
     const uint64_t id; // unique in a process
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
-    StreamCache streams;
+    StreamCache streams{driver()};
 
     GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 

@@ -1,7 +1,5 @@
 #include "core/event.hpp"
 
-#include "core/scoped.hpp"
-
 #include <algorithm>
 
 namespace gcx {

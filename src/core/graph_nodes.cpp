@@ -1,7 +1,6 @@
 #include "core/graph_nodes.hpp"
 
 #include "base/log.hpp"
-#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -399,10 +399,10 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& wait_fo
         if (left != nullptr)
             left->make_wait(driver, next);
         wait(next);
-        context_->streams.release(driver, native_, priority_, id_);
+        context_->streams.release(native_, priority_, id_);
     } catch (...) {
         try {
-            context->streams.release(driver, next, priority_, id_);
+            context->streams.release(next, priority_, id_);
         } catch (const Error& error) {
             log::write(GCX_LOG_ERROR, "a stream could not be destroyed: " + error.message);
         }
@@ -477,7 +477,7 @@ void LeaseStream::close() {
                 work = record_unfinished(relaxed);
             }
         }
-        context_->streams.release(driver, native_, priority_);
+        context_->streams.release(native_, priority_);
         if (work != nullptr)
             lease_->add_closed_work(work, before);
     }

@@ -477,14 +477,11 @@ void LeaseManager::drop_finished_work() {
 }
 
 void LeaseManager::signal(Cancel& cancel) {
-    {
-        const Lock lock(mutex_);
-        cancel.signalled_.store(true, std::memory_order_release);
-        for (const auto& [device, state] : device_states_)
-            remove_waiters(*state, [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
-        changed_.notify_all();
-    }
-    cancel.waits.cancel_all();
+    cancel.signal(); // first: a request that joins a queue from here on sees it
+    const Lock lock(mutex_);
+    for (const auto& [device, state] : device_states_)
+        remove_waiters(*state, [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
+    changed_.notify_all();
 }
 
 void LeaseManager::wait_for_changes(Lock& lock, DeviceState& state, std::span<const Size> sizes) {

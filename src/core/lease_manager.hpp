@@ -14,7 +14,7 @@
 // completed and contexts exist. It makes and destroys nothing there.
 #pragma once
 
-#include "core/cancel_list.hpp"
+#include "core/cancel.hpp"
 #include "core/lease.hpp"
 #include "core/sm_allocator.hpp"
 #include "ipc/published_leases.hpp"
@@ -27,20 +27,6 @@
 #include <vector>
 
 namespace gcx {
-
-// The object of a gcx_cancel handle: cancels blocking calls of other threads.
-class Cancel {
-  public:
-    bool signalled() const { return signalled_.load(std::memory_order_acquire); }
-    void check_alive() const {}
-    void close() {}
-    // Blocking calls other than waits for leases, which are in the lease manager's queues.
-    CancelList waits;
-
-  private:
-    friend class LeaseManager;
-    std::atomic<bool> signalled_{false};
-};
 
 // What gcx_lease_acquire asks for.
 struct LeaseRequest {

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/cancel_list.hpp"
+#include "core/cancel.hpp"
 #include "core/device.hpp"
 #include "core/sm_allocator.hpp"
 #include "driver/driver.hpp"
@@ -93,15 +93,15 @@ void warn_without_mps(const Device& device) {
 }
 
 // One call of acquire().
-class Acquisition final : private CancelList::Wait {
+class Acquisition final : private Cancel::Wait {
   public:
     Acquisition(Device& device, const ReservationRequest& request)
         : device_(device), request_(request), family_(device.family(request.family)),
           prefix_(fill_record()) {}
 
     std::shared_ptr<Reservation> run() {
-        const CancelList::Entry entry(request_.cancel, *this);
-        if (request_.cancelled())
+        const Cancel::Entry entry(request_.cancel, *this);
+        if (cancelled())
             refuse({});
         {
             const LockDir dir = locked_dir();
@@ -157,6 +157,8 @@ class Acquisition final : private CancelList::Wait {
         disown(file_);
     }
 
+    bool cancelled() const { return request_.cancel != nullptr && request_.cancel->signalled(); }
+
     // Sets the fields that do not change, and returns the prefix of the device's files.
     std::string fill_record() {
         gcx_device_info info = GCX_DEVICE_INFO_INIT;
@@ -192,7 +194,7 @@ class Acquisition final : private CancelList::Wait {
         const auto deadline = request_.timeout_ms == GCX_FOREVER
                                   ? Clock::time_point::max()
                                   : std::max(end_, begin_ + kLockTimeout);
-        if (!dir.lock_or_fail(deadline, request_.cancelled))
+        if (!dir.lock_or_fail(deadline, [this] { return cancelled(); }))
             refuse({});
         return dir;
     }
@@ -372,7 +374,7 @@ class Acquisition final : private CancelList::Wait {
                 try_to_acquire(others, previous,
                                forever ? lock_deadline : std::min(lock_deadline, end_)))
                 return;
-            if (request_.cancelled() || (!forever && Clock::now() >= end_))
+            if (cancelled() || (!forever && Clock::now() >= end_))
                 refuse(others);
             const auto left =
                 std::chrono::duration_cast<std::chrono::microseconds>(end_ - Clock::now());
@@ -391,13 +393,13 @@ class Acquisition final : private CancelList::Wait {
     bool try_to_acquire(Reservations& others, CloseOnForkFile& previous,
                         Clock::time_point lock_deadline) {
         LockDir dir = LockDir::open(request_.dir);
-        if (!dir.lock(lock_deadline, request_.cancelled))
+        if (!dir.lock(lock_deadline, [this] { return cancelled(); }))
             return false;
         others = read_others(dir);
         const auto own = std::find_if(others.begin(), others.end(), [&](const auto& other) {
             return other.record.id == record_.id;
         });
-        if (own == others.end() && request_.cancelled())
+        if (own == others.end() && cancelled())
             return false; // cancel() ended its ownership
         if (own == others.end())
             fail(GCX_ERROR_OPERATING_SYSTEM, format("the file of this wait was removed, %s/%s",
@@ -453,7 +455,7 @@ class Acquisition final : private CancelList::Wait {
     [[noreturn]] void refuse(const Reservations& others) const {
         const std::string requested = count_text(request_.sm_count);
         const std::string owners = owners_text(others);
-        if (request_.cancelled())
+        if (cancelled())
             fail(GCX_ERROR_CANCELLED,
                  format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
                         owners.c_str()));

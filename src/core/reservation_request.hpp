@@ -15,7 +15,7 @@
 #include <string>
 
 namespace gcx {
-class CancelList;
+class Cancel;
 class Device;
 } // namespace gcx
 
@@ -33,8 +33,7 @@ struct ReservationRequest {
     std::string parent;
     std::optional<AtomSet> usable; // atoms that may be reserved, if free; nothing: all
     std::function<bool(const AtomSet&)> can_realise; // whether a set may be reserved; null: any
-    std::function<bool()> cancelled;
-    CancelList* cancel = nullptr; // null: nothing cancels the wait
+    Cancel* cancel = nullptr;                        // null: nothing cancels the wait
 };
 
 // Reserves free SMs, and waits for them if the request has a timeout.

@@ -1,7 +1,6 @@
 #include "core/stream.hpp"
 
 #include "base/log.hpp"
-#include "core/scoped.hpp"
 #include "driver/nvtx.hpp"
 
 #include <algorithm>
@@ -62,7 +61,7 @@ void Stream::close() {
     if (follower_ != nullptr)
         follower_->close();
     else if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
-        green_->streams.release(driver_, native_, priority_);
+        green_->streams.release(native_, priority_);
     native_ = nullptr;
     green_ = ContextCache::Ref();
 }

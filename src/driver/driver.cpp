@@ -1,7 +1,6 @@
 #include "driver/driver.hpp"
 
 #include "base/log.hpp"
-#include "driver/connections.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -12,7 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iterator>
+#include <optional>
 
 namespace gcx {
 namespace {
@@ -78,6 +79,92 @@ std::string own_folder() {
     const std::string path = own_path;
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+constexpr const char* kConnectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+// Documented by CUDA, as is GCX_MAX_CONNECTIONS; docs/measurements/log.md confirms both.
+constexpr uint32_t kDefaultConnections = 8;
+
+// The final answer in one word, since a lock could be taken when the process forks. 0: unknown.
+constinit std::atomic<uint32_t> final_connections{0};
+constexpr uint32_t kIsKnown = 1U << 8;
+constexpr uint32_t kFromEnvironment = 1U << 9;
+constexpr uint32_t kIsCertain = 1U << 10;
+
+constinit std::atomic<bool> warned_of_few_connections{false};
+
+std::optional<std::string> connections_value() {
+    const char* const value = std::getenv(kConnectionsVariable);
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// Returns the value that the process was started with.
+std::optional<std::string> first_connections_value() {
+    std::ifstream file("/proc/self/environ", std::ios::binary);
+    const std::string start = std::string(kConnectionsVariable) + "=";
+    for (std::string entry; std::getline(file, entry, '\0');) {
+        if (entry.starts_with(start))
+            return entry.substr(start.size());
+    }
+    return std::nullopt;
+}
+
+uint32_t count_of(const std::optional<std::string>& value) {
+    if (!value)
+        return kDefaultConnections;
+    uint32_t count = 0;
+    const char* const end = value->data() + value->size();
+    const auto [rest, error] = std::from_chars(value->data(), end, count);
+    return error == std::errc() && rest == end && count <= GCX_MAX_CONNECTIONS ? count : 0;
+}
+
+Connections read_connections(bool started) {
+    const auto value = connections_value();
+    return {count_of(value), value.has_value(), started,
+            !started || value == first_connections_value()};
+}
+
+std::optional<Connections> known_connections() {
+    const uint32_t word = final_connections.load();
+    if (word == 0)
+        return std::nullopt;
+    return Connections{word & 0xffU, (word & kFromEnvironment) != 0, true,
+                       (word & kIsCertain) != 0};
+}
+
+// Returns whether cuInit was called. Until then all other functions return NOT_INITIALIZED.
+bool has_started(void* library) {
+    using CurrentFn = CUresult(CUDAAPI*)(CUcontext*);
+    const auto get_current = reinterpret_cast<CurrentFn>(dlsym(library, "cuCtxGetCurrent"));
+    CUcontext current = nullptr;
+    return get_current != nullptr && get_current(&current) != CUDA_ERROR_NOT_INITIALIZED;
+}
+
+bool has_started_by_name(const std::string& library) {
+    void* const loaded = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    if (loaded == nullptr)
+        return false;
+    const bool started = has_started(loaded);
+    dlclose(loaded);
+    return started;
+}
+
+std::string connections_text(const Connections& now) {
+    return now.count == 0 ? "an unknown number of connections"
+                          : format("%u connection%s", now.count, now.count == 1 ? "" : "s");
+}
+
+// Returns what a driver will use or uses. Call it before cuInit, and pass the result to
+// keep_connections() when cuInit has succeeded.
+Connections connections_of(void* library) {
+    return known_connections().value_or(read_connections(has_started(library)));
+}
+
+void keep_connections(Connections found) {
+    uint32_t nothing = 0;
+    final_connections.compare_exchange_strong(
+        nothing, found.count | kIsKnown | (found.from_environment ? kFromEnvironment : 0) |
+                     (found.certain ? kIsCertain : 0));
 }
 
 } // namespace
@@ -302,6 +389,42 @@ Mps mps_of(const Driver& driver, CUdevice device) {
         return {GCX_MPS_UNKNOWN, mps_percentage_of_environment()};
     driver.check(result, "cuDeviceGetAttribute");
     return {enabled != 0 ? GCX_MPS_ON : GCX_MPS_OFF, mps_percentage_of_environment()};
+}
+
+Connections connections(const std::string& choice) {
+    if (const auto found = known_connections())
+        return *found;
+    const bool started =
+        has_started_by_name(kDefaultLibrary) || has_started_by_name(library_of(choice));
+    const Connections found = read_connections(started);
+    if (started)
+        keep_connections(found);
+    return found;
+}
+
+void request_connections(const std::string& choice, uint32_t count) {
+    const Connections now = connections(choice);
+    if (now.count >= count && now.certain)
+        return;
+    if (now.started)
+        fail(GCX_ERROR_TOO_LATE,
+             format("CUDA has started in this process%s with %s, so it is too late for %u; request "
+                    "them before the first cuInit, or start the process with %s=%u",
+                    now.certain ? "" : ", before the process set the variable again,",
+                    now.certain ? connections_text(now).c_str() : "what it had then", count,
+                    kConnectionsVariable, count));
+    if (setenv(kConnectionsVariable, std::to_string(count).c_str(), 1) != 0)
+        fail(GCX_ERROR_OUT_OF_MEMORY, format("no memory to set %s", kConnectionsVariable));
+}
+
+void warn_of_few_connections() {
+    const auto found = known_connections();
+    if (!found || found->count != 1 || warned_of_few_connections.exchange(true))
+        return;
+    log::write(GCX_LOG_WARNING, format("%s is 1: as soon as one stream of the process waits, all "
+                                       "partitions wait, whatever SMs they have; set it to %u, or "
+                                       "call gcx_queue_request_connections, before CUDA starts",
+                                       kConnectionsVariable, GCX_MAX_CONNECTIONS));
 }
 
 } // namespace gcx

@@ -1,9 +1,12 @@
-// The CUDA driver: a library opened by dlopen, the table of its functions, and its capabilities.
+// The CUDA driver: a library opened by dlopen, the table of its functions, its capabilities, the
+// hardware queues that CUDA uses, and scopes around driver calls.
 #pragma once
 
 #include "base/error.hpp"
 #include "driver/cuda_api.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 // The functions that gcx calls: name, driver version of the variant that is used, and type. gcx
@@ -92,6 +95,9 @@
     X(cuKernelGetName, 12030, decltype(&::cuKernelGetName))                                        \
     X(cuKernelGetParamInfo, 12040, decltype(&::cuKernelGetParamInfo))                              \
     X(cuKernelGetFunction, 12000, decltype(&::cuKernelGetFunction))
+
+// A driver call that throws if it fails: GCX_CALL(driver, cuInit, 0).
+#define GCX_CALL(driver, function, ...) (driver).check((driver).function(__VA_ARGS__), #function)
 
 namespace gcx {
 
@@ -184,7 +190,89 @@ std::string library_of(const std::string& choice);
 // stays in effect until the process ends.
 void set_default_library(const std::string& name);
 
-} // namespace gcx
+// The number of hardware queues that CUDA uses. CUDA reads it from the environment when it starts.
+struct Connections {
+    uint32_t count = 0; // 0: unknown, the variable has a value that CUDA does not document
+    bool from_environment = false;
+    bool started = false; // CUDA has started, so that the number is final
+    bool certain = false; // false if the process changed the variable after CUDA had started
+};
 
-// A driver call that throws if it fails: GCX_CALL(driver, cuInit, 0).
-#define GCX_CALL(driver, function, ...) (driver).check((driver).function(__VA_ARGS__), #function)
+// Returns what CUDA uses or, if it has not started, would use now. choice: the driver that gcx
+// would open. Opens nothing.
+Connections connections(const std::string& choice);
+
+// Makes CUDA start with at least this many. Throws if it is too late.
+void request_connections(const std::string& choice, uint32_t count);
+
+// Warns once per process if there is only one queue, with which all partitions wait for each other.
+void warn_of_few_connections();
+
+// Repeats a release that failed, for destructors, whose caller cannot. What stays unreleased leaks,
+// so a temporary failure, such as a lack of host memory, deserves a second try. Returns the last
+// result.
+template <class Call>
+CUresult retry_once(Call&& call) {
+    const CUresult result = call();
+    return result == CUDA_SUCCESS ? result : call();
+}
+
+// Returns whether a destroy call succeeded or found nothing to destroy.
+inline bool is_destroyed(CUresult result) {
+    return result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+           result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_HANDLE;
+}
+
+// Makes a context current for the calling thread, for driver functions that use the current one.
+class ScopedCurrent {
+  public:
+    ScopedCurrent(const Driver& driver, CUcontext context) : driver_(driver) {
+        GCX_CALL(driver, cuCtxPushCurrent, context);
+    }
+    ~ScopedCurrent() {
+        CUcontext popped = nullptr;
+        retry_once([&] { return driver_.cuCtxPopCurrent(&popped); });
+    }
+    ScopedCurrent(const ScopedCurrent&) = delete;
+    ScopedCurrent& operator=(const ScopedCurrent&) = delete;
+
+  private:
+    const Driver& driver_;
+};
+
+// Puts the calling thread into relaxed capture mode. Costs nothing inside another one.
+//
+// While a graph capture is in progress, CUDA forbids its thread, and in global mode all threads, to
+// query, synchronize and allocate, and invalidates the capture if they do. In relaxed mode these
+// calls are allowed, and are harmless on streams and events that take no part in a capture. On
+// those that do, they invalidate it in any mode, so gcx refuses such calls itself.
+// docs/measurements/log.md records which calls do what.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
+        if (depth_++ == 0)
+            driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~RelaxedCapture() {
+        if (--depth_ == 0)
+            driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  private:
+    static constinit inline thread_local uint32_t depth_ = 0;
+    const Driver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+// Returns whether a stream takes part in a capture, including an invalidated one, or nothing if the
+// driver reports an error. Invalidates no capture.
+inline std::optional<bool> is_capturing(const Driver& driver, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+        return std::nullopt;
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+} // namespace gcx

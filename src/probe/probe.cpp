@@ -1,7 +1,6 @@
 #include "probe/probe.hpp"
 
 #include "base/log.hpp"
-#include "core/scoped.hpp"
 
 #include <algorithm>
 #include <bit>
