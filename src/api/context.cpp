@@ -282,7 +282,7 @@ gcx_result gcx_context_synchronize(gcx_context context) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
-        refuse_capturing(lib.driver, *pin);
+        refuse_capturing(*pin);
         const ScopedCurrent current(lib.driver, pin->green->native);
         GCX_CALL(lib.driver, cuCtxSynchronize);
     });
@@ -294,7 +294,7 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
         const auto from = pin_alive(lib.contexts, context);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->green->key.device->ordinal());
-        refuse_capturing(lib.driver, *from);
+        refuse_capturing(*from);
         GCX_CALL(lib.driver, cuGreenCtxRecordEvent, from->green->green, to->native());
         to->note_recorded(0);
     });
@@ -305,7 +305,7 @@ gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
         Library& lib = library();
         const auto waiter = pin_alive(lib.contexts, context);
         const auto awaited = pin_alive(lib.events, event);
-        refuse_capturing(lib.driver, *waiter);
+        refuse_capturing(*waiter);
         refuse_captured(lib, *awaited);
         GCX_CALL(lib.driver, cuGreenCtxWaitEvent, waiter->green->green, awaited->native());
     });

@@ -124,7 +124,7 @@ gcx_stream_params stream_params(const gcx_stream_params* params);
 // Refuses to query or wait for a stream's work while it captures.
 void refuse_capturing(const Driver& driver, CUstream stream);
 // Refuses what concerns all streams of a context. Checks only streams that gcx created.
-void refuse_capturing(const Driver& driver, const Context& context);
+void refuse_capturing(const Context& context);
 // Refuses to query or wait for an event of a capture. Checks only events that gcx recorded.
 void refuse_captured(Library& lib, const Event& event);
 // Returns the stream's handle if the stream is capturing, otherwise 0.

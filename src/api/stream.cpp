@@ -106,7 +106,7 @@ void refuse_capturing(const Driver& driver, CUstream stream) {
              "launched; end the capture first");
 }
 
-void refuse_capturing(const Driver& driver, const Context& context) {
+void refuse_capturing(const Context& context) {
     if (context.green->streams.capturing())
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              format("a stream of this context of %u SMs is capturing a graph, which this would "

@@ -32,11 +32,6 @@ bool names_simulation(const std::string& choice) {
     return choice.rfind(kSimulatorPrefix, 0) == 0;
 }
 
-const char* dl_reason() {
-    const char* reason = dlerror();
-    return reason != nullptr ? reason : "no reason given";
-}
-
 float mps_percentage_of_environment() {
     const char* const text = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     if (text == nullptr)
@@ -203,6 +198,11 @@ std::string find_simulator() {
         return GCX_BUILT_SIMULATOR;
 #endif
     return companion_path({"the simulated driver", "libgcx-sim.so", "sim", kSimulatorHint});
+}
+
+const char* dl_reason() {
+    const char* reason = dlerror();
+    return reason != nullptr ? reason : "no reason given";
 }
 
 std::string library_of(const std::string& choice) {

@@ -182,6 +182,9 @@ std::string companion_path(const CompanionLibrary& companion);
 // Returns the path of the simulated driver: the one that GCX_SIM_LIBRARY names, or the companion.
 std::string find_simulator();
 
+// Returns what went wrong in the last call of dlopen or dlsym.
+const char* dl_reason();
+
 inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
 // Returns the library to open for a choice: the default library if it is empty, the simulated
 // driver for "sim:SPEC", otherwise the choice itself.

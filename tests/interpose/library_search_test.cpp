@@ -1,5 +1,5 @@
 // The library that is found without loading it is the one that dlopen loads.
-#include "interpose/library_search.hpp"
+#include "interpose/count_reporting.hpp"
 
 #include "check.hpp"
 
