@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <random>
 #include <string_view>
@@ -17,12 +16,6 @@
 using namespace gcx;
 
 namespace {
-
-uint64_t milliseconds_since_1970() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
 
 published::Head head_of(Library& lib, const char* name) {
     published::Head head{};

@@ -1,6 +1,7 @@
 #include "core/lease_manager.hpp"
 
 #include "base/log.hpp"
+#include "core/reservation_request.hpp"
 #include "core/split.hpp"
 #include "driver/nvtx.hpp"
 
@@ -17,10 +18,9 @@ namespace gcx {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string count_text(uint32_t sm_count) {
-    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
-}
+using reservations::count_text;
+using reservations::refuse_request;
+using reservations::source_label;
 
 // Describes a request: "64 SMs, at least 40 (min_sm_count)".
 std::string request_text(const SmAllocator::Request& request) {
@@ -42,15 +42,6 @@ std::string sizes_text(std::span<const LeaseManager::Size> sizes) {
                                    : format("%u", sm_count)) +
                 " for " + lease->label();
     return text;
-}
-
-// Names where a request's SMs come from: "device 0", or "the reservation "train" of device 0".
-std::string reach_label(const Device& device, const LeaseTerms& terms) {
-    if (terms.reservation == nullptr)
-        return device.label();
-    const char* const name = terms.reservation->name;
-    return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") + "of " +
-           device.label();
 }
 
 published::Row begin_row(uint64_t id, const Device& device, const Family& family,
@@ -214,9 +205,9 @@ std::string LeaseManager::describe_usage(DeviceState& state, const std::shared_p
         allocated = allocated | (terms.shared ? allocation.exclusive : allocation.all());
     const AtomSet free = reachable - taken - allocated;
     const AtomSet withheld = free & withheld_atoms(state, *family, terms, nullptr);
-    std::string text =
-        format("%s has %u, of which %u are free", reach_label(state.device, terms).c_str(),
-               family->sm_count(reachable), family->sm_count(free - withheld));
+    std::string text = format("%s has %u, of which %u are free",
+                              source_label(state.device, terms.reservation.get()).c_str(),
+                              family->sm_count(reachable), family->sm_count(free - withheld));
     if (!withheld.empty())
         text += format(" and %u awaited in reservations", family->sm_count(withheld));
     for (const auto& [its_family, allocator] : state.allocators) {
@@ -288,7 +279,7 @@ void LeaseManager::check_feasible(const DeviceState& state, const std::shared_pt
                             [&](const AtomSet& set) { return family->can_make_context(set); });
     if (empty.plan(requests, reachable))
         return;
-    const std::string where = reach_label(state.device, terms);
+    const std::string where = source_label(state.device, terms.reservation.get());
     std::string problem;
     // The arithmetic of shared leases and of requests with a min_sm_count is not that of a split.
     if (std::none_of(requests.begin(), requests.end(), [](const SmAllocator::Request& request) {
@@ -370,19 +361,9 @@ void LeaseManager::wait(Lock& lock, DeviceState& state, Waiter& waiter,
         remove_waiters(state, [&](const Waiter& other) { return &other == &waiter; });
         Publisher::Update(publisher_).remove(waiter.request.owner);
     }
-    const std::string requested = request_text(waiter.request);
-    const std::string usage = describe_usage(state, waiter.family, request.terms);
-    if (is_cancelled(request))
-        fail(GCX_ERROR_CANCELLED, format("the wait for %s was cancelled by gcx_cancel_signal: %s",
-                                         requested.c_str(), usage.c_str()));
-    if (request.timeout_ms != 0)
-        fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
-                                       request.timeout_ms, requested.c_str(), usage.c_str()));
-    fail(GCX_ERROR_ALREADY_ACQUIRED,
-         format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
-                usage.c_str(),
-                waiter.request.min_sm_count != 0 ? "lower min_sm_count"
-                                                 : "min_sm_count to accept fewer"));
+    refuse_request({request_text(waiter.request),
+                    describe_usage(state, waiter.family, request.terms), is_cancelled(request),
+                    request.timeout_ms, waiter.request.min_sm_count != 0});
 }
 
 // Makes a lease of a granted request.

@@ -35,19 +35,9 @@ constexpr auto kLockTimeout = 500ms;
 
 constinit std::atomic<bool> warned_of_mps{false};
 
-uint64_t now_ms() {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
-
 template <std::size_t size>
 void copy_text(char (&to)[size], const char* text) {
     std::memcpy(to, text, strnlen(text, size - 1));
-}
-
-std::string count_text(uint32_t sm_count) {
-    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
 }
 
 // Returns whether MPS limits the process to a percentage of the device. The daemon chooses the SMs
@@ -264,13 +254,8 @@ class Acquisition final : private Cancel::Wait {
                (other.parent == record_.parent || find(others, other.parent) == nullptr);
     }
 
-    // Returns where the SMs come from: "device 0", or "the reservation "job" of device 0".
     std::string source_text() const {
-        if (parent_ == nullptr)
-            return device_.label();
-        const char* const name = parent_->record().name;
-        return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") +
-               "of " + device_.label();
+        return source_label(device_, parent_ != nullptr ? &parent_->record() : nullptr);
     }
 
     // Returns the atoms of this family that a reservation takes away.
@@ -339,7 +324,7 @@ class Acquisition final : private Cancel::Wait {
         record_.waits = 0;
         draw_ticket(others);
         record_.until_ms = 0;
-        record_.since_ms = now_ms();
+        record_.since_ms = milliseconds_since_1970();
         std::copy(atoms.words().begin(), atoms.words().end(), record_.atoms);
         seal(record_);
     }
@@ -353,7 +338,7 @@ class Acquisition final : private Cancel::Wait {
             refuse(others);
         record_.waits = 1;
         draw_ticket(others);
-        record_.since_ms = now_ms();
+        record_.since_ms = milliseconds_since_1970();
         if (request_.timeout_ms != GCX_FOREVER)
             record_.until_ms = record_.since_ms + request_.timeout_ms;
         seal(record_);
@@ -453,20 +438,8 @@ class Acquisition final : private Cancel::Wait {
     }
 
     [[noreturn]] void refuse(const Reservations& others) const {
-        const std::string requested = count_text(request_.sm_count);
-        const std::string owners = owners_text(others);
-        if (cancelled())
-            fail(GCX_ERROR_CANCELLED,
-                 format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
-                        owners.c_str()));
-        if (request_.timeout_ms != 0)
-            fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
-                                           request_.timeout_ms, requested.c_str(), owners.c_str()));
-        fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
-                    owners.c_str(),
-                    request_.min_sm_count != 0 ? "lower min_sm_count"
-                                               : "min_sm_count to accept fewer"));
+        refuse_request({count_text(request_.sm_count), owners_text(others), cancelled(),
+                        request_.timeout_ms, request_.min_sm_count != 0});
     }
 
     Device& device_;
@@ -486,6 +459,31 @@ class Acquisition final : private Cancel::Wait {
 };
 
 } // namespace
+
+std::string count_text(uint32_t sm_count) {
+    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
+}
+
+std::string source_label(const Device& device, const Record* reservation) {
+    if (reservation == nullptr)
+        return device.label();
+    const std::string name = reservation->name;
+    return "the reservation " + (name.empty() ? "" : "\"" + name + "\" ") + "of " + device.label();
+}
+
+void refuse_request(const Refusal& refusal) {
+    const char* const requested = refusal.requested.c_str();
+    const char* const usage = refusal.usage.c_str();
+    if (refusal.cancelled)
+        fail(GCX_ERROR_CANCELLED,
+             format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested, usage));
+    if (refusal.timeout_ms != 0)
+        fail(GCX_ERROR_TIMEOUT, format("timed out after %u ms waiting for %s: %s",
+                                       refusal.timeout_ms, requested, usage));
+    fail(GCX_ERROR_ALREADY_ACQUIRED,
+         format("requested %s: %s; set a timeout to wait for them, or %s", requested, usage,
+                refusal.has_min ? "lower min_sm_count" : "min_sm_count to accept fewer"));
+}
 
 std::shared_ptr<Reservation> acquire(Device& device, const ReservationRequest& request) {
     return Acquisition(device, request).run();

@@ -42,4 +42,23 @@ std::shared_ptr<Reservation> acquire(Device& device, const ReservationRequest& r
 // Returns the SMs of a reservation as atoms of this process. Throws if this process sees others.
 SmResource resource_of(Device& device, const Record& record);
 
+// The words that messages about requests have in common, for reservations and for leases.
+
+// "24 SMs", or "the rest".
+std::string count_text(uint32_t sm_count);
+
+// Returns where SMs come from: "device 0", or "the reservation "job" of device 0". The reservation
+// is null if the SMs are the device's.
+std::string source_label(const Device& device, const Record* reservation);
+
+// Why a request got no SMs.
+struct Refusal {
+    std::string requested;
+    std::string usage; // who has the SMs
+    bool cancelled;
+    uint32_t timeout_ms; // 0: it was not to wait
+    bool has_min;        // it has a min_sm_count
+};
+[[noreturn]] void refuse_request(const Refusal& refusal);
+
 } // namespace gcx::reservations

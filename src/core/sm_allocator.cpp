@@ -56,28 +56,23 @@ class SmAllocator::Planner {
             Moving moving)
         : shape_(allocator.shape_), requests_(requests), moving_(moving), next_(requests.size()) {
         units_ = AtomSet::first(shape_.unit_count);
-        const bool sharing = std::any_of(requests.begin(), requests.end(),
-                                         [](const Request& request) { return request.shared; });
-        if (sharing)
+        if (std::any_of(requests.begin(), requests.end(),
+                        [](const Request& request) { return request.shared; })) {
             sharer_counts_.resize(shape_.atom_count());
-        AtomSet exclusive_of_others;
-        AtomSet shared_by_others;
-        for (const auto& [owner, allocation] : allocator.allocations_) {
-            if (is_owner(requests_, owner))
-                continue;
-            exclusive_of_others = exclusive_of_others | allocation.exclusive;
-            shared_by_others = shared_by_others | allocation.shared;
-            if (sharing)
-                allocation.shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
+            for (const auto& [owner, allocation] : allocator.allocations_) {
+                if (!is_owner(requests_, owner))
+                    allocation.shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
+            }
         }
+        const Allocation others = allocator.of_others(requests);
         for (const Request& request : requests)
             now_.push_back(allocator.of(request.owner));
-        exclusive_input_ = usable - exclusive_of_others - shared_by_others;
+        exclusive_input_ = usable - others.all();
         for (std::size_t i = 0; i < requests.size(); i++) {
             if (requests[i].shared && !shrinks_exclusive(i))
                 exclusive_input_ = exclusive_input_ - now_[i].exclusive;
         }
-        shareable_ = usable - exclusive_of_others;
+        shareable_ = usable - others.exclusive;
     }
 
     std::optional<Allocations> run() {
@@ -348,6 +343,17 @@ std::optional<SmAllocator::Allocations> SmAllocator::plan_within(std::span<const
     return found && are_legal(*found) ? std::move(found) : std::nullopt;
 }
 
+SmAllocator::Allocation SmAllocator::of_others(std::span<const Request> requests) const {
+    Allocation others;
+    for (const auto& [owner, allocation] : allocations_) {
+        if (is_owner(requests, owner))
+            continue;
+        others.exclusive = others.exclusive | allocation.exclusive;
+        others.shared = others.shared | allocation.shared;
+    }
+    return others;
+}
+
 SmAllocator::LayoutKey SmAllocator::key_of(std::span<const Request> requests,
                                            const Allocations& allocations) const {
     LayoutKey key;
@@ -370,23 +376,12 @@ std::optional<SmAllocator::Allocations> SmAllocator::find_layout(std::span<const
     const auto known = layouts_.find(key);
     if (known == layouts_.end())
         return std::nullopt;
-    AtomSet exclusive_of_others;
-    AtomSet shared_by_others;
-    for (const auto& [owner, allocation] : allocations_) {
-        if (is_owner(requests, owner))
-            continue;
-        exclusive_of_others = exclusive_of_others | allocation.exclusive;
-        shared_by_others = shared_by_others | allocation.shared;
-    }
+    const Allocation others = of_others(requests);
     Allocations layout;
     for (const Request& request : requests) {
-        const auto part = std::find_if(key.begin(), key.end(), [&](const LayoutPart& its) {
-            return its.owner == request.owner;
-        });
-        const Allocation& allocation =
-            known->second.allocations[static_cast<std::size_t>(part - key.begin())];
-        if (!(allocation.exclusive - (usable - exclusive_of_others - shared_by_others)).empty() ||
-            !(allocation.shared - (usable - exclusive_of_others)).empty())
+        const Allocation& allocation = known->second.allocations.at(request.owner);
+        if (!(allocation.exclusive - (usable - others.all())).empty() ||
+            !(allocation.shared - (usable - others.exclusive)).empty())
             return std::nullopt;
         layout.push_back(allocation);
     }
@@ -395,13 +390,9 @@ std::optional<SmAllocator::Allocations> SmAllocator::find_layout(std::span<const
 
 void SmAllocator::remember(std::span<const Request> requests, const Allocations& layout) {
     const LayoutKey key = key_of(requests, layout);
-    Layout entry{next_age_++, std::vector<Allocation>(requests.size())};
-    for (std::size_t i = 0; i < requests.size(); i++) {
-        const auto part = std::find_if(key.begin(), key.end(), [&](const LayoutPart& its) {
-            return its.owner == requests[i].owner;
-        });
-        entry.allocations[static_cast<std::size_t>(part - key.begin())] = layout[i];
-    }
+    Layout entry{next_age_++, {}};
+    for (std::size_t i = 0; i < requests.size(); i++)
+        entry.allocations[requests[i].owner] = layout[i];
     layouts_.insert_or_assign(key, std::move(entry));
     for (const LayoutPart& part : key)
         layout_owners_.insert(part.owner);

@@ -106,9 +106,11 @@ class SmAllocator {
     };
     using LayoutKey = std::vector<LayoutPart>;
     struct Layout {
-        uint64_t age; // ascending
-        std::vector<Allocation> allocations;
+        uint64_t age;                               // ascending
+        std::map<uint64_t, Allocation> allocations; // by owner
     };
+    // Returns the atoms of all leases but those of the requests.
+    Allocation of_others(std::span<const Request> requests) const;
     LayoutKey key_of(std::span<const Request> requests, const Allocations& allocations) const;
     std::optional<Allocations> find_layout(std::span<const Request> requests,
                                            const Allocations& planned, const AtomSet& usable) const;

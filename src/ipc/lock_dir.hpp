@@ -79,6 +79,13 @@ inline std::string usual_folder() {
     return "/dev/shm/gcx-" + std::to_string(geteuid());
 }
 
+// Returns the time by the clock of all processes, as files tell it.
+inline uint64_t milliseconds_since_1970() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
 // A directory of files that processes share.
 class LockDir {
   public:
