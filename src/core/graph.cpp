@@ -57,15 +57,13 @@ void Executable::destroy() {
 
 ExecutableCache::Pointer ExecutableCache::find(const TargetKey& key) {
     const std::lock_guard lock(mutex_);
-    const auto is_it = [&](const Entry& entry) { return entry.executable->key == key; };
-    if (last_ >= entries_.size() || !is_it(entries_[last_])) {
-        const auto found = std::find_if(entries_.begin(), entries_.end(), is_it);
-        if (found == entries_.end())
-            return nullptr;
-        last_ = static_cast<std::size_t>(found - entries_.begin());
-    }
-    entries_[last_].last_used = ++clock_;
-    return entries_[last_].executable;
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+        return entry.executable->key == key;
+    });
+    if (found == entries_.end())
+        return nullptr;
+    found->last_used = ++clock_;
+    return found->executable;
 }
 
 void ExecutableCache::add(Pointer executable) {

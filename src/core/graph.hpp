@@ -102,7 +102,6 @@ class ExecutableCache {
     const uint32_t limit_;
     mutable std::mutex mutex_;
     std::vector<Entry> entries_;
-    std::size_t last_ = 0; // index of the last one found
     uint64_t clock_ = 0;
     uint64_t evicted_ = 0;
 };
@@ -181,7 +180,7 @@ class Graph {
     ExecutableCache executables_;
     std::atomic<uint32_t> part_count_;
     std::atomic<uint64_t> launches_{0};
-    std::atomic<uint64_t> built_{0}; // executables;
+    std::atomic<uint64_t> built_{0}; // executables
 };
 
 } // namespace gcx
