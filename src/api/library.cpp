@@ -67,11 +67,11 @@ Library& open_locked(const char* choice) {
     }
 }
 
-// The claim is an empty mapping whose name is in /proc/self/maps. Every copy of gcx finds it there,
-// however it was linked or loaded and whatever its version; copies have no symbol or memory in
-// common. A forked child does not have the mapping, and closing all descriptors leaves it in place.
-// The name contains an address in the copy's code, which tells the copy's file. Other versions of
-// gcx read it too, so it must not change.
+// Only one copy of gcx in a process acquires leases. Its claim is an empty mapping whose name is in
+// /proc/self/maps. Every copy of gcx finds it there, however it was linked or loaded and whatever
+// its version; copies have no symbol or memory in common. A forked child does not have the mapping,
+// and closing all descriptors leaves it in place. The name contains an address in the copy's code,
+// which tells the copy's file. Other versions of gcx read it too, so it must not change.
 
 constexpr char kClaimName[] = "gcx-leases-";
 constexpr std::string_view kClaimMapsName = "/memfd:gcx-leases-";
