@@ -9,7 +9,7 @@ The schema, which docs/reference/gcx-api.md explains; `format` grows when a read
     library    name, soname, version, header
     groups     the headers' sections, in their order; everything below names its own
     functions  name, group, brief, doc, parameters, result;
-               answers: results that are no failure, beside GCX_SUCCESS
+               answers: results that are no failure, next to GCX_SUCCESS
     structs    name, group, brief, doc, size, align, fields, each with an offset and a size;
                struct_size: whether it begins with that; init: the macro that fills it in
     enums      name, group, brief, doc, size, values: name, value, brief
@@ -107,7 +107,7 @@ class Comments:
             for token in comments
             if lines[token.location.line - 1][: token.location.column - 1].strip() == ""
         }
-        self.beside = {
+        self.trailing = {
             token.location.line: token for token in comments if token not in self.before.values()
         }
 
@@ -127,8 +127,8 @@ class Comments:
         return "" if found is None or "-----" in found.spelling else self.text(found)
 
     def of_line(self, cursor: Any) -> str:
-        """That beside a field, a value or a macro; else one above it."""
-        found = self.beside.get(cursor.extent.end.line)
+        """The one next to a field, a value or a macro; else one above it."""
+        found = self.trailing.get(cursor.extent.end.line)
         found = found or self.before.get(cursor.extent.start.line - 1)
         return "" if found is None or "-----" in found.spelling else joined(self.text(found))
 

@@ -281,7 +281,7 @@ typedef struct gcx_published_process {
     uint32_t library;        /* the process's gcx_version() */
     uint32_t context_count;  /* green contexts that exist, in use or cached */
     /* Since the process opened the driver. */
-    uint64_t contexts_made;    /* green contexts created */
+    uint64_t contexts_created; /* green contexts created */
     uint64_t contexts_evicted; /* of these, destroyed by the cache's limit and by gcx_cache_trim */
     uint64_t resize_count;     /* operations that changed the SMs of leases, without releases */
     uint64_t wait_count;       /* requests for leases that waited, including those that wait now */

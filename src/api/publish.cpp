@@ -53,7 +53,7 @@ gcx_published_process describe(const published::Process& published) {
     process.unlisted_count = head.unlisted_count;
     process.library = counters.library;
     process.context_count = counters.contexts;
-    process.contexts_made = counters.contexts_made;
+    process.contexts_created = counters.contexts_created;
     process.contexts_evicted = counters.contexts_evicted;
     process.resize_count = counters.resizes;
     process.wait_count = counters.waits;

@@ -303,7 +303,7 @@ class Bench {
         const auto cached = [&] { context(small_).close(); };
         cached();
         Handle const description = driver_.describe_small();
-        compare("context made before (and destroy)", costly_rounds_, cached,
+        compare("cached context (and destroy)", costly_rounds_, cached,
                 [&] { driver_.context(description); });
 
         const context small(small_);

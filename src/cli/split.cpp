@@ -78,7 +78,7 @@ void destroy(Report& report, Partitions& partitions) {
                    "all handles were destroyed",
                    stats.in_use, stats.cached));
     report.text +=
-        format("%s in %.1f us; green contexts: %llu made, %llu destroyed, %u in use, %u "
+        format("%s in %.1f us; green contexts: %llu created, %llu destroyed, %u in use, %u "
                "cached\n",
                released ? "everything taken down" : "taken down in part", time,
                static_cast<unsigned long long>(stats.misses),

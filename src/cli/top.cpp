@@ -480,7 +480,7 @@ std::string process_metrics(const std::vector<gcx_published_process>& processes)
                   "Time that requests for leases waited; those that wait now count later.",
                   "seconds");
     Metric contexts("gcx_contexts", gauge, "Green contexts that exist, in use or cached.");
-    Metric made("gcx_contexts_made", counter, "Green contexts created.");
+    Metric created("gcx_contexts_created", counter, "Green contexts created.");
     Metric evicted("gcx_contexts_evicted", counter,
                    "Green contexts destroyed by the cache's limit and by trims.");
     Metric unlisted("gcx_unlisted_leases", gauge, "Leases beyond the 512 that a process lists.");
@@ -493,12 +493,12 @@ std::string process_metrics(const std::vector<gcx_published_process>& processes)
         waits.add(labels, process.wait_count);
         waited.add(labels, process.waited_ns);
         contexts.add(labels, process.context_count);
-        made.add(labels, process.contexts_made);
+        created.add(labels, process.contexts_created);
         evicted.add(labels, process.contexts_evicted);
         unlisted.add(labels, process.unlisted_count);
     }
     return info.text() + resizes.text() + waits.text() + waited.text(kNanoseconds) +
-           contexts.text() + made.text() + evicted.text() + unlisted.text();
+           contexts.text() + created.text() + evicted.text() + unlisted.text();
 }
 
 // Returns the exposition in the text format of OpenMetrics 1.0. It has only types and names that

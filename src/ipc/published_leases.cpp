@@ -467,11 +467,12 @@ void Publisher::Update::set_streams(uint64_t id, uint32_t count) noexcept {
         found->stream_count = count;
 }
 
-void Publisher::Update::set_contexts(std::size_t count, uint64_t made, uint64_t evicted) noexcept {
+void Publisher::Update::set_contexts(std::size_t count, uint64_t created,
+                                     uint64_t evicted) noexcept {
     if (file_ == nullptr)
         return;
     file_->counters.contexts = static_cast<uint32_t>(count);
-    file_->counters.contexts_made = made;
+    file_->counters.contexts_created = created;
     file_->counters.contexts_evicted = evicted;
 }
 

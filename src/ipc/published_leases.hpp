@@ -68,7 +68,7 @@ struct Row {
 
 // As in gcx_published_process.
 struct Counters {
-    uint64_t contexts_made;
+    uint64_t contexts_created;
     uint64_t contexts_evicted;
     uint64_t resizes;
     uint64_t waits;
@@ -141,7 +141,7 @@ class Publisher {
         void put(const published::Row& row) noexcept;
         void remove(uint64_t id) noexcept;
         void set_streams(uint64_t id, uint32_t count) noexcept;
-        void set_contexts(std::size_t count, uint64_t made, uint64_t evicted) noexcept;
+        void set_contexts(std::size_t count, uint64_t created, uint64_t evicted) noexcept;
         void set_requests(uint64_t resizes, uint64_t waits, uint64_t waited_ns) noexcept;
 
       private:

@@ -64,7 +64,7 @@ void two_at_work(State& state) {
 }
 
 // Also caches the context of both together, since creating it would wait for the work.
-void two_at_work_beside_all(State& state) {
+void two_at_work_next_to_all(State& state) {
     gcx_lease all = acquire(GCX_REST);
     CHECK_OK(gcx_lease_release(all));
     two_at_work(state);
@@ -76,7 +76,7 @@ void two_changed(State& state) {
 }
 
 void two_parked(State& state) {
-    two_at_work_beside_all(state);
+    two_at_work_next_to_all(state);
     CHECK_OK(resize({{state.prefill, 0, GCX_SIZE_PARKED}, {state.decode, GCX_REST, 0}}));
     state.had[0] = resource_of(state.decode);
     state.had[1] = resource_of(state.prefill);
@@ -180,7 +180,7 @@ const faults::Named<State> kOperations[] = {
          return gcx_lease_prepare(sizes, 2);
      }},
     {"park", two_at_work, park},
-    {"park, all prepared", two_at_work_beside_all, park},
+    {"park, all prepared", two_at_work_next_to_all, park},
     {"resize of a parked one", two_parked,
      [](State& state) {
          const gcx_result result = resize_both(state, 0);

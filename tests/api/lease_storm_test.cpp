@@ -143,7 +143,7 @@ struct Worker {
     CUstream plain = nullptr;
     bool injected = false; // the last call had a failing driver call
     uint64_t calls = 0;    // driver calls of the last call
-    uint64_t contexts_made = 0;
+    uint64_t contexts_created = 0;
     uint64_t evictions = 0;
     // Read by watch().
     std::atomic<const char*> operation{"nothing"};
@@ -250,7 +250,7 @@ template <class Function>
 gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allowed,
                         const Function& function_to_call) {
     storm_driver::Thread& driver = driver_thread();
-    driver.calls = driver.contexts_made = driver.evictions = 0;
+    driver.calls = driver.contexts_created = driver.evictions = 0;
     driver.failed = nullptr;
     const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
                                  CUDA_ERROR_LAUNCH_FAILED};
@@ -262,7 +262,7 @@ gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allo
     driver.fail_at = 0;
     injected = driver.failed != nullptr;
     calls = driver.calls;
-    contexts_made = driver.contexts_made;
+    contexts_created = driver.contexts_created;
     evictions = driver.evictions;
     if (result == GCX_SUCCESS) {
         check::passed++;
@@ -757,10 +757,10 @@ void own_resize(Worker& worker) {
                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     const bool injected = worker.injected;
-    if (worker.contexts_made == 0 && !injected)
+    if (worker.contexts_created == 0 && !injected)
         note_calls(worker, members.size(), "gcx_lease_resize");
-    if (prepared && worker.storm.alone && worker.contexts_made != 0)
-        worker.complain("a prepared change made %llu contexts", llu(worker.contexts_made));
+    if (prepared && worker.storm.alone && worker.contexts_created != 0)
+        worker.complain("a prepared change made %llu contexts", llu(worker.contexts_created));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
     if (result != GCX_SUCCESS) {
         if (!plan.empty() && !injected && worker.storm.exact())

@@ -364,7 +364,7 @@ void counters_are_those_of_the_process() {
             const gcx_published_process process = processes().at(0);
             const gcx_cache_stats stats = cache_stats();
             CHECK_EQ(process.context_count, stats.in_use + stats.cached);
-            CHECK_EQ(process.contexts_made, stats.misses);
+            CHECK_EQ(process.contexts_created, stats.misses);
             CHECK_EQ(process.contexts_evicted, stats.evicted);
         };
         gcx_lease lease = acquire(32, "one");

@@ -293,7 +293,7 @@ uint64_t now_ns() {
 
 // Changes two leases in every step; their streams wait for each other, and the host is well ahead
 // of the device. Returns the longest time of a small kernel on a third lease, in microseconds.
-double slowest_beside_resizes(uint32_t connections) {
+double slowest_next_to_resizes(uint32_t connections) {
     constexpr uint32_t kSteps = 1000;
     constexpr uint32_t kAhead = 16;
     setenv(kVariable, std::to_string(connections).c_str(), 1);
@@ -337,8 +337,8 @@ double slowest_beside_resizes(uint32_t connections) {
 // A stream uses at most one queue for each set of SMs between which it moves: two streams and two
 // sets each here. With one connection more, no other stream waits.
 void resizes_hold_few_queues() {
-    in_child("5 connections", [] { CHECK(slowest_beside_resizes(5) < 50); });
-    in_child("4 connections", [] { CHECK(slowest_beside_resizes(4) > 100); });
+    in_child("5 connections", [] { CHECK(slowest_next_to_resizes(5) < 50); });
+    in_child("4 connections", [] { CHECK(slowest_next_to_resizes(4) > 100); });
 }
 
 } // namespace

@@ -66,7 +66,7 @@ bool enter(const char* name, bool waits, CUresult* result) {
     storm_driver::Thread& thread = thread_state();
     thread.calls++;
     if (std::strcmp(name, "cuGreenCtxCreate") == 0)
-        thread.contexts_made++;
+        thread.contexts_created++;
     if (std::strcmp(name, "cuGreenCtxDestroy") == 0 || std::strcmp(name, "cuStreamDestroy") == 0)
         thread.evictions++;
     lose_time(thread, waits);

@@ -10,7 +10,7 @@ import pytest
 
 from .command import H100, MACHINES, Json, fail_json, succeed, succeed_json
 
-MEASURED = ["resource query", "first context", "context made before", "2 contexts, 2 streams"]
+MEASURED = ["resource query", "first context", "cached context", "2 contexts, 2 streams"]
 
 
 def test_bench_json_has_both_sides_and_the_memory() -> None:

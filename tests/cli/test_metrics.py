@@ -82,7 +82,7 @@ def test_metrics_follow_leases_resizes_and_waits() -> None:
         ((info, _),) = [one for one in found["gcx_process_info"] if one[0]["process"] == "engine"]
         assert info["driver_version"] == "13.0"
         assert succeed("--version").split()[1].startswith(info["gcx_version"])
-        assert values(found, "gcx_contexts_made_total", "process") == {
+        assert values(found, "gcx_contexts_created_total", "process") == {
             ("engine",): 2, ("notebook",): 1,
         }  # fmt: skip
         assert values(found, "gcx_waits_total", "process") == {("engine",): 1, ("notebook",): 0}
@@ -93,7 +93,7 @@ def test_metrics_follow_leases_resizes_and_waits() -> None:
         found = metrics()
         assert values(found, "gcx_resizes_total", "process")["engine",] == 1
         assert values(found, "gcx_lease_changes", "name")["decode",] == 1
-        assert values(found, "gcx_contexts_made_total", "process")["engine",] == 3
+        assert values(found, "gcx_contexts_created_total", "process")["engine",] == 3
         assert values(found, "gcx_contexts", "process")["engine",] == 3
         engine.do("resize 1 40")  # The waiting request gets 48.
         engine.do("settle batch")
@@ -109,7 +109,7 @@ def test_metrics_count_evicted_contexts() -> None:
     with publishers(("p", "a:8", "b:16")) as (process,):
         process.do("release 0")
         found = metrics()
-        assert values(found, "gcx_contexts_made_total", "process") == {("p",): 2}
+        assert values(found, "gcx_contexts_created_total", "process") == {("p",): 2}
         assert values(found, "gcx_contexts_evicted_total", "process") == {("p",): 1}
         assert values(found, "gcx_contexts", "process") == {("p",): 1}
         assert values(found, "gcx_resizes_total", "process") == {("p",): 0}

@@ -968,7 +968,7 @@ class gcx_published_process(_Struct):
         # green contexts that exist, in use or cached
         ("context_count", c_uint32),
         # green contexts created
-        ("contexts_made", c_uint64),
+        ("contexts_created", c_uint64),
         # of these, destroyed by the cache's limit and by gcx_cache_trim
         ("contexts_evicted", c_uint64),
         # operations that changed the SMs of leases, without releases

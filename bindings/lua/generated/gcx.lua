@@ -1016,7 +1016,7 @@ typedef struct {
     // green contexts that exist, in use or cached
     uint32_t context_count;
     // green contexts created
-    uint64_t contexts_made;
+    uint64_t contexts_created;
     // of these, destroyed by the cache's limit and by gcx_cache_trim
     uint64_t contexts_evicted;
     // operations that changed the SMs of leases, without releases

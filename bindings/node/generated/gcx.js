@@ -838,7 +838,7 @@ export const gcx_published_process = koffi.struct({
   // green contexts that exist, in use or cached
   context_count: "uint32_t",
   // green contexts created
-  contexts_made: "uint64_t",
+  contexts_created: "uint64_t",
   // of these, destroyed by the cache's limit and by gcx_cache_trim
   contexts_evicted: "uint64_t",
   // operations that changed the SMs of leases, without releases

@@ -1515,8 +1515,8 @@ Errors:
   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 
 Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
-unlisted_count, library, context_count, contexts_made, contexts_evicted, resize_count, wait_count,
-waited_ns, name).
+unlisted_count, library, context_count, contexts_created, contexts_evicted, resize_count,
+wait_count, waited_ns, name).
 %}
 
 %feature("docstring") call_gcx_published_lease_list %{

@@ -212,7 +212,7 @@
     UNSIGNED((from)->unlisted_count); \
     UNSIGNED((from)->library); \
     UNSIGNED((from)->context_count); \
-    UNSIGNED((from)->contexts_made); \
+    UNSIGNED((from)->contexts_created); \
     UNSIGNED((from)->contexts_evicted); \
     UNSIGNED((from)->resize_count); \
     UNSIGNED((from)->wait_count); \

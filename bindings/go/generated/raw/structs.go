@@ -627,7 +627,7 @@ type PublishedProcess struct {
 	// green contexts that exist, in use or cached
 	ContextCount uint32
 	// green contexts created
-	ContextsMade uint64
+	ContextsCreated uint64
 	// of these, destroyed by the cache's limit and by gcx_cache_trim
 	ContextsEvicted uint64
 	// operations that changed the SMs of leases, without releases

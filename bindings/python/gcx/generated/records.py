@@ -107,9 +107,9 @@ class GraphInfo(NamedTuple):
     kernel_count: int
     #: How many parts it has.
     part_count: int
-    #: Executables that are kept now.
+    #: Executables that are cached now.
     executables: int
-    #: The most executables that are kept.
+    #: The most executables that are cached.
     max_executables: int
     #: Launches since it was created.
     launches: int
@@ -441,7 +441,7 @@ class PublishedProcess(NamedTuple):
     #: Green contexts that exist, in use or cached.
     context_count: int
     #: Green contexts created.
-    contexts_made: int
+    contexts_created: int
     #: Of these, destroyed by the cache's limit and by trims.
     contexts_evicted: int
     #: Operations that changed the SMs of leases, without releases.

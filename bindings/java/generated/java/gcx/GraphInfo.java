@@ -9,8 +9,8 @@ package gcx;
  * @param nodeCount including those of child graphs
  * @param kernelCount of these, kernels
  * @param partCount how many parts it has
- * @param executables executables that are kept now
- * @param maxExecutables the most executables that are kept
+ * @param executables executables that are cached now
+ * @param maxExecutables the most executables that are cached
  * @param launches launches since it was created
  * @param instantiated executables instantiated since then
  * @param evicted executables destroyed because of {@code max_executables}

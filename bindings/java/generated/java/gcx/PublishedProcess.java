@@ -18,7 +18,7 @@ import java.time.Instant;
  * @param library its version of gcx: 10000 times the major number, 100 times the minor one, and
  *     the patch
  * @param contextCount green contexts that exist, in use or cached
- * @param contextsMade green contexts created
+ * @param contextsCreated green contexts created
  * @param contextsEvicted of these, destroyed by the cache's limit and by trims
  * @param resizeCount operations that changed the SMs of leases, without releases
  * @param waitCount requests for leases that waited, including those that wait now
@@ -36,7 +36,7 @@ public record PublishedProcess(
     int unlistedCount,
     int library,
     int contextCount,
-    long contextsMade,
+    long contextsCreated,
     long contextsEvicted,
     long resizeCount,
     long waitCount,

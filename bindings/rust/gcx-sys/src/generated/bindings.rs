@@ -2896,7 +2896,7 @@ pub struct gcx_published_process {
     /// green contexts that exist, in use or cached
     pub context_count: u32,
     /// green contexts created
-    pub contexts_made: u64,
+    pub contexts_created: u64,
     /// of these, destroyed by the cache's limit and by gcx_cache_trim
     pub contexts_evicted: u64,
     /// operations that changed the SMs of leases, without releases
@@ -2975,9 +2975,9 @@ fn bindgen_test_layout_gcx_published_process() {
         "Offset of field: gcx_published_process::context_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).contexts_made) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).contexts_created) as usize - ptr as usize },
         48usize,
-        "Offset of field: gcx_published_process::contexts_made",
+        "Offset of field: gcx_published_process::contexts_created",
     );
     assert_eq!(
         unsafe {

@@ -449,9 +449,9 @@ pub struct GraphInfo {
     pub kernel_count: u32,
     /// How many parts it has.
     pub part_count: u32,
-    /// Executables that are kept now.
+    /// Executables that are cached now.
     pub executables: u32,
-    /// The most executables that are kept.
+    /// The most executables that are cached.
     pub max_executables: u32,
     /// Launches since it was created.
     pub launches: u64,
@@ -627,7 +627,7 @@ pub struct PublishedProcess {
     /// Green contexts that exist, in use or cached.
     pub context_count: u32,
     /// Green contexts created.
-    pub contexts_made: u64,
+    pub contexts_created: u64,
     /// Of these, destroyed by the cache's limit and by trims.
     pub contexts_evicted: u64,
     /// Operations that changed the SMs of leases, without releases.
@@ -653,7 +653,7 @@ impl From<&sys::gcx_published_process> for PublishedProcess {
             unlisted_count: raw.unlisted_count,
             library: raw.library,
             context_count: raw.context_count,
-            contexts_made: raw.contexts_made,
+            contexts_created: raw.contexts_created,
             contexts_evicted: raw.contexts_evicted,
             resize_count: raw.resize_count,
             wait_count: raw.wait_count,
