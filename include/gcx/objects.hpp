@@ -167,8 +167,6 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     resource get_resource(gcx_resource_type type = type::sm) const {
         return resource(raw::stream_get_resource(handle(), type));
     }
-    // gcx_stream_get_max_cluster_size
-    uint32_t max_cluster_size() const { return raw::stream_get_max_cluster_size(handle()); }
     // gcx_stream_get_kernel_fit: of a CUfunction or a CUkernel.
     gcx_kernel_fit kernel_fit(CUfunc_st* function, const kernel_fit_params& launch) const {
         gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;

@@ -292,8 +292,12 @@ GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resour
 GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
                                             uint32_t* sm_count);
 
-/* Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
- * with clusters the first call creates a context of them, at its usual cost, and caches it.
+/* Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+ * portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+ * without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
+ * size depends on how the SMs were split, not on their number. For the limit of one kernel in a
+ * stream, use gcx_stream_get_kernel_fit(). On a device with clusters the first call creates a
+ * context of these SMs, at its usual cost, and caches it.
  *
  * Errors: those of gcx_context_create, and
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs */
@@ -498,12 +502,6 @@ GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info)
  *   GCX_ERROR_NOT_FOUND      a workqueue */
 GCX_API gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
                                            gcx_resource* resource);
-
-/* Returns the most blocks that a thread block cluster can have in the stream, including sizes above
- * the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
- * without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
- * size depends on how the SMs were split, not on their number. */
-GCX_API gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
 
 /* The properties of a launch that decide how many of its blocks fit. */
 typedef struct gcx_kernel_fit_params {

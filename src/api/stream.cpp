@@ -223,19 +223,6 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     });
 }
 
-gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) {
-    GCX_BODY({
-        not_null(blocks, "blocks");
-        Library& lib = library();
-        const auto pin = pin_alive(lib.streams, stream);
-        const Device& device = lib.device(pin->device());
-        const Stream::Target target = pin->target(Stream::Purpose::ask);
-        *blocks = device.has_clusters()
-                      ? lib.probe.max_cluster_size(device, target.context, target.native)
-                      : 1;
-    });
-}
-
 gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* function,
                                      const gcx_kernel_fit_params* params, gcx_kernel_fit* fit) {
     GCX_BODY({

@@ -43,7 +43,7 @@ void add_groups(Report& report, const Partitions& partitions, const std::vector<
     std::vector<Json> groups;
     for (std::size_t i = 0; i < partitions.list.size(); i++) {
         const Partition& partition = partitions.list[i];
-        const uint32_t cluster = partition.stream.max_cluster_size();
+        const uint32_t cluster = partitions.groups[i].max_cluster_size();
         groups.push_back(Json::object()
                              .set("requested", count_json(partition.requested))
                              .set("sm_count", partition.sm_count)

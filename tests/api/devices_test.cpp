@@ -292,11 +292,11 @@ void devices_of_two_kinds_differ() {
     CHECK_OK(try_split(whole_device(0), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result);
     CHECK_REFUSED(try_split(whole_device(1), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
                   GCX_ERROR_NOT_SUPPORTED);
-    const Partition first(split(whole_device(0), {24}).groups[0]);
-    const Partition second(split(whole_device(1), {24}).groups[0]);
+    const gcx_resource first = split(whole_device(0), {24}).groups[0];
+    const gcx_resource second = split(whole_device(1), {24}).groups[0];
     uint32_t clusters[kDevices] = {};
-    CHECK_OK(gcx_stream_get_max_cluster_size(first.stream, &clusters[0]));
-    CHECK_OK(gcx_stream_get_max_cluster_size(second.stream, &clusters[1]));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&first, &clusters[0]));
+    CHECK_OK(gcx_resource_find_max_cluster_size(&second, &clusters[1]));
     CHECK(clusters[0] > 1 && clusters[1] == 1);
 }
 

@@ -326,11 +326,6 @@ const Operation kOperations[] = {
          gcx_resource resource{};
          return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
      }},
-    {"stream clusters", stream,
-     [](State& state) {
-         uint32_t blocks = 0;
-         return gcx_stream_get_max_cluster_size(state.stream, &blocks);
-     }},
     {"resource clusters", resources,
      [](State& state) {
          uint32_t blocks = 0;

@@ -113,9 +113,7 @@ void cluster_fit_matches_an_h200() {
     const Kernel kernel;
     const Partition coarse(split(whole_device(), {24}).groups[0]);
     const Partition fine(split(whole_device(), {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
-    uint32_t blocks = 0;
-    CHECK_OK(gcx_stream_get_max_cluster_size(fine.stream, &blocks));
-    CHECK_EQ(blocks, 2U);
+    CHECK_EQ(fit(fine.stream, kernel.kernel, params_of(1024, 0, 2)).max_cluster_blocks, 2U);
     // The numbers are those of an H200: see "facts of the driver" in docs/measurements/log.md.
     for (const auto& [cluster, clusters] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
         const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));

@@ -1237,7 +1237,6 @@ void anyone_queries(Worker& worker) {
     gcx_lease const lease = bundle->lease;
     gcx_stream stream = bundle->streams[worker.random.below(2)];
     gcx_resource set{};
-    uint32_t blocks = 0;
     switch (worker.random.below(5)) {
     case 0:
         CALL(gcx_lease_query, (lease), STALE, GCX_ERROR_NOT_READY);
@@ -1265,7 +1264,6 @@ void anyone_queries(Worker& worker) {
             return;
         CALL(gcx_stream_query, (stream), STALE, GCX_ERROR_NOT_READY);
         CALL(gcx_stream_get_resource, (stream, GCX_RESOURCE_SM, &set), STALE);
-        CALL(gcx_stream_get_max_cluster_size, (stream, &blocks), STALE);
     }
 }
 

@@ -118,7 +118,6 @@ void check_dead(const Live& dead) {
     CHECK_REFUSED(gcx_stream_create(dead.context, nullptr, &stream), kDead);
     CHECK_REFUSED(gcx_stream_get_info(dead.stream, &stream_info), kDead);
     CHECK_REFUSED(gcx_stream_get_resource(dead.stream, GCX_RESOURCE_SM, &resource), kDead);
-    CHECK_REFUSED(gcx_stream_get_max_cluster_size(dead.stream, &count), kDead);
     CHECK_REFUSED(gcx_stream_synchronize(dead.stream), kDead);
     CHECK_REFUSED(gcx_stream_query(dead.stream), kDead);
     CHECK_REFUSED(gcx_stream_record(dead.stream, dead.event), kDead);
@@ -264,7 +263,6 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     wrong += gcx_stream_native(live.stream) == nullptr ? 0 : 1;
     expect(gcx_stream_get_info(live.stream, &stream_info));
     expect(gcx_stream_get_resource(live.stream, GCX_RESOURCE_SM, &out));
-    expect(gcx_stream_get_max_cluster_size(live.stream, &number));
     expect(gcx_resource_find_max_cluster_size(&resource, &number));
     expect(gcx_event_from_native(forged<struct CUevent_st*>(64), &event));
     expect(gcx_stream_synchronize(live.stream));

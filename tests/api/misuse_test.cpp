@@ -89,7 +89,6 @@ void null_pointers_are_refused() {
     CHECK_REFUSED(gcx_stream_from_native(gcx_stream_native(made.stream), nullptr), kNull);
     CHECK_REFUSED(gcx_stream_get_info(made.stream, nullptr), kNull);
     CHECK_REFUSED(gcx_stream_get_resource(made.stream, GCX_RESOURCE_SM, nullptr), kNull);
-    CHECK_REFUSED(gcx_stream_get_max_cluster_size(made.stream, nullptr), kNull);
     CHECK_REFUSED(gcx_resource_find_max_cluster_size(&r, nullptr), kNull);
     CHECK_REFUSED(gcx_resource_find_max_cluster_size(nullptr, &number), kNull);
     CHECK_REFUSED(gcx_event_create(0, 0, nullptr), kNull);
@@ -140,7 +139,6 @@ void refuse_stream(gcx_stream bad, const Objects& made) {
     CHECK(message_has("gcx_stream_native:"));
     CHECK_REFUSED(gcx_stream_get_info(bad, &info), kBad);
     CHECK_REFUSED(gcx_stream_get_resource(bad, GCX_RESOURCE_SM, &resource), kBad);
-    CHECK_REFUSED(gcx_stream_get_max_cluster_size(bad, &count), kBad);
     CHECK_REFUSED(gcx_stream_synchronize(bad), kBad);
     CHECK_REFUSED(gcx_stream_query(bad), kBad);
     CHECK_REFUSED(gcx_stream_record(bad, made.event), kBad);

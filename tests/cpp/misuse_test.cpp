@@ -29,7 +29,6 @@ void empty_object_is_an_invalid_handle() {
     CHECK_THROWS(none, stream.info());
     CHECK_THROWS(none, stream.get_resource());
     CHECK_THROWS(none, stream.native());
-    CHECK_THROWS(none, stream.max_cluster_size());
     CHECK_THROWS(none, stream.sm_ids());
     CHECK_THROWS(none, stream.synchronize());
     CHECK_THROWS(none, stream.query());

@@ -115,8 +115,6 @@ Words Vector::of_resources(const std::string& operation, const Words& in) {
 
 Words Vector::of_objects(const std::string& operation, const Words& in) {
     using gcx::context, gcx::event, gcx::stream;
-    if (operation == "cluster" && find<stream>(in[0]) != nullptr)
-        return outputs(get<stream>(in[0]).max_cluster_size());
     if (operation == "cluster")
         return outputs(resource(in[0]).max_cluster_size());
     if (operation == "context") {

@@ -540,9 +540,6 @@ void cluster_sizes(Bytes& bytes, Shared& shared) {
     const gcx_resource resource = shared.resource(bytes);
     Out<uint32_t> of_resource;
     CALL_OUT(of_resource, gcx_resource_find_max_cluster_size(&resource, &of_resource.value));
-    const gcx_stream stream = shared.streams.pick(bytes);
-    Out<uint32_t> of_stream;
-    CALL_OUT(of_stream, gcx_stream_get_max_cluster_size(stream, &of_stream.value));
 }
 
 void external_event(Bytes& bytes, Shared& shared) {

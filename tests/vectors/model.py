@@ -228,8 +228,6 @@ class Machine(Resources):
 
     def cluster(self, name: str) -> Answer:
         found = self.names.get(name)
-        if isinstance(found, Stream):
-            return Answer(OK, (self._cluster(found.green.sms),))
         if not isinstance(found, Sms):
             return refused(TYPE)
         if not found.atoms:

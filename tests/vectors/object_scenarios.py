@@ -66,8 +66,6 @@ def clusters(w: Writer, key: str, device: int) -> None:
         w("cluster", "p.0")
         if w("context", "p.rest", "-", "c").result == "GCX_SUCCESS":
             w("cluster", "p.rest")
-            w("stream", "c", 0, "s")
-            w("cluster", "s")
     w.vector(f"{key}: clusters of the fine family")
     w("resource", device, "sm", "d")
     w("split", "d", "fine", "14", "p")

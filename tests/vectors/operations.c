@@ -274,9 +274,7 @@ static gcx_result op_adopt(struct vector* vector, char** in) {
 static gcx_result op_cluster(struct vector* vector, char** in) {
     const struct object* of = object_of(vector, in[0]);
     uint32_t blocks = 0;
-    const gcx_result result = of->kind == STREAM
-                                  ? gcx_stream_get_max_cluster_size(of->stream, &blocks)
-                                  : gcx_resource_find_max_cluster_size(&of->resource, &blocks);
+    const gcx_result result = gcx_resource_find_max_cluster_size(&of->resource, &blocks);
     answer(vector, "%" PRIu32, blocks);
     return result;
 }

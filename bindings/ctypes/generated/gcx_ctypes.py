@@ -1118,7 +1118,9 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
-    # Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
+    # Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+    # the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+    # threads without shared memory.
     "gcx_resource_find_max_cluster_size": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "blocks": POINTER(c_uint32)},
@@ -1199,13 +1201,6 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_stream_get_resource": (
         gcx_result,
         {"stream": gcx_stream, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
-    ),
-    # Returns the most blocks that a thread block cluster can have in the stream, including sizes
-    # above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
-    # threads without shared memory.
-    "gcx_stream_get_max_cluster_size": (
-        gcx_result,
-        {"stream": gcx_stream, "blocks": POINTER(c_uint32)},
     ),
     # Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
     # kernels that size their grid by the SM count.

@@ -40,7 +40,6 @@ local functions = {
     gcx_stream_native = {},
     gcx_stream_get_info = {},
     gcx_stream_get_resource = { { 2, "type", "int32_t" } },
-    gcx_stream_get_max_cluster_size = {},
     gcx_stream_get_kernel_fit = {},
     gcx_stream_synchronize = {},
     gcx_stream_query = {},
@@ -1121,7 +1120,9 @@ gcx_result gcx_resource_subtract(
 // Counts the SMs that a and b have in common: 0 for two devices.
 gcx_result gcx_resource_get_overlap(
     const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
-// Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
+// Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+// the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+// without shared memory.
 gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
 // Creates a context over one or several disjoint SM resources of one device and family and,
 // [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
@@ -1172,10 +1173,6 @@ gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info);
 // Returns the resource of the stream's context, as gcx_context_get_resource() does.
 gcx_result gcx_stream_get_resource(
     gcx_stream stream, gcx_resource_type type, gcx_resource* resource);
-// Returns the most blocks that a thread block cluster can have in the stream, including sizes above
-// the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
-// without shared memory.
-gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
 // Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
 // kernels that size their grid by the SM count.
 gcx_result gcx_stream_get_kernel_fit(

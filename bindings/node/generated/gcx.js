@@ -981,7 +981,9 @@ export const FUNCTIONS = {
     b: pointer(gcx_resource),
     sm_count: out("uint32_t"),
   }],
-  // Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
+  // Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+  // the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+  // threads without shared memory.
   gcx_resource_find_max_cluster_size: ["int32_t", {
     resource: pointer(gcx_resource),
     blocks: out("uint32_t"),
@@ -1053,10 +1055,6 @@ export const FUNCTIONS = {
     type: "int32_t",
     resource: out(gcx_resource),
   }],
-  // Returns the most blocks that a thread block cluster can have in the stream, including sizes
-  // above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
-  // threads without shared memory.
-  gcx_stream_get_max_cluster_size: ["int32_t", { stream: gcx_stream, blocks: out("uint32_t") }],
   // Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
   // kernels that size their grid by the SM count.
   gcx_stream_get_kernel_fit: ["int32_t", {

@@ -112,10 +112,6 @@ class Stream(Ordered, StreamFields):
         """
         return _gcx.gcx_stream_probe_sms(self._live())
 
-    def max_cluster_size(self) -> int:
-        """Returns the largest thread block cluster, see SMResource.max_cluster_size."""
-        return _gcx.gcx_stream_get_max_cluster_size(self._live())
-
     def kernel_fit(
         self,
         kernel: KernelLike,

@@ -213,7 +213,7 @@ assert a.sm_ids() == tuple(sorted(a.sm_ids())) and len(b.sm_ids()) == 8
 assert a.overlap(b) == len(set(a.sm_ids()) & set(b.sm_ids()))
 with gcx.Partition(a) as part:
     assert part.stream.sm_ids() == a.sm_ids()
-    assert part.stream.max_cluster_size() == a.max_cluster_size()
+    assert a.max_cluster_size() == 8
 """)
 
 

@@ -165,8 +165,6 @@ gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info);
 
 gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type, gcx_resource* resource);
 
-gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
-
 %rename(gcx_stream_get_kernel_fit) call_gcx_stream_get_kernel_fit;
 %inline %{
 static gcx_result call_gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* function, uint32_t block_threads, uint32_t dynamic_shared_bytes, uint32_t cluster_blocks, gcx_kernel_fit* fit) {

@@ -196,13 +196,6 @@ inline gcx_resource stream_get_resource(gcx_stream stream, gcx_resource_type typ
     return resource;
 }
 
-// gcx_stream_get_max_cluster_size
-inline uint32_t stream_get_max_cluster_size(gcx_stream stream) {
-    uint32_t blocks = 0;
-    check(gcx_stream_get_max_cluster_size(stream, &blocks));
-    return blocks;
-}
-
 // gcx_stream_get_kernel_fit
 inline gcx_kernel_fit stream_get_kernel_fit(
         gcx_stream stream, CUfunc_st* function, const gcx_kernel_fit_params* params) {

@@ -204,8 +204,12 @@ type Functions struct {
 
 	// ResourceFindMaxClusterSize is gcx_resource_find_max_cluster_size.
 	//
-	// Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
-	// with clusters the first call creates a context of them, at its usual cost, and caches it.
+	// Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+	// portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+	// without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
+	// size depends on how the SMs were split, not on their number. For the limit of one kernel in a
+	// stream, use gcx_stream_get_kernel_fit(). On a device with clusters the first call creates a
+	// context of these SMs, at its usual cost, and caches it.
 	//
 	// Errors: those of gcx_context_create, and
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs
@@ -371,14 +375,6 @@ type Functions struct {
 	//                            has its SM count
 	//   GCX_ERROR_NOT_FOUND      a workqueue
 	StreamGetResource func(stream Stream, type_ ResourceType, resource *Resource) Result `c:"gcx_stream_get_resource"`
-
-	// StreamGetMaxClusterSize is gcx_stream_get_max_cluster_size.
-	//
-	// Returns the most blocks that a thread block cluster can have in the stream, including sizes above
-	// the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
-	// without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
-	// size depends on how the SMs were split, not on their number.
-	StreamGetMaxClusterSize func(stream Stream, blocks *uint32) Result `c:"gcx_stream_get_max_cluster_size"`
 
 	// StreamGetKernelFit is gcx_stream_get_kernel_fit.
 	//

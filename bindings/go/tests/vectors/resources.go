@@ -37,8 +37,8 @@ var ofResources = map[string]operation{
 		numbers, err := resource.SMIDs()
 		return answer(err, counts(numbers))
 	}),
-	"cluster": on(func(_ *world, of clustered, _ []string) ([]string, error) {
-		blocks, err := of.MaxClusterSize()
+	"cluster": on(func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+		blocks, err := resource.MaxClusterSize()
 		return answer(err, blocks)
 	}),
 	"configure": on(func(world *world, config gcx.Resource, in []string) ([]string, error) {

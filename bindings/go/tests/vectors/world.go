@@ -24,7 +24,6 @@ type holder interface {
 type streamed interface {
 	NewStream(priority int32) (gcx.Stream, error)
 }
-type clustered interface{ MaxClusterSize() (uint32, error) }
 
 // world has the objects of one vector by their names.
 type world struct {

@@ -349,7 +349,10 @@ def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
     """Counts the SMs that a and b have in common: 0 for two devices."""
 
 def gcx_resource_find_max_cluster_size(resource: bytes, /) -> int:
-    """Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs."""
+    """Finds the most blocks that a thread block cluster can have on these SMs, including sizes
+    above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of
+    1024 threads without shared memory.
+    """
 
 def gcx_context_create(resources: Sequence[bytes], flags: int, owner: _Owner, /) -> _Owner:
     """Creates a context over one or several disjoint SM resources of one device and family and,
@@ -422,12 +425,6 @@ def gcx_stream_get_info(stream: int, /) -> _StreamInfo:
 
 def gcx_stream_get_resource(stream: int, type: int, /) -> bytes:
     """Returns the resource of the stream's context, as gcx_context_get_resource() does."""
-
-def gcx_stream_get_max_cluster_size(stream: int, /) -> int:
-    """Returns the most blocks that a thread block cluster can have in the stream, including
-    sizes above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for
-    blocks of 1024 threads without shared memory.
-    """
 
 def gcx_stream_get_kernel_fit(
     stream: int,

@@ -89,7 +89,6 @@ NAMES = {
     "gcx_stream_from_native": "Stream.from_native",
     "gcx_stream_get_info": "gcx.Stream",
     "gcx_stream_get_kernel_fit": "Stream.kernel_fit",
-    "gcx_stream_get_max_cluster_size": "Stream.max_cluster_size",
     "gcx_stream_get_resource": "Stream.resources",
     "gcx_stream_native": "Stream.native",
     "gcx_stream_probe_sms": "Stream.sm_ids",

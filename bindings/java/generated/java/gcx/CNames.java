@@ -95,7 +95,6 @@ final class CNames {
           entry("gcx_stream_from_native", "Stream.fromNative"),
           entry("gcx_stream_get_info", "Stream.info"),
           entry("gcx_stream_get_kernel_fit", "Stream.kernelFit"),
-          entry("gcx_stream_get_max_cluster_size", "Stream.maxClusterSize"),
           entry("gcx_stream_get_resource", "Stream.sms"),
           entry("gcx_stream_native", "Stream.nativeHandle"),
           entry("gcx_stream_probe_sms", "Stream.probeSms"),

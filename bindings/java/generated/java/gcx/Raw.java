@@ -992,8 +992,12 @@ public final class Raw {
   }
 
   /**
-   * Returns what {@code Stream.maxClusterSize}() returns for a stream with these SMs. On a device
-   * with clusters the first call creates a context of them, at its usual cost, and caches it.
+   * Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+   * the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+   * threads without shared memory. Returns 1 on devices without clusters, before compute capability
+   * 9.0. The size depends on how the SMs were split, not on their number. For the limit of one
+   * kernel in a stream, use {@code Stream.kernelFit}(). On a device with clusters the first call
+   * creates a context of these SMs, at its usual cost, and caches it.
    *
    * <p>Errors: those of {@code Context.create}, and
    * <ul>
@@ -1278,20 +1282,6 @@ public final class Raw {
    */
   public static byte[] gcx_stream_get_resource(long stream, int type) {
     return Natives.gcx_stream_get_resource(stream, type);
-  }
-
-  /**
-   * Returns the most blocks that a thread block cluster can have in the stream, including sizes
-   * above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
-   * threads without shared memory. Returns 1 on devices without clusters, before compute capability
-   * 9.0. The size depends on how the SMs were split, not on their number.
-   *
-   * @param stream stream
-   * @return blocks
-   * @throws GcxException the result is no success
-   */
-  public static int gcx_stream_get_max_cluster_size(long stream) {
-    return Natives.gcx_stream_get_max_cluster_size(stream);
   }
 
   /**

@@ -814,8 +814,12 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
- with clusters the first call creates a context of them, at its usual cost, and caches it.
+    /** Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+ portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+ without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
+ size depends on how the SMs were split, not on their number. For the limit of one kernel in a
+ stream, use gcx_stream_get_kernel_fit(). On a device with clusters the first call creates a
+ context of these SMs, at its usual cost, and caches it.
 
  Errors: those of gcx_context_create, and
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs*/
@@ -1300,16 +1304,6 @@ extern "C" {
         stream: gcx_stream,
         type_: gcx_resource_type,
         resource: *mut gcx_resource,
-    ) -> gcx_result;
-}
-extern "C" {
-    /** Returns the most blocks that a thread block cluster can have in the stream, including sizes above
- the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
- without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
- size depends on how the SMs were split, not on their number.*/
-    pub fn gcx_stream_get_max_cluster_size(
-        stream: gcx_stream,
-        blocks: *mut u32,
     ) -> gcx_result;
 }
 /// The properties of a launch that decide how many of its blocks fit.

@@ -409,7 +409,6 @@ fn of_work(objects: &Objects, operation: &str, fields: &mut Fields) -> Result<Ve
             }
         }
         ("cluster", Object::Sms(sms)) => return Ok(outputs![sms.max_cluster_size()?]),
-        ("cluster", Object::Stream(stream)) => return Ok(outputs![stream.max_cluster_size()?]),
         ("probe", Object::Stream(stream)) => return Ok(vec![joined(stream.sm_ids()?)]),
         ("synchronize", Object::Context(of)) => of.synchronize()?,
         ("synchronize", Object::Stream(of)) => of.synchronize()?,

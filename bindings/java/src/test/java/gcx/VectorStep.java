@@ -367,10 +367,7 @@ final class VectorStep {
                 ? Stream.fromNative(stream.nativeHandle())
                 : Event.fromNative(((Event) of).nativeHandle()));
       }
-      case "cluster" -> {
-        Object of = object();
-        give(of instanceof Stream stream ? stream.maxClusterSize() : sms(of).maxClusterSize());
-      }
+      case "cluster" -> give(sms(object()).maxClusterSize());
       case "probe" -> give(list(IntStream.of(((Stream) object()).probeSms()).boxed()));
       case "close" -> ((AutoCloseable) object()).close();
       case "push" -> {
