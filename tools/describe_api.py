@@ -78,13 +78,13 @@ NULLABLE = {
     ("gcx_publish_start", "name"): "NULL: the program's name",
     ("gcx_context_pop", "context"): "*context, if not NULL",
     ("gcx_cache_trim", "trimmed"): "*trimmed, if not NULL",
-    ("gcx_stream_create", "params"): "params NULL is GCX_STREAM_PARAMS_INIT",
+    ("gcx_stream_create", "params"): "params may be NULL, for GCX_STREAM_PARAMS_INIT",
     ("gcx_driver_open", "driver"): 'NULL or ""',
     ("gcx_log_set_callback", "callback"): "NULL goes back to the default",
 }
 BORROWED = {
     ("gcx_context_pop", "context"): "receives the handle that was pushed",
-    ("gcx_context_get_current", "context"): "It stays with its owner",
+    ("gcx_context_get_current", "context"): "The caller does not own it",
 }
 LIFETIMES = {
     "belongs to the thread": "thread",

@@ -60,7 +60,7 @@ GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
 
 /* Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
  * NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
- * belongs to the thread and is valid until its next call of this. Opens no driver. */
+ * belongs to the thread and is valid until the thread calls this again. Opens no driver. */
 GCX_API const char* gcx_simulator_path(void);
 
 /* ------------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ typedef struct gcx_queue_info {
                              variable is not a number from 1 to GCX_MAX_CONNECTIONS */
     gcx_queue_source source;
     int32_t started; /* 1: CUDA has started in the process, and the number is final */
-    int32_t certain; /* 0: CUDA started before gcx looked, and the process changed the variable at
-                        some time: connections is its present value */
+    int32_t certain; /* 0: CUDA started before gcx looked, and the process has changed the variable:
+                        connections is its present value */
     int32_t too_few; /* 1: there is one connection: all partitions wait as soon as one stream waits.
                         Creating a context then logs a GCX_LOG_WARNING, once */
 } gcx_queue_info;
@@ -154,7 +154,7 @@ GCX_API gcx_result gcx_driver_report_partition_counts(void);
  *
  * Errors:
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
- *   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time */
+ *   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease continuously */
 GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
                                         uint32_t* count);
 
@@ -166,7 +166,7 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
  * Errors:
  *   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
  *   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
- *   GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+ *   GCX_ERROR_TIMEOUT        other work occupied SMs continuously: call it when the device is idle,
  *                            before a module with dynamic parallelism is loaded */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
@@ -247,9 +247,9 @@ GCX_API gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t 
  *
  * A process can publish its leases for `gcx top` and for other processes of the same user: after
  * gcx_publish_start(), or if GCX_PUBLISH in the environment is 1 or a name when the driver is
- * opened. The lists open no driver, need no GPU and work in a forked child. Each process is seen as
- * it was at one moment. Invalid files are skipped with a warning in the log. The files are in
- * /dev/shm/gcx-UID (mode 700) or in user-UID below GCX_RESERVATION_DIR.
+ * opened. The lists open no driver, need no GPU and work in a forked child. The entries of one
+ * process are a consistent snapshot. Invalid files are skipped with a warning in the log. The
+ * files are in /dev/shm/gcx-UID (mode 700) or in user-UID below GCX_RESERVATION_DIR.
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_PROCESS_NAME 64u /* bytes of a process's name, including the final 0 */

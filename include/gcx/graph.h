@@ -43,14 +43,14 @@ typedef struct gcx_graph_params {
     uint32_t struct_size;
     uint32_t flags;           /* GCX_GRAPH_ */
     uint32_t max_executables; /* cached executables, least recently used evicted first; 0: 16. Each
-                                 keeps its contexts and some device memory: 0.12 MiB with 3 nodes on
-                                 an H200 */
+                                 keeps its contexts alive and takes some device memory: 0.12 MiB
+                                 with 3 nodes on an H200 */
 } gcx_graph_params;
 #define GCX_GRAPH_PARAMS_INIT GCX_STRUCT_INIT(gcx_graph_params)
 
 /* Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
  * destroy or change the captured graph at once. params may be NULL. The green contexts of gcx that
- * kernels were captured in must exist; the graph keeps them.
+ * kernels were captured in must exist; the graph keeps them alive.
  *
  * Errors:
  *   GCX_ERROR_NOT_SUPPORTED                   a node cannot be moved; the message has its kind and
@@ -134,10 +134,10 @@ typedef struct gcx_kernel_params {
 GCX_API gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node,
                                         const gcx_kernel_params* params);
 
-/* Takes over the parameters of another captured graph with the same nodes in the same order, in all
- * executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us for
- * each kernel and executable; otherwise the executables are instantiated again. The caller keeps
- * captured.
+/* Updates the graph to the parameters of another captured graph with the same nodes in the same
+ * order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
+ * about 1 us for each kernel and executable; otherwise the executables are instantiated again. The
+ * caller still owns captured.
  *
  * Errors: those of gcx_graph_create, and
  *   GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where */

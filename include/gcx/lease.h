@@ -64,7 +64,7 @@ typedef struct gcx_lease_params {
  *
  * With params->reservation, device is the reservation's or -1, and family the reservation's or
  * GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
- * leases of the same reservation. The lease keeps the reservation, also after
+ * leases of the same reservation. The lease keeps the reservation alive, also after
  * gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
  * another lease.
  *
@@ -102,7 +102,7 @@ GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
  * next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
  * fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
  * GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
- * waits for a resize that another thread is making. */
+ * waits for a resize that another thread performs. */
 GCX_API gcx_result gcx_lease_release(gcx_lease lease);
 
 /* Flags of a lease's size. */
@@ -124,7 +124,7 @@ typedef struct gcx_lease_size {
 #define GCX_RESIZE_DEFERRED 0x1u
 
 /* Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
- * grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+ * grow by the SMs that another loses in the same call. Work in flight finishes where it runs;
  * later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
  * are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
  *
@@ -156,9 +156,9 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
- * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
- * receives the SMs of the device, or of the reservation, that no lease would have. Creates no
- * context. Waits while another thread resizes one of the leases. Thread-safe.
+ * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs for one to park.
+ * *remainder receives the SMs of the device, or of the reservation, that no lease would have.
+ * Creates no context. Waits while another thread resizes one of the leases. Thread-safe.
  *
  * After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
  * gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the

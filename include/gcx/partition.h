@@ -172,7 +172,7 @@ GCX_API gcx_result gcx_resource_from_native(int32_t device, const struct CUdevRe
                                             gcx_resource* resource);
 
 /* [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
- * keeps the one of *config. *configured may be *config.
+ * copies the limit of *config. *configured may be *config.
  *
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_TYPE  *config is not a workqueue configuration
@@ -213,7 +213,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_EXCLUDE_LEASED 0x200u           /* leave out SMs that leases have */
 #define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* leave out gcx_device_find_shared_sms() */
 
-/* Divides input into one group for each request, disjoint, and a remainder. The result is the same
+/* Splits input into disjoint groups, one for each request, and a remainder. The result is the same
  * on every driver from 12.4 on.
  *
  * Rules:
@@ -242,7 +242,7 @@ typedef struct gcx_sm_request {
  * family asks the driver for its atoms, which takes microseconds.
  *
  * groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
- * with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+ * with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
  * sm_counts may be NULL. remainder_sm_count may be NULL.
  *
  * Errors:
@@ -269,9 +269,9 @@ GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request*
                                 gcx_resource* remainder, uint32_t* sm_counts,
                                 uint32_t* remainder_sm_count);
 
-/* Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
- * have in common is the difference of a and that difference. *result may be *a or *b. An empty
- * result is a resource of 0 SMs.
+/* Compute the union and the difference (SMs of a that are not in b) of two SM resources. For their
+ * intersection, subtract that difference from a. *result may be *a or *b. An empty result is a
+ * resource of 0 SMs.
  *
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -292,7 +292,7 @@ GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resour
 GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
                                             uint32_t* sm_count);
 
-/* Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+/* Finds the most blocks that a thread block cluster can have on these SMs, including more than the
  * portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
  * without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
  * size depends on how the SMs were split, not on their number. For the limit of one kernel in a
@@ -360,11 +360,10 @@ typedef struct gcx_context_info {
     int32_t device;
     uint32_t sm_count;
     uint32_t stream_count; /* live gcx streams of the green context, also of its other handles */
-    uint64_t id;           /* equal for two handles exactly if they share a green context; never
-                              reused in a process. It is not cuGreenCtxGetId's */
-    uint64_t native_id;    /* what cuCtxGetId returns for it: the driver's id of the CUcontext, for
-                              comparison with the context ids of CUPTI and profilers (not measured
-                              against theirs) */
+    uint64_t id;           /* equal for two handles if and only if they share a green context;
+                              never reused in a process. Not the number of cuGreenCtxGetId */
+    uint64_t native_id;    /* the driver's id of the CUcontext, from cuCtxGetId, to compare with the
+                              context ids of CUPTI and profilers (not measured against theirs) */
 } gcx_context_info;
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
@@ -421,7 +420,7 @@ GCX_API gcx_result gcx_context_push(gcx_context context);
 GCX_API gcx_result gcx_context_pop(gcx_context* context);
 
 /* Returns the handle that the calling thread pushed last, if its context is current, else NULL with
- * GCX_SUCCESS. It stays with its owner. */
+ * GCX_SUCCESS. The caller does not own it. */
 GCX_API gcx_result gcx_context_get_current(gcx_context* context);
 
 /* Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
@@ -444,7 +443,7 @@ typedef struct gcx_stream_params {
 } gcx_stream_params;
 #define GCX_STREAM_PARAMS_INIT GCX_STRUCT_INIT(gcx_stream_params)
 
-/* Creates a stream of the context, used by this handle alone. params NULL is
+/* Creates a stream of the context. No other handle uses the same CUstream. params may be NULL, for
  * GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. Reuses an idle stream
  * that was destroyed earlier, if one has this priority.
  *
@@ -463,15 +462,15 @@ GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_param
  *   others                   the driver's, as far as it notices that native is not a stream */
 GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream);
 
-/* Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
- * such streams of about 0.02 MiB for reuse until it is destroyed (gcx_cache_set_limit). So what a
- * library keeps by stream stays valid: PyTorch ends the process if the stream of its pinned memory
- * is gone.
+/* Destroys the handle. Never waits; work in the stream finishes. The green context caches up to 32
+ * such streams, of about 0.02 MiB each, for reuse until it is destroyed (gcx_cache_set_limit). So
+ * state that a library has stored for the stream stays valid. PyTorch ends the process if the
+ * stream of its pinned memory no longer exists.
  *
  * Special cases:
  *   - A stream whose attributes were changed (cuStreamSetAttribute) is not reused.
- *   - A stream that captures a graph continues and is kept until the capture ends. If 32 such
- *     streams are kept already, the capture ends.
+ *   - A stream that captures a graph continues, and is cached until the capture ends. If 32 such
+ *     streams are cached already, the capture ends.
  *   - If other code destroyed the CUstream, which is not allowed, only the handle is destroyed. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
@@ -578,7 +577,7 @@ GCX_API gcx_result gcx_event_destroy(gcx_event event);
 /* Returns the CUevent, or NULL on failure. Valid until the handle is destroyed. */
 GCX_API struct CUevent_st* gcx_event_native(gcx_event event);
 
-/* Record in the event the work submitted so far to the stream, or to all streams of the context.
+/* Record the work submitted so far to the stream, or to all streams of the context, in the event.
  * Replaces what was recorded before. Never blocks.
  *
  * Errors:
@@ -689,15 +688,16 @@ typedef struct gcx_cache_trimmed {
     uint32_t struct_size;
     uint32_t contexts;      /* destroyed */
     uint32_t streams;       /* idle streams destroyed, with their contexts or alone */
-    uint32_t contexts_left; /* beyond the number, kept because a stream captures in them */
-    uint32_t streams_left;  /* without a handle, kept because they work or capture */
+    uint32_t contexts_left; /* more than max_contexts: a stream captures in them */
+    uint32_t streams_left;  /* without a handle, not destroyed: they work or capture */
     uint64_t bytes; /* by which free device memory grew, all devices together, including changes by
                        other code during the call; at least 0 */
 } gcx_cache_trimmed;
 #define GCX_CACHE_TRIMMED_INIT GCX_STRUCT_INIT(gcx_cache_trimmed)
 
-/* Destroys the cached contexts beyond a number, all devices together, least recently used first,
- * prepared or not, and the idle streams without handles of all contexts. The limit does not change.
+/* Destroys cached contexts, prepared or not, least recently used first, until max_contexts are left
+ * on all devices together. Destroys the idle streams without handles of all contexts. The limit
+ * does not change.
  * Never call it while a library can still name a stream whose handle was destroyed, as PyTorch's
  * allocator does (gcx_stream_destroy). *trimmed, if not NULL, receives the result.
  *
@@ -709,7 +709,7 @@ typedef struct gcx_cache_stats {
     uint32_t struct_size;
     uint32_t limit;               /* for each device */
     uint32_t in_use;              /* green contexts with a handle or stream */
-    uint32_t cached;              /* green contexts without */
+    uint32_t cached;              /* green contexts without either */
     uint64_t hits;                /* requests met by a context that existed */
     uint64_t misses;              /* green contexts created */
     uint64_t evicted;             /* destroyed by the limit and by gcx_cache_trim */
@@ -717,7 +717,7 @@ typedef struct gcx_cache_stats {
     uint64_t prepared;            /* of those created, by a prepare function */
     uint64_t creation_ns;         /* nanoseconds in the driver creating them, in total */
     uint64_t longest_creation_ns; /* nanoseconds for the slowest one */
-    uint32_t cached_streams;      /* streams without handle that are kept for reuse */
+    uint32_t cached_streams;      /* streams without a handle, cached for reuse */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 

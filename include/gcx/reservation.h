@@ -17,8 +17,8 @@ extern "C" {
  * guarantees.
  *
  * Lifetime. A reservation is a file that its processes keep locked. It ends when its last process
- *   has released it or ended, however that ended. A forked child and a program started by exec have
- *   no part in it unless they join or GCX_RESERVATION_INHERIT is set.
+ *   has released it or ended, however that ended. A forked child and a program started by exec do
+ *   not share it unless they join or GCX_RESERVATION_INHERIT is set.
  * Queue and placement. As for leases, for each device.
  * Leases. gcx_lease_params.reservation acquires a lease within the reservation's SMs.
  * Folder. gcx_reservation_params.folder; if that is NULL, GCX_RESERVATION_DIR in the environment;
@@ -30,8 +30,8 @@ extern "C" {
 
 #define GCX_MAX_RESERVATION_TOKEN 4096u /* bytes of a token, including the final 0 */
 
-/* Forked children and programs that they or this process start by exec keep the reservation too,
- * until they end or close its descriptor: for launchers. */
+/* For launchers: forked children, and programs that they or this process start by exec, share the
+ * reservation until they end or close its descriptor. */
 #define GCX_RESERVATION_INHERIT 0x1u
 
 typedef struct gcx_reservation_params {
@@ -144,7 +144,7 @@ typedef struct gcx_live_reservation {
     uint64_t since_ms; /* milliseconds since 1970 when it was acquired or the wait began */
     uint64_t until_ms; /* of a waiting request: when it times out; 0: never */
     int32_t pid;       /* the process that acquired it, or, once that has ended, another one that
-                          keeps it; 0: none is visible here, as in another container */
+                          shares it; 0: none is visible, as from another container */
     uint32_t user;     /* id of the user who owns the file */
     int32_t simulated; /* 1: of the simulated driver */
     uint32_t waits;    /* 1: a request that waits in gcx_reservation_acquire */

@@ -337,8 +337,8 @@ GCX_RESIZE_DEFAULT = 0
 GCX_RESIZE_DEFERRED = 1
 # bytes of a token, including the final 0
 GCX_MAX_RESERVATION_TOKEN = 4096
-# Forked children and programs that they or this process start by exec keep the reservation too,
-# until they end or close its descriptor: for launchers.
+# For launchers: forked children, and programs that they or this process start by exec, share the
+# reservation until they end or close its descriptor.
 GCX_RESERVATION_INHERIT = 1
 GCX_MAX_GRAPH_PARTS = 16
 # bytes of a kernel's name, including the final 0; cut to fit
@@ -476,11 +476,11 @@ class gcx_context_info(_Struct):
         ("sm_count", c_uint32),
         # live gcx streams of the green context, also of its other handles
         ("stream_count", c_uint32),
-        # equal for two handles exactly if they share a green context; never reused in a process. It
-        # is not cuGreenCtxGetId's
+        # equal for two handles if and only if they share a green context; never reused in a
+        # process. Not the number of cuGreenCtxGetId
         ("id", c_uint64),
-        # what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
-        # context ids of CUPTI and profilers (not measured against theirs)
+        # the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of
+        # CUPTI and profilers (not measured against theirs)
         ("native_id", c_uint64),
     )
 
@@ -581,9 +581,9 @@ class gcx_cache_trimmed(_Struct):
         ("contexts", c_uint32),
         # idle streams destroyed, with their contexts or alone
         ("streams", c_uint32),
-        # beyond the number, kept because a stream captures in them
+        # more than max_contexts: a stream captures in them
         ("contexts_left", c_uint32),
-        # without a handle, kept because they work or capture
+        # without a handle, not destroyed: they work or capture
         ("streams_left", c_uint32),
         # by which free device memory grew, all devices together, including changes by other code
         # during the call; at least 0
@@ -598,7 +598,7 @@ class gcx_cache_stats(_Struct):
         ("limit", c_uint32),
         # green contexts with a handle or stream
         ("in_use", c_uint32),
-        # green contexts without
+        # green contexts without either
         ("cached", c_uint32),
         # requests met by a context that existed
         ("hits", c_uint64),
@@ -614,7 +614,7 @@ class gcx_cache_stats(_Struct):
         ("creation_ns", c_uint64),
         # nanoseconds for the slowest one
         ("longest_creation_ns", c_uint64),
-        # streams without handle that are kept for reuse
+        # streams without a handle, cached for reuse
         ("cached_streams", c_uint32),
     )
 
@@ -757,8 +757,8 @@ class gcx_live_reservation(_Struct):
         ("since_ms", c_uint64),
         # of a waiting request: when it times out; 0: never
         ("until_ms", c_uint64),
-        # the process that acquired it, or, once that has ended, another one that keeps it; 0: none
-        # is visible here, as in another container
+        # the process that acquired it, or, once that has ended, another one that shares it; 0: none
+        # is visible, as from another container
         ("pid", c_int32),
         # id of the user who owns the file
         ("user", c_uint32),
@@ -801,8 +801,8 @@ class gcx_graph_params(_Struct):
         ("struct_size", c_uint32),
         # GCX_GRAPH_
         ("flags", c_uint32),
-        # cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and
-        # some device memory: 0.12 MiB with 3 nodes on an H200
+        # cached executables, least recently used evicted first; 0: 16. Each keeps its contexts
+        # alive and takes some device memory: 0.12 MiB with 3 nodes on an H200
         ("max_executables", c_uint32),
     )
 
@@ -899,8 +899,8 @@ class gcx_queue_info(_Struct):
         ("source", gcx_queue_source),
         # 1: CUDA has started in the process, and the number is final
         ("started", c_int32),
-        # 0: CUDA started before gcx looked, and the process changed the variable at some time:
-        # connections is its present value
+        # 0: CUDA started before gcx looked, and the process has changed the variable: connections
+        # is its present value
         ("certain", c_int32),
         # 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
         # context then logs a GCX_LOG_WARNING, once
@@ -1089,7 +1089,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "configured": POINTER(gcx_resource),
         },
     ),
-    # Divides input into one group for each request, disjoint, and a remainder.
+    # Splits input into disjoint groups, one for each request, and a remainder.
     "gcx_sm_split": (
         gcx_result,
         {
@@ -1118,7 +1118,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
-    # Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+    # Finds the most blocks that a thread block cluster can have on these SMs, including more than
     # the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
     # threads without shared memory.
     "gcx_resource_find_max_cluster_size": (
@@ -1178,7 +1178,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_context_get_current": (gcx_result, {"context": POINTER(gcx_context)}),
     # Waits until all work of the context's streams has finished.
     "gcx_context_synchronize": (gcx_result, {"context": gcx_context}),
-    # Creates a stream of the context, used by this handle alone.
+    # Creates a stream of the context.
     "gcx_stream_create": (
         gcx_result,
         {
@@ -1230,9 +1230,11 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_event_destroy": (gcx_result, {"event": gcx_event}),
     # Returns the CUevent, or NULL on failure.
     "gcx_event_native": (c_void_p, {"event": gcx_event}),
-    # Record in the event the work submitted so far to the stream, or to all streams of the context.
+    # Record the work submitted so far to the stream, or to all streams of the context, in the
+    # event.
     "gcx_stream_record": (gcx_result, {"stream": gcx_stream, "event": gcx_event}),
-    # Record in the event the work submitted so far to the stream, or to all streams of the context.
+    # Record the work submitted so far to the stream, or to all streams of the context, in the
+    # event.
     "gcx_context_record": (gcx_result, {"context": gcx_context, "event": gcx_event}),
     # Make all later work of the stream, or of all streams of the context, wait on the device until
     # the event's work has finished.
@@ -1268,8 +1270,8 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "params": POINTER(gcx_prepare_params),
         },
     ),
-    # Destroys the cached contexts beyond a number, all devices together, least recently used first,
-    # prepared or not, and the idle streams without handles of all contexts.
+    # Destroys cached contexts, prepared or not, least recently used first, until max_contexts are
+    # left on all devices together.
     "gcx_cache_trim": (
         gcx_result,
         {"max_contexts": c_uint32, "trimmed": POINTER(gcx_cache_trimmed)},
@@ -1410,8 +1412,8 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
         gcx_result,
         {"graph": gcx_graph, "node": c_uint32, "params": POINTER(gcx_kernel_params)},
     ),
-    # Takes over the parameters of another captured graph with the same nodes in the same order, in
-    # all executables or in none.
+    # Updates the graph to the parameters of another captured graph with the same nodes in the same
+    # order, in all executables or in none.
     "gcx_graph_update": (gcx_result, {"graph": gcx_graph, "captured": c_void_p}),
     # Returns the properties of a graph.
     "gcx_graph_get_info": (gcx_result, {"graph": gcx_graph, "info": POINTER(gcx_graph_info)}),

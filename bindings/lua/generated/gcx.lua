@@ -471,8 +471,8 @@ static const uint32_t GCX_RESIZE_DEFAULT = 0;
 static const uint32_t GCX_RESIZE_DEFERRED = 1;
 // bytes of a token, including the final 0
 static const uint32_t GCX_MAX_RESERVATION_TOKEN = 4096;
-// Forked children and programs that they or this process start by exec keep the reservation too,
-// until they end or close its descriptor: for launchers.
+// For launchers: forked children, and programs that they or this process start by exec, share the
+// reservation until they end or close its descriptor.
 static const uint32_t GCX_RESERVATION_INHERIT = 1;
 static const uint32_t GCX_MAX_GRAPH_PARTS = 16;
 // bytes of a kernel's name, including the final 0; cut to fit
@@ -572,11 +572,11 @@ typedef struct {
     uint32_t sm_count;
     // live gcx streams of the green context, also of its other handles
     uint32_t stream_count;
-    // equal for two handles exactly if they share a green context; never reused in a process. It is
-    // not cuGreenCtxGetId's
+    // equal for two handles if and only if they share a green context; never reused in a process.
+    // Not the number of cuGreenCtxGetId
     uint64_t id;
-    // what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
-    // context ids of CUPTI and profilers (not measured against theirs)
+    // the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of CUPTI
+    // and profilers (not measured against theirs)
     uint64_t native_id;
 } gcx_context_info;
 
@@ -663,9 +663,9 @@ typedef struct {
     uint32_t contexts;
     // idle streams destroyed, with their contexts or alone
     uint32_t streams;
-    // beyond the number, kept because a stream captures in them
+    // more than max_contexts: a stream captures in them
     uint32_t contexts_left;
-    // without a handle, kept because they work or capture
+    // without a handle, not destroyed: they work or capture
     uint32_t streams_left;
     // by which free device memory grew, all devices together, including changes by other code
     // during the call; at least 0
@@ -678,7 +678,7 @@ typedef struct {
     uint32_t limit;
     // green contexts with a handle or stream
     uint32_t in_use;
-    // green contexts without
+    // green contexts without either
     uint32_t cached;
     // requests met by a context that existed
     uint64_t hits;
@@ -694,7 +694,7 @@ typedef struct {
     uint64_t creation_ns;
     // nanoseconds for the slowest one
     uint64_t longest_creation_ns;
-    // streams without handle that are kept for reuse
+    // streams without a handle, cached for reuse
     uint32_t cached_streams;
 } gcx_cache_stats;
 
@@ -822,8 +822,8 @@ typedef struct {
     uint64_t since_ms;
     // of a waiting request: when it times out; 0: never
     uint64_t until_ms;
-    // the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
-    // visible here, as in another container
+    // the process that acquired it, or, once that has ended, another one that shares it; 0: none is
+    // visible, as from another container
     int32_t pid;
     // id of the user who owns the file
     uint32_t user;
@@ -864,8 +864,8 @@ typedef struct {
     uint32_t struct_size;
     // GCX_GRAPH_
     uint32_t flags;
-    // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and
-    // some device memory: 0.12 MiB with 3 nodes on an H200
+    // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts alive
+    // and takes some device memory: 0.12 MiB with 3 nodes on an H200
     uint32_t max_executables;
 } gcx_graph_params;
 
@@ -952,8 +952,8 @@ typedef struct {
     gcx_queue_source source;
     // 1: CUDA has started in the process, and the number is final
     int32_t started;
-    // 0: CUDA started before gcx looked, and the process changed the variable at some time:
-    // connections is its present value
+    // 0: CUDA started before gcx looked, and the process has changed the variable: connections is
+    // its present value
     int32_t certain;
     // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
     // context then logs a GCX_LOG_WARNING, once
@@ -1107,7 +1107,7 @@ gcx_result gcx_resource_from_native(
 gcx_result gcx_workqueue_configure(
     const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit, gcx_resource*
     configured);
-// Divides input into one group for each request, disjoint, and a remainder.
+// Splits input into disjoint groups, one for each request, and a remainder.
 gcx_result gcx_sm_split(
     const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
     flags, gcx_resource* groups, gcx_resource* remainder, uint32_t* sm_counts, uint32_t*
@@ -1120,8 +1120,8 @@ gcx_result gcx_resource_subtract(
 // Counts the SMs that a and b have in common: 0 for two devices.
 gcx_result gcx_resource_get_overlap(
     const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
-// Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
-// the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+// Finds the most blocks that a thread block cluster can have on these SMs, including more than the
+// portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
 // without shared memory.
 gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
 // Creates a context over one or several disjoint SM resources of one device and family and,
@@ -1157,7 +1157,7 @@ gcx_result gcx_context_pop(gcx_context* context);
 gcx_result gcx_context_get_current(gcx_context* context);
 // Waits until all work of the context's streams has finished.
 gcx_result gcx_context_synchronize(gcx_context context);
-// Creates a stream of the context, used by this handle alone.
+// Creates a stream of the context.
 gcx_result gcx_stream_create(
     gcx_context context, const gcx_stream_params* params, gcx_stream* stream);
 // Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and to
@@ -1191,9 +1191,9 @@ gcx_result gcx_event_from_native(struct CUevent_st* native, gcx_event* event);
 gcx_result gcx_event_destroy(gcx_event event);
 // Returns the CUevent, or NULL on failure.
 struct CUevent_st* gcx_event_native(gcx_event event);
-// Record in the event the work submitted so far to the stream, or to all streams of the context.
+// Record the work submitted so far to the stream, or to all streams of the context, in the event.
 gcx_result gcx_stream_record(gcx_stream stream, gcx_event event);
-// Record in the event the work submitted so far to the stream, or to all streams of the context.
+// Record the work submitted so far to the stream, or to all streams of the context, in the event.
 gcx_result gcx_context_record(gcx_context context, gcx_event event);
 // Make all later work of the stream, or of all streams of the context, wait on the device until the
 // event's work has finished.
@@ -1220,8 +1220,8 @@ gcx_result gcx_cache_set_limit(uint32_t max_contexts);
 // gcx_lease_acquire() over the same SMs takes microseconds.
 gcx_result gcx_cache_prepare(
     const gcx_resource* resources, uint32_t count, const gcx_prepare_params* params);
-// Destroys the cached contexts beyond a number, all devices together, least recently used first,
-// prepared or not, and the idle streams without handles of all contexts.
+// Destroys cached contexts, prepared or not, least recently used first, until max_contexts are left
+// on all devices together.
 gcx_result gcx_cache_trim(uint32_t max_contexts, gcx_cache_trimmed* trimmed);
 // Returns the statistics of the cache since the driver was opened.
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
@@ -1291,8 +1291,8 @@ gcx_result gcx_graph_set_part(
     gcx_graph graph, const uint32_t* nodes, uint32_t count, uint32_t part);
 // Changes the parameters of a kernel node in the graph and all its executables, or in none.
 gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node, const gcx_kernel_params* params);
-// Takes over the parameters of another captured graph with the same nodes in the same order, in all
-// executables or in none.
+// Updates the graph to the parameters of another captured graph with the same nodes in the same
+// order, in all executables or in none.
 gcx_result gcx_graph_update(gcx_graph graph, struct CUgraph_st* captured);
 // Returns the properties of a graph.
 gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info);

@@ -282,8 +282,8 @@ export const GCX_RESIZE_DEFAULT = 0;
 export const GCX_RESIZE_DEFERRED = 1;
 // bytes of a token, including the final 0
 export const GCX_MAX_RESERVATION_TOKEN = 4096;
-// Forked children and programs that they or this process start by exec keep the reservation too,
-// until they end or close its descriptor: for launchers.
+// For launchers: forked children, and programs that they or this process start by exec, share the
+// reservation until they end or close its descriptor.
 export const GCX_RESERVATION_INHERIT = 1;
 export const GCX_MAX_GRAPH_PARTS = 16;
 // bytes of a kernel's name, including the final 0; cut to fit
@@ -395,11 +395,11 @@ export const gcx_context_info = koffi.struct({
   sm_count: "uint32_t",
   // live gcx streams of the green context, also of its other handles
   stream_count: "uint32_t",
-  // equal for two handles exactly if they share a green context; never reused in a process. It is
-  // not cuGreenCtxGetId's
+  // equal for two handles if and only if they share a green context; never reused in a process. Not
+  // the number of cuGreenCtxGetId
   id: "uint64_t",
-  // what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
-  // context ids of CUPTI and profilers (not measured against theirs)
+  // the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of CUPTI and
+  // profilers (not measured against theirs)
   native_id: "uint64_t",
 });
 
@@ -486,9 +486,9 @@ export const gcx_cache_trimmed = koffi.struct({
   contexts: "uint32_t",
   // idle streams destroyed, with their contexts or alone
   streams: "uint32_t",
-  // beyond the number, kept because a stream captures in them
+  // more than max_contexts: a stream captures in them
   contexts_left: "uint32_t",
-  // without a handle, kept because they work or capture
+  // without a handle, not destroyed: they work or capture
   streams_left: "uint32_t",
   // by which free device memory grew, all devices together, including changes by other code during
   // the call; at least 0
@@ -501,7 +501,7 @@ export const gcx_cache_stats = koffi.struct({
   limit: "uint32_t",
   // green contexts with a handle or stream
   in_use: "uint32_t",
-  // green contexts without
+  // green contexts without either
   cached: "uint32_t",
   // requests met by a context that existed
   hits: "uint64_t",
@@ -517,7 +517,7 @@ export const gcx_cache_stats = koffi.struct({
   creation_ns: "uint64_t",
   // nanoseconds for the slowest one
   longest_creation_ns: "uint64_t",
-  // streams without handle that are kept for reuse
+  // streams without a handle, cached for reuse
   cached_streams: "uint32_t",
 });
 
@@ -645,8 +645,8 @@ export const gcx_live_reservation = koffi.struct({
   since_ms: "uint64_t",
   // of a waiting request: when it times out; 0: never
   until_ms: "uint64_t",
-  // the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
-  // visible here, as in another container
+  // the process that acquired it, or, once that has ended, another one that shares it; 0: none is
+  // visible, as from another container
   pid: "int32_t",
   // id of the user who owns the file
   user: "uint32_t",
@@ -687,8 +687,8 @@ export const gcx_graph_params = koffi.struct({
   struct_size: "uint32_t",
   // GCX_GRAPH_
   flags: "uint32_t",
-  // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and some
-  // device memory: 0.12 MiB with 3 nodes on an H200
+  // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts alive and
+  // takes some device memory: 0.12 MiB with 3 nodes on an H200
   max_executables: "uint32_t",
 });
 
@@ -775,8 +775,8 @@ export const gcx_queue_info = koffi.struct({
   source: "int32_t",
   // 1: CUDA has started in the process, and the number is final
   started: "int32_t",
-  // 0: CUDA started before gcx looked, and the process changed the variable at some time:
-  // connections is its present value
+  // 0: CUDA started before gcx looked, and the process has changed the variable: connections is its
+  // present value
   certain: "int32_t",
   // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
   // then logs a GCX_LOG_WARNING, once
@@ -952,7 +952,7 @@ export const FUNCTIONS = {
     concurrency_limit: "uint32_t",
     configured: out(gcx_resource),
   }],
-  // Divides input into one group for each request, disjoint, and a remainder.
+  // Splits input into disjoint groups, one for each request, and a remainder.
   gcx_sm_split: ["int32_t", {
     input: pointer(gcx_resource),
     requests: pointer(gcx_sm_request),
@@ -981,7 +981,7 @@ export const FUNCTIONS = {
     b: pointer(gcx_resource),
     sm_count: out("uint32_t"),
   }],
-  // Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+  // Finds the most blocks that a thread block cluster can have on these SMs, including more than
   // the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
   // threads without shared memory.
   gcx_resource_find_max_cluster_size: ["int32_t", {
@@ -1033,7 +1033,7 @@ export const FUNCTIONS = {
   gcx_context_get_current: ["int32_t", { context: out(gcx_context) }],
   // Waits until all work of the context's streams has finished.
   gcx_context_synchronize: ["int32_t", { context: gcx_context }],
-  // Creates a stream of the context, used by this handle alone.
+  // Creates a stream of the context.
   gcx_stream_create: ["int32_t", {
     context: gcx_context,
     params: pointer(gcx_stream_params),
@@ -1077,9 +1077,9 @@ export const FUNCTIONS = {
   gcx_event_destroy: ["int32_t", { event: gcx_event }],
   // Returns the CUevent, or NULL on failure.
   gcx_event_native: ["void*", { event: gcx_event }],
-  // Record in the event the work submitted so far to the stream, or to all streams of the context.
+  // Record the work submitted so far to the stream, or to all streams of the context, in the event.
   gcx_stream_record: ["int32_t", { stream: gcx_stream, event: gcx_event }],
-  // Record in the event the work submitted so far to the stream, or to all streams of the context.
+  // Record the work submitted so far to the stream, or to all streams of the context, in the event.
   gcx_context_record: ["int32_t", { context: gcx_context, event: gcx_event }],
   // Make all later work of the stream, or of all streams of the context, wait on the device until
   // the event's work has finished.
@@ -1113,8 +1113,8 @@ export const FUNCTIONS = {
     count: "uint32_t",
     params: pointer(gcx_prepare_params),
   }],
-  // Destroys the cached contexts beyond a number, all devices together, least recently used first,
-  // prepared or not, and the idle streams without handles of all contexts.
+  // Destroys cached contexts, prepared or not, least recently used first, until max_contexts are
+  // left on all devices together.
   gcx_cache_trim: ["int32_t", { max_contexts: "uint32_t", trimmed: inout(gcx_cache_trimmed) }],
   // Returns the statistics of the cache since the driver was opened.
   gcx_cache_get_stats: ["int32_t", { stats: inout(gcx_cache_stats) }],
@@ -1239,8 +1239,8 @@ export const FUNCTIONS = {
     node: "uint32_t",
     params: pointer(gcx_kernel_params),
   }],
-  // Takes over the parameters of another captured graph with the same nodes in the same order, in
-  // all executables or in none.
+  // Updates the graph to the parameters of another captured graph with the same nodes in the same
+  // order, in all executables or in none.
   gcx_graph_update: ["int32_t", { graph: gcx_graph, captured: "void*" }],
   // Returns the properties of a graph.
   gcx_graph_get_info: ["int32_t", { graph: gcx_graph, info: inout(gcx_graph_info) }],

@@ -325,7 +325,7 @@ Returns resource.
 gcx_workqueue_configure(config, scope, concurrency_limit)
 
 [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
-keeps the one of *config. *configured may be *config.
+copies the limit of *config. *configured may be *config.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_TYPE  *config is not a workqueue configuration
@@ -337,7 +337,7 @@ Returns configured.
 %feature("docstring") call_gcx_sm_split %{
 gcx_sm_split(input, requests, flags)
 
-Divides input into one group for each request, disjoint, and a remainder. The result is the same
+Splits input into disjoint groups, one for each request, and a remainder. The result is the same
 on every driver from 12.4 on.
 
 Rules:
@@ -366,7 +366,7 @@ that of the rest to *remainder_sm_count. Creates nothing on the device. The firs
 family asks the driver for its atoms, which takes microseconds.
 
 groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
-with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
 sm_counts may be NULL. remainder_sm_count may be NULL.
 
 Errors:
@@ -395,7 +395,7 @@ Returns (groups, remainder).
 %feature("docstring") call_gcx_sm_split_counts %{
 gcx_sm_split_counts(input, requests, flags)
 
-Divides input into one group for each request, disjoint, and a remainder. The result is the same
+Splits input into disjoint groups, one for each request, and a remainder. The result is the same
 on every driver from 12.4 on.
 
 Rules:
@@ -424,7 +424,7 @@ that of the rest to *remainder_sm_count. Creates nothing on the device. The firs
 family asks the driver for its atoms, which takes microseconds.
 
 groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
-with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
 sm_counts may be NULL. remainder_sm_count may be NULL.
 
 Errors:
@@ -453,9 +453,9 @@ Returns (sm_counts, remainder_sm_count).
 %feature("docstring") gcx_resource_union %{
 gcx_resource_union(a, b)
 
-Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
-have in common is the difference of a and that difference. *result may be *a or *b. An empty
-result is a resource of 0 SMs.
+Compute the union and the difference (SMs of a that are not in b) of two SM resources. For their
+intersection, subtract that difference from a. *result may be *a or *b. An empty result is a
+resource of 0 SMs.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -467,9 +467,9 @@ Returns result.
 %feature("docstring") gcx_resource_subtract %{
 gcx_resource_subtract(a, b)
 
-Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
-have in common is the difference of a and that difference. *result may be *a or *b. An empty
-result is a resource of 0 SMs.
+Compute the union and the difference (SMs of a that are not in b) of two SM resources. For their
+intersection, subtract that difference from a. *result may be *a or *b. An empty result is a
+resource of 0 SMs.
 
 Errors:
   GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -496,7 +496,7 @@ Returns sm_count.
 %feature("docstring") gcx_resource_find_max_cluster_size %{
 gcx_resource_find_max_cluster_size(resource)
 
-Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+Finds the most blocks that a thread block cluster can have on these SMs, including more than the
 portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
 without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
 size depends on how the SMs were split, not on their number. For the limit of one kernel in a
@@ -621,7 +621,7 @@ Returns context.
 gcx_context_get_current()
 
 Returns the handle that the calling thread pushed last, if its context is current, else NULL with
-GCX_SUCCESS. It stays with its owner.
+GCX_SUCCESS. The caller does not own it.
 
 Returns context.
 %}
@@ -636,7 +636,7 @@ that work are returned with the driver's code.
 %feature("docstring") call_gcx_stream_create %{
 gcx_stream_create(context, sync, priority, owner)
 
-Creates a stream of the context, used by this handle alone. params NULL is
+Creates a stream of the context. No other handle uses the same CUstream. params may be NULL, for
 GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. Reuses an idle stream
 that was destroyed earlier, if one has this priority.
 
@@ -664,15 +664,15 @@ Returns the owner, which has the gcx_stream now.
 %feature("docstring") gcx_stream_destroy %{
 gcx_stream_destroy(stream)
 
-Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
-such streams of about 0.02 MiB for reuse until it is destroyed (gcx_cache_set_limit). So what a
-library keeps by stream stays valid: PyTorch ends the process if the stream of its pinned memory
-is gone.
+Destroys the handle. Never waits; work in the stream finishes. The green context caches up to 32
+such streams, of about 0.02 MiB each, for reuse until it is destroyed (gcx_cache_set_limit). So
+state that a library has stored for the stream stays valid. PyTorch ends the process if the
+stream of its pinned memory no longer exists.
 
 Special cases:
   - A stream whose attributes were changed (cuStreamSetAttribute) is not reused.
-  - A stream that captures a graph continues and is kept until the capture ends. If 32 such
-    streams are kept already, the capture ends.
+  - A stream that captures a graph continues, and is cached until the capture ends. If 32 such
+    streams are cached already, the capture ends.
   - If other code destroyed the CUstream, which is not allowed, only the handle is destroyed.
 %}
 
@@ -781,7 +781,7 @@ Returns the CUevent, or NULL on failure. Valid until the handle is destroyed.
 %feature("docstring") gcx_stream_record %{
 gcx_stream_record(stream, event)
 
-Record in the event the work submitted so far to the stream, or to all streams of the context.
+Record the work submitted so far to the stream, or to all streams of the context, in the event.
 Replaces what was recorded before. Never blocks.
 
 Errors:
@@ -791,7 +791,7 @@ Errors:
 %feature("docstring") gcx_context_record %{
 gcx_context_record(context, event)
 
-Record in the event the work submitted so far to the stream, or to all streams of the context.
+Record the work submitted so far to the stream, or to all streams of the context, in the event.
 Replaces what was recorded before. Never blocks.
 
 Errors:
@@ -893,8 +893,9 @@ Errors: the driver's, if it refuses to destroy something, and
 %feature("docstring") gcx_cache_trim %{
 gcx_cache_trim(max_contexts)
 
-Destroys the cached contexts beyond a number, all devices together, least recently used first,
-prepared or not, and the idle streams without handles of all contexts. The limit does not change.
+Destroys cached contexts, prepared or not, least recently used first, until max_contexts are left
+on all devices together. Destroys the idle streams without handles of all contexts. The limit
+does not change.
 Never call it while a library can still name a stream whose handle was destroyed, as PyTorch's
 allocator does (gcx_stream_destroy). *trimmed, if not NULL, receives the result.
 
@@ -921,7 +922,7 @@ be NULL.
 
 With params->reservation, device is the reservation's or -1, and family the reservation's or
 GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
-leases of the same reservation. The lease keeps the reservation, also after
+leases of the same reservation. The lease keeps the reservation alive, also after
 gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
 another lease.
 
@@ -963,14 +964,14 @@ Releases the lease. Its SMs are free when this returns. Its work finishes, and t
 next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
 fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
 GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
-waits for a resize that another thread is making.
+waits for a resize that another thread performs.
 %}
 
 %feature("docstring") gcx_lease_resize %{
 gcx_lease_resize(sizes, flags)
 
 Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
-grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+grow by the SMs that another loses in the same call. Work in flight finishes where it runs;
 later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
 are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
 
@@ -1008,9 +1009,9 @@ Errors: those of gcx_lease_resize, and
 gcx_lease_get_layout(sizes)
 
 Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
-nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
-receives the SMs of the device, or of the reservation, that no lease would have. Creates no
-context. Waits while another thread resizes one of the leases. Thread-safe.
+nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs for one to park.
+*remainder receives the SMs of the device, or of the reservation, that no lease would have.
+Creates no context. Waits while another thread resizes one of the leases. Thread-safe.
 
 After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
 gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
@@ -1195,7 +1196,7 @@ gcx_graph_create(captured, flags, max_executables, owner)
 
 Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
 destroy or change the captured graph at once. params may be NULL. The green contexts of gcx that
-kernels were captured in must exist; the graph keeps them.
+kernels were captured in must exist; the graph keeps them alive.
 
 Errors:
   GCX_ERROR_NOT_SUPPORTED                   a node cannot be moved; the message has its kind and
@@ -1283,10 +1284,10 @@ Errors: those of gcx_graph_prepare, the driver's about the parameters, and
 %feature("docstring") gcx_graph_update %{
 gcx_graph_update(graph, captured)
 
-Takes over the parameters of another captured graph with the same nodes in the same order, in all
-executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us for
-each kernel and executable; otherwise the executables are instantiated again. The caller keeps
-captured.
+Updates the graph to the parameters of another captured graph with the same nodes in the same
+order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
+about 1 us for each kernel and executable; otherwise the executables are instantiated again. The
+caller still owns captured.
 
 Errors: those of gcx_graph_create, and
   GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where
@@ -1339,7 +1340,7 @@ gcx_simulator_path()
 
 Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
 NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
-belongs to the thread and is valid until its next call of this. Opens no driver.
+belongs to the thread and is valid until the thread calls this again. Opens no driver.
 %}
 
 %feature("docstring") gcx_queue_get_info %{
@@ -1393,7 +1394,7 @@ log: see gcx_device_find_shared_sms.
 
 Errors:
   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
-  GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time
+  GCX_ERROR_TIMEOUT                     other threads resized the stream's lease continuously
 
 Returns sm_ids.
 %}
@@ -1409,7 +1410,7 @@ return at once.
 Errors:
   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
-  GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+  GCX_ERROR_TIMEOUT        other work occupied SMs continuously: call it when the device is idle,
                            before a module with dynamic parallelism is loaded
 %}
 

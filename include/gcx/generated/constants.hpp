@@ -146,8 +146,8 @@ constexpr resize_flags operator|(resize_flags a, resize_flags b) noexcept {
 
 enum class reservation_flags : uint32_t {
     none = 0,
-    // Forked children and programs that they or this process start by exec keep the reservation
-    // too, until they end or close its descriptor: for launchers.
+    // For launchers: forked children, and programs that they or this process start by exec, share
+    // the reservation until they end or close its descriptor.
     inherit = GCX_RESERVATION_INHERIT,
 };
 constexpr reservation_flags operator|(reservation_flags a, reservation_flags b) noexcept {

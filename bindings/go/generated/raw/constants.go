@@ -366,8 +366,8 @@ const (
 const (
 	// bytes of a token, including the final 0
 	MaxReservationToken uint32 = 0x1000
-	// Forked children and programs that they or this process start by exec keep the reservation too,
-	// until they end or close its descriptor: for launchers.
+	// For launchers: forked children, and programs that they or this process start by exec, share the
+	// reservation until they end or close its descriptor.
 	ReservationInherit uint32 = 0x1
 )
 

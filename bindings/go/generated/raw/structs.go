@@ -149,11 +149,11 @@ type ContextInfo struct {
 	SMCount    uint32
 	// live gcx streams of the green context, also of its other handles
 	StreamCount uint32
-	// equal for two handles exactly if they share a green context; never reused in a process. It is
-	// not cuGreenCtxGetId's
+	// equal for two handles if and only if they share a green context; never reused in a process. Not
+	// the number of cuGreenCtxGetId
 	ID uint64
-	// what cuCtxGetId returns for it: the driver's id of the CUcontext, for comparison with the
-	// context ids of CUPTI and profilers (not measured against theirs)
+	// the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of CUPTI and
+	// profilers (not measured against theirs)
 	NativeID uint64
 }
 
@@ -250,9 +250,9 @@ type CacheTrimmed struct {
 	Contexts uint32
 	// idle streams destroyed, with their contexts or alone
 	Streams uint32
-	// beyond the number, kept because a stream captures in them
+	// more than max_contexts: a stream captures in them
 	ContextsLeft uint32
-	// without a handle, kept because they work or capture
+	// without a handle, not destroyed: they work or capture
 	StreamsLeft uint32
 	// by which free device memory grew, all devices together, including changes by other code during
 	// the call; at least 0
@@ -266,7 +266,7 @@ type CacheStats struct {
 	Limit uint32
 	// green contexts with a handle or stream
 	InUse uint32
-	// green contexts without
+	// green contexts without either
 	Cached uint32
 	// requests met by a context that existed
 	Hits uint64
@@ -282,7 +282,7 @@ type CacheStats struct {
 	CreationNS uint64
 	// nanoseconds for the slowest one
 	LongestCreationNS uint64
-	// streams without handle that are kept for reuse
+	// streams without a handle, cached for reuse
 	CachedStreams uint32
 }
 
@@ -420,8 +420,8 @@ type LiveReservation struct {
 	SinceMS uint64
 	// of a waiting request: when it times out; 0: never
 	UntilMS uint64
-	// the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
-	// visible here, as in another container
+	// the process that acquired it, or, once that has ended, another one that shares it; 0: none is
+	// visible, as from another container
 	PID int32
 	// id of the user who owns the file
 	User uint32
@@ -463,8 +463,8 @@ type GraphParams struct {
 	StructSize uint32
 	// GCX_GRAPH_
 	Flags uint32
-	// cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and some
-	// device memory: 0.12 MiB with 3 nodes on an H200
+	// cached executables, least recently used evicted first; 0: 16. Each keeps its contexts alive and
+	// takes some device memory: 0.12 MiB with 3 nodes on an H200
 	MaxExecutables uint32
 }
 
@@ -558,8 +558,8 @@ type QueueInfo struct {
 	Source      QueueSource
 	// 1: CUDA has started in the process, and the number is final
 	Started int32
-	// 0: CUDA started before gcx looked, and the process changed the variable at some time:
-	// connections is its present value
+	// 0: CUDA started before gcx looked, and the process has changed the variable: connections is its
+	// present value
 	Certain int32
 	// 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
 	// then logs a GCX_LOG_WARNING, once

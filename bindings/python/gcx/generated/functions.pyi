@@ -332,12 +332,12 @@ def gcx_workqueue_configure(config: bytes, scope: int, concurrency_limit: int, /
 def gcx_sm_split(
     input: bytes, requests: Sequence[_SmRequest], flags: int, /
 ) -> tuple[tuple[bytes, ...], bytes]:
-    """Divides input into one group for each request, disjoint, and a remainder."""
+    """Splits input into disjoint groups, one for each request, and a remainder."""
 
 def gcx_sm_split_counts(
     input: bytes, requests: Sequence[_SmRequest], flags: int, /
 ) -> tuple[tuple[int, ...], int]:
-    """Divides input into one group for each request, disjoint, and a remainder."""
+    """Splits input into disjoint groups, one for each request, and a remainder."""
 
 def gcx_resource_union(a: bytes, b: bytes, /) -> bytes:
     """Compute the union and the difference (SMs of a that are not in b) of two SM resources."""
@@ -349,8 +349,8 @@ def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
     """Counts the SMs that a and b have in common: 0 for two devices."""
 
 def gcx_resource_find_max_cluster_size(resource: bytes, /) -> int:
-    """Finds the most blocks that a thread block cluster can have on these SMs, including sizes
-    above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of
+    """Finds the most blocks that a thread block cluster can have on these SMs, including more
+    than the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of
     1024 threads without shared memory.
     """
 
@@ -405,7 +405,7 @@ def gcx_context_synchronize(context: int, /) -> None:
     """Waits until all work of the context's streams has finished."""
 
 def gcx_stream_create(context: int, sync: int, priority: int, owner: _Owner, /) -> _Owner:
-    """Creates a stream of the context, used by this handle alone."""
+    """Creates a stream of the context."""
 
 def gcx_stream_from_native(native: int, owner: _Owner, /) -> _Owner:
     """Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs
@@ -461,13 +461,13 @@ def gcx_event_native(event: int, /) -> int:
     """Returns the CUevent, or NULL on failure."""
 
 def gcx_stream_record(stream: int, event: int, /) -> None:
-    """Record in the event the work submitted so far to the stream, or to all streams of the
-    context.
+    """Record the work submitted so far to the stream, or to all streams of the context, in the
+    event.
     """
 
 def gcx_context_record(context: int, event: int, /) -> None:
-    """Record in the event the work submitted so far to the stream, or to all streams of the
-    context.
+    """Record the work submitted so far to the stream, or to all streams of the context, in the
+    event.
     """
 
 def gcx_stream_wait(stream: int, event: int, /) -> None:
@@ -504,8 +504,8 @@ def gcx_cache_set_limit(max_contexts: int, /) -> None:
     """Sets how many green contexts without handle or stream gcx caches on each device."""
 
 def gcx_cache_trim(max_contexts: int, /) -> _CacheTrimmed:
-    """Destroys the cached contexts beyond a number, all devices together, least recently used
-    first, prepared or not, and the idle streams without handles of all contexts.
+    """Destroys cached contexts, prepared or not, least recently used first, until max_contexts
+    are left on all devices together.
     """
 
 def gcx_cache_get_stats() -> _CacheStats:
@@ -637,8 +637,8 @@ def gcx_graph_set_kernel(
     """Changes the parameters of a kernel node in the graph and all its executables, or in none."""
 
 def gcx_graph_update(graph: int, captured: int, /) -> None:
-    """Takes over the parameters of another captured graph with the same nodes in the same order,
-    in all executables or in none.
+    """Updates the graph to the parameters of another captured graph with the same nodes in the
+    same order, in all executables or in none.
     """
 
 def gcx_graph_get_info(graph: int, /) -> _GraphInfo:

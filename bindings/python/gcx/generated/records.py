@@ -265,8 +265,8 @@ class LiveReservation(NamedTuple):
     since_ms: int
     #: When a waiting request times out; 0 if it never does, in milliseconds since 1970.
     until_ms: int
-    #: The process that acquired it, or, once that has ended, another one that keeps it; 0: none is
-    #: visible here, as in another container.
+    #: The process that acquired it, or, once that has ended, another one that shares it; 0: none is
+    #: visible, as from another container.
     pid: int
     #: Id of the user who owns the file.
     user: int

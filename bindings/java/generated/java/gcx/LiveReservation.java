@@ -14,8 +14,8 @@ import java.util.UUID;
  * @param id a random number that identifies the reservation
  * @param since when it was acquired or the wait began
  * @param until when a waiting request times out; empty if it never does
- * @param pid the process that acquired it, or, once that has ended, another one that keeps it;
- *     0: none is visible here, as in another container
+ * @param pid the process that acquired it, or, once that has ended, another one that shares it;
+ *     0: none is visible, as from another container
  * @param user id of the user who owns the file
  * @param simulated whether it is on the simulated driver
  * @param waits whether it is a request that waits

@@ -595,8 +595,8 @@ public final class Raw {
   public static final int GCX_MAX_RESERVATION_TOKEN = 4096;
 
   /**
-   * Forked children and programs that they or this process start by exec keep the reservation too,
-   * until they end or close its descriptor: for launchers.
+   * For launchers: forked children, and programs that they or this process start by exec, share the
+   * reservation until they end or close its descriptor.
    */
   public static final int GCX_RESERVATION_INHERIT = 1;
 
@@ -800,7 +800,7 @@ public final class Raw {
 
   /**
    * [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
-   * keeps the one of *config. *configured may be *config.
+   * copies the limit of *config. *configured may be *config.
    *
    * <p>Errors:
    * <ul>
@@ -819,7 +819,7 @@ public final class Raw {
   }
 
   /**
-   * Divides input into one group for each request, disjoint, and a remainder. The result is the
+   * Splits input into disjoint groups, one for each request, and a remainder. The result is the
    * same on every driver from 12.4 on.
    *
    * <p>Rules: 1. If the requests can be met in any way, the split succeeds. Among the ways, the one
@@ -844,7 +844,7 @@ public final class Raw {
    * a family asks the driver for its atoms, which takes microseconds.
    *
    * <p>groups may be NULL for a dry run, which only writes the counts: it makes the same checks,
-   * fails with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+   * fails with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
    * sm_counts may be NULL. remainder_sm_count may be NULL.
    *
    * <p>Errors:
@@ -875,7 +875,7 @@ public final class Raw {
   }
 
   /**
-   * Divides input into one group for each request, disjoint, and a remainder. The result is the
+   * Splits input into disjoint groups, one for each request, and a remainder. The result is the
    * same on every driver from 12.4 on.
    *
    * <p>Rules: 1. If the requests can be met in any way, the split succeeds. Among the ways, the one
@@ -900,7 +900,7 @@ public final class Raw {
    * a family asks the driver for its atoms, which takes microseconds.
    *
    * <p>groups may be NULL for a dry run, which only writes the counts: it makes the same checks,
-   * fails with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+   * fails with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
    * sm_counts may be NULL. remainder_sm_count may be NULL.
    *
    * <p>Errors:
@@ -931,9 +931,9 @@ public final class Raw {
   }
 
   /**
-   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. What
-   * they have in common is the difference of a and that difference. *result may be *a or *b. An
-   * empty result is a resource of 0 SMs.
+   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. For
+   * their intersection, subtract that difference from a. *result may be *a or *b. An empty result
+   * is a resource of 0 SMs.
    *
    * <p>Errors:
    * <ul>
@@ -951,9 +951,9 @@ public final class Raw {
   }
 
   /**
-   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. What
-   * they have in common is the difference of a and that difference. *result may be *a or *b. An
-   * empty result is a resource of 0 SMs.
+   * Compute the union and the difference (SMs of a that are not in b) of two SM resources. For
+   * their intersection, subtract that difference from a. *result may be *a or *b. An empty result
+   * is a resource of 0 SMs.
    *
    * <p>Errors:
    * <ul>
@@ -992,7 +992,7 @@ public final class Raw {
   }
 
   /**
-   * Finds the most blocks that a thread block cluster can have on these SMs, including sizes above
+   * Finds the most blocks that a thread block cluster can have on these SMs, including more than
    * the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
    * threads without shared memory. Returns 1 on devices without clusters, before compute capability
    * 9.0. The size depends on how the SMs were split, not on their number. For the limit of one
@@ -1162,7 +1162,7 @@ public final class Raw {
 
   /**
    * Returns the handle that the calling thread pushed last, if its context is current, else NULL
-   * with {@code GCX_SUCCESS}. It stays with its owner.
+   * with {@code GCX_SUCCESS}. The caller does not own it.
    *
    * @return context
    * @throws GcxException the result is no success
@@ -1183,9 +1183,9 @@ public final class Raw {
   }
 
   /**
-   * Creates a stream of the context, used by this handle alone. params NULL is {@code
-   * GCX_STREAM_PARAMS_INIT}. Takes microseconds, also while the device is busy. Reuses an idle
-   * stream that was destroyed earlier, if one has this priority.
+   * Creates a stream of the context. No other handle uses the same CUstream. params may be NULL,
+   * for {@code GCX_STREAM_PARAMS_INIT}. Takes microseconds, also while the device is busy. Reuses
+   * an idle stream that was destroyed earlier, if one has this priority.
    *
    * <p>Errors:
    * <ul>
@@ -1223,15 +1223,15 @@ public final class Raw {
   }
 
   /**
-   * Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
-   * such streams of about 0.02 MiB for reuse until it is destroyed ({@code Cache.setLimit}). So
-   * what a library keeps by stream stays valid: PyTorch ends the process if the stream of its
-   * pinned memory is gone.
+   * Destroys the handle. Never waits; work in the stream finishes. The green context caches up to
+   * 32 such streams, of about 0.02 MiB each, for reuse until it is destroyed ({@code
+   * Cache.setLimit}). So state that a library has stored for the stream stays valid. PyTorch ends
+   * the process if the stream of its pinned memory no longer exists.
    *
    * <p>Special cases: - A stream whose attributes were changed (cuStreamSetAttribute) is not
-   * reused. - A stream that captures a graph continues and is kept until the capture ends. If 32
-   * such streams are kept already, the capture ends. - If other code destroyed the CUstream, which
-   * is not allowed, only the handle is destroyed.
+   * reused. - A stream that captures a graph continues, and is cached until the capture ends. If 32
+   * such streams are cached already, the capture ends. - If other code destroyed the CUstream,
+   * which is not allowed, only the handle is destroyed.
    *
    * @param stream stream
    * @throws GcxException the result is no success
@@ -1400,7 +1400,7 @@ public final class Raw {
   }
 
   /**
-   * Record in the event the work submitted so far to the stream, or to all streams of the context.
+   * Record the work submitted so far to the stream, or to all streams of the context, in the event.
    * Replaces what was recorded before. Never blocks.
    *
    * <p>Errors:
@@ -1418,7 +1418,7 @@ public final class Raw {
   }
 
   /**
-   * Record in the event the work submitted so far to the stream, or to all streams of the context.
+   * Record the work submitted so far to the stream, or to all streams of the context, in the event.
    * Replaces what was recorded before. Never blocks.
    *
    * <p>Errors:
@@ -1571,10 +1571,11 @@ public final class Raw {
   }
 
   /**
-   * Destroys the cached contexts beyond a number, all devices together, least recently used first,
-   * prepared or not, and the idle streams without handles of all contexts. The limit does not
-   * change. Never call it while a library can still name a stream whose handle was destroyed, as
-   * PyTorch's allocator does ({@code Stream.close}). *trimmed, if not NULL, receives the result.
+   * Destroys cached contexts, prepared or not, least recently used first, until max_contexts are
+   * left on all devices together. Destroys the idle streams without handles of all contexts. The
+   * limit does not change. Never call it while a library can still name a stream whose handle was
+   * destroyed, as PyTorch's allocator does ({@code Stream.close}). *trimmed, if not NULL, receives
+   * the result.
    *
    * <p>Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
    * message has the numbers.
@@ -1603,9 +1604,9 @@ public final class Raw {
    *
    * <p>With params-&gt;reservation, device is the reservation's or -1, and family the reservation's
    * or {@code GCX_SM_FAMILY_NONE}. Resizes of the lease stay within the reservation's SMs and
-   * include only leases of the same reservation. The lease keeps the reservation, also after {@code
-   * Reservation.close}(). A lease without a reservation can have SMs of one, but not those of
-   * another lease.
+   * include only leases of the same reservation. The lease keeps the reservation alive, also after
+   * {@code Reservation.close}(). A lease without a reservation can have SMs of one, but not those
+   * of another lease.
    *
    * <p>The count is rounded up to whole atoms; {@code Lease.info}() returns what was acquired. The
    * first lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later
@@ -1680,7 +1681,7 @@ public final class Raw {
    * next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
    * fail with {@code GCX_ERROR_CONTEXT_IS_DESTROYED} or {@code GCX_ERROR_INVALID_HANDLE}. Its
    * streams fail with {@code GCX_ERROR_CONTEXT_IS_DESTROYED} in every function but {@code
-   * Stream.close}. Never waits for work; waits for a resize that another thread is making.
+   * Stream.close}. Never waits for work; waits for a resize that another thread performs.
    *
    * @param lease lease
    * @throws GcxException the result is no success
@@ -1691,9 +1692,9 @@ public final class Raw {
 
   /**
    * Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease
-   * can grow by the SMs that another gives up in the same call. Work in flight finishes where it
-   * runs; later work of the streams runs on the new SMs. Takes microseconds if the contexts of the
-   * new sets are cached ({@code Lease.prepare}); otherwise the time to create them, which delays no
+   * can grow by the SMs that another loses in the same call. Work in flight finishes where it runs;
+   * later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new
+   * sets are cached ({@code Lease.prepare}); otherwise the time to create them, which delays no
    * other lease.
    *
    * <p>{a, 0, {@code GCX_SIZE_PARKED}} and {b, {@code GCX_REST}, 0} give a's SMs to b, also while
@@ -1741,7 +1742,7 @@ public final class Raw {
 
   /**
    * Returns the SMs that {@code Lease.resize}() with sizes[0 .. count - 1] would give, and changes
-   * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park.
+   * nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs for one to park.
    * *remainder receives the SMs of the device, or of the reservation, that no lease would have.
    * Creates no context. Waits while another thread resizes one of the leases. Thread-safe.
    *
@@ -2014,7 +2015,7 @@ public final class Raw {
   /**
    * Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller
    * can destroy or change the captured graph at once. params may be NULL. The green contexts of gcx
-   * that kernels were captured in must exist; the graph keeps them.
+   * that kernels were captured in must exist; the graph keeps them alive.
    *
    * <p>Errors:
    * <ul>
@@ -2030,7 +2031,7 @@ public final class Raw {
    * @param captured captured
    * @param flags flags
    * @param maxExecutables cached executables, least recently used evicted first; 0: 16. Each
-   *     keeps its contexts and some device memory: 0.12 MiB with 3 nodes on an H200
+   *     keeps its contexts alive and takes some device memory: 0.12 MiB with 3 nodes on an H200
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
@@ -2172,10 +2173,10 @@ public final class Raw {
   }
 
   /**
-   * Takes over the parameters of another captured graph with the same nodes in the same order, in
-   * all executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us
-   * for each kernel and executable; otherwise the executables are instantiated again. The caller
-   * keeps captured.
+   * Updates the graph to the parameters of another captured graph with the same nodes in the same
+   * order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
+   * about 1 us for each kernel and executable; otherwise the executables are instantiated again.
+   * The caller still owns captured.
    *
    * <p>Errors: those of {@code Graph.create}, and
    * <ul>
@@ -2246,7 +2247,7 @@ public final class Raw {
   /**
    * Returns the path of the simulated driver that "sim:" opens, for programs that start others on
    * it; NULL if it is not installed, with the searched places in {@code GcxException.detail}(). The
-   * string belongs to the thread and is valid until its next call of this. Opens no driver.
+   * string belongs to the thread and is valid until the thread calls this again. Opens no driver.
    *
    * @return the answer
    */
@@ -2319,7 +2320,7 @@ public final class Raw {
    * <p>Errors:
    * <ul>
    * <li>{@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream captures a graph
-   * <li>{@code GCX_ERROR_TIMEOUT} other threads resized the stream's lease all the time
+   * <li>{@code GCX_ERROR_TIMEOUT} other threads resized the stream's lease continuously
    * </ul>
    *
    * @param stream stream
@@ -2340,7 +2341,7 @@ public final class Raw {
    * <ul>
    * <li>{@code GCX_ERROR_INVALID_VALUE} family is not coscheduled, fine or max-cluster
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual
-   * <li>{@code GCX_ERROR_TIMEOUT} other work occupied SMs all the time: call it when the device is
+   * <li>{@code GCX_ERROR_TIMEOUT} other work occupied SMs continuously: call it when the device is
    * idle, before a module with dynamic parallelism is loaded
    * </ul>
    *

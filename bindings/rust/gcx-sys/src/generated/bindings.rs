@@ -631,7 +631,7 @@ extern "C" {
 }
 extern "C" {
     /** [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
- keeps the one of *config. *configured may be *config.
+ copies the limit of *config. *configured may be *config.
 
  Errors:
    GCX_ERROR_INVALID_RESOURCE_TYPE  *config is not a workqueue configuration
@@ -715,7 +715,7 @@ fn bindgen_test_layout_gcx_sm_request() {
     );
 }
 extern "C" {
-    /** Divides input into one group for each request, disjoint, and a remainder. The result is the same
+    /** Splits input into disjoint groups, one for each request, and a remainder. The result is the same
  on every driver from 12.4 on.
 
  Rules:
@@ -744,7 +744,7 @@ extern "C" {
  family asks the driver for its atoms, which takes microseconds.
 
  groups may be NULL for a dry run, which only writes the counts: it makes the same checks, fails
- with the same errors and keeps nothing. remainder may be NULL, and must be in a dry run.
+ with the same errors and stores nothing. remainder may be NULL, and must be in a dry run.
  sm_counts may be NULL. remainder_sm_count may be NULL.
 
  Errors:
@@ -778,9 +778,9 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Compute the union and the difference (SMs of a that are not in b) of two SM resources. What they
- have in common is the difference of a and that difference. *result may be *a or *b. An empty
- result is a resource of 0 SMs.
+    /** Compute the union and the difference (SMs of a that are not in b) of two SM resources. For their
+ intersection, subtract that difference from a. *result may be *a or *b. An empty result is a
+ resource of 0 SMs.
 
  Errors:
    GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
@@ -814,7 +814,7 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Finds the most blocks that a thread block cluster can have on these SMs, including sizes above the
+    /** Finds the most blocks that a thread block cluster can have on these SMs, including more than the
  portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
  without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
  size depends on how the SMs were split, not on their number. For the limit of one kernel in a
@@ -927,12 +927,11 @@ pub struct gcx_context_info {
     pub sm_count: u32,
     /// live gcx streams of the green context, also of its other handles
     pub stream_count: u32,
-    /** equal for two handles exactly if they share a green context; never
-reused in a process. It is not cuGreenCtxGetId's*/
+    /** equal for two handles if and only if they share a green context;
+never reused in a process. Not the number of cuGreenCtxGetId*/
     pub id: u64,
-    /** what cuCtxGetId returns for it: the driver's id of the CUcontext, for
-comparison with the context ids of CUPTI and profilers (not measured
-against theirs)*/
+    /** the driver's id of the CUcontext, from cuCtxGetId, to compare with the
+context ids of CUPTI and profilers (not measured against theirs)*/
     pub native_id: u64,
 }
 #[test]
@@ -1121,7 +1120,7 @@ extern "C" {
 }
 extern "C" {
     /** Returns the handle that the calling thread pushed last, if its context is current, else NULL with
- GCX_SUCCESS. It stays with its owner.*/
+ GCX_SUCCESS. The caller does not own it.*/
     pub fn gcx_context_get_current(context: *mut gcx_context) -> gcx_result;
 }
 extern "C" {
@@ -1188,7 +1187,7 @@ impl Default for gcx_stream_params {
     }
 }
 extern "C" {
-    /** Creates a stream of the context, used by this handle alone. params NULL is
+    /** Creates a stream of the context. No other handle uses the same CUstream. params may be NULL, for
  GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. Reuses an idle stream
  that was destroyed earlier, if one has this priority.
 
@@ -1215,15 +1214,15 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
- such streams of about 0.02 MiB for reuse until it is destroyed (gcx_cache_set_limit). So what a
- library keeps by stream stays valid: PyTorch ends the process if the stream of its pinned memory
- is gone.
+    /** Destroys the handle. Never waits; work in the stream finishes. The green context caches up to 32
+ such streams, of about 0.02 MiB each, for reuse until it is destroyed (gcx_cache_set_limit). So
+ state that a library has stored for the stream stays valid. PyTorch ends the process if the
+ stream of its pinned memory no longer exists.
 
  Special cases:
    - A stream whose attributes were changed (cuStreamSetAttribute) is not reused.
-   - A stream that captures a graph continues and is kept until the capture ends. If 32 such
-     streams are kept already, the capture ends.
+   - A stream that captures a graph continues, and is cached until the capture ends. If 32 such
+     streams are cached already, the capture ends.
    - If other code destroyed the CUstream, which is not allowed, only the handle is destroyed.*/
     pub fn gcx_stream_destroy(stream: gcx_stream) -> gcx_result;
 }
@@ -1483,7 +1482,7 @@ extern "C" {
     pub fn gcx_event_native(event: gcx_event) -> *mut CUevent_st;
 }
 extern "C" {
-    /** Record in the event the work submitted so far to the stream, or to all streams of the context.
+    /** Record the work submitted so far to the stream, or to all streams of the context, in the event.
  Replaces what was recorded before. Never blocks.
 
  Errors:
@@ -1665,9 +1664,9 @@ pub struct gcx_cache_trimmed {
     pub contexts: u32,
     /// idle streams destroyed, with their contexts or alone
     pub streams: u32,
-    /// beyond the number, kept because a stream captures in them
+    /// more than max_contexts: a stream captures in them
     pub contexts_left: u32,
-    /// without a handle, kept because they work or capture
+    /// without a handle, not destroyed: they work or capture
     pub streams_left: u32,
     /** by which free device memory grew, all devices together, including changes by
 other code during the call; at least 0*/
@@ -1719,8 +1718,9 @@ fn bindgen_test_layout_gcx_cache_trimmed() {
     );
 }
 extern "C" {
-    /** Destroys the cached contexts beyond a number, all devices together, least recently used first,
- prepared or not, and the idle streams without handles of all contexts. The limit does not change.
+    /** Destroys cached contexts, prepared or not, least recently used first, until max_contexts are left
+ on all devices together. Destroys the idle streams without handles of all contexts. The limit
+ does not change.
  Never call it while a library can still name a stream whose handle was destroyed, as PyTorch's
  allocator does (gcx_stream_destroy). *trimmed, if not NULL, receives the result.
 
@@ -1739,7 +1739,7 @@ pub struct gcx_cache_stats {
     pub limit: u32,
     /// green contexts with a handle or stream
     pub in_use: u32,
-    /// green contexts without
+    /// green contexts without either
     pub cached: u32,
     /// requests met by a context that existed
     pub hits: u64,
@@ -1755,7 +1755,7 @@ pub struct gcx_cache_stats {
     pub creation_ns: u64,
     /// nanoseconds for the slowest one
     pub longest_creation_ns: u64,
-    /// streams without handle that are kept for reuse
+    /// streams without a handle, cached for reuse
     pub cached_streams: u32,
 }
 #[test]
@@ -1976,7 +1976,7 @@ extern "C" {
 
  With params->reservation, device is the reservation's or -1, and family the reservation's or
  GCX_SM_FAMILY_NONE. Resizes of the lease stay within the reservation's SMs and include only
- leases of the same reservation. The lease keeps the reservation, also after
+ leases of the same reservation. The lease keeps the reservation alive, also after
  gcx_reservation_release(). A lease without a reservation can have SMs of one, but not those of
  another lease.
 
@@ -2019,7 +2019,7 @@ extern "C" {
  next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
  fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
  GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
- waits for a resize that another thread is making.*/
+ waits for a resize that another thread performs.*/
     pub fn gcx_lease_release(lease: gcx_lease) -> gcx_result;
 }
 /// The SM count that a lease is to have.
@@ -2074,7 +2074,7 @@ impl Default for gcx_lease_size {
 }
 extern "C" {
     /** Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
- grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+ grow by the SMs that another loses in the same call. Work in flight finishes where it runs;
  later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
  are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
 
@@ -2112,9 +2112,9 @@ extern "C" {
 }
 extern "C" {
     /** Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
- nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs of one to park. *remainder
- receives the SMs of the device, or of the reservation, that no lease would have. Creates no
- context. Waits while another thread resizes one of the leases. Thread-safe.
+ nothing. resources[0 .. count - 1] receives those of each lease, 0 SMs for one to park.
+ *remainder receives the SMs of the device, or of the reservation, that no lease would have.
+ Creates no context. Waits while another thread resizes one of the leases. Thread-safe.
 
  After gcx_lease_prepare() with the same sizes, later resizes return to these SMs (see there).
  gcx_graph_prepare() with the resources and GCX_PREPARE_FOR_LEASES then makes graphs ready for the
@@ -2488,7 +2488,7 @@ extern "C" {
 extern "C" {
     /** Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
  NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
- belongs to the thread and is valid until its next call of this. Opens no driver.*/
+ belongs to the thread and is valid until the thread calls this again. Opens no driver.*/
     pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
 }
 /// CUDA's default, 8: the variable is not set
@@ -2509,8 +2509,8 @@ variable is not a number from 1 to GCX_MAX_CONNECTIONS*/
     pub source: gcx_queue_source,
     /// 1: CUDA has started in the process, and the number is final
     pub started: i32,
-    /** 0: CUDA started before gcx looked, and the process changed the variable at
-some time: connections is its present value*/
+    /** 0: CUDA started before gcx looked, and the process has changed the variable:
+connections is its present value*/
     pub certain: i32,
     /** 1: there is one connection: all partitions wait as soon as one stream waits.
 Creating a context then logs a GCX_LOG_WARNING, once*/
@@ -2611,7 +2611,7 @@ extern "C" {
 
  Errors:
    GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
-   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease all the time*/
+   GCX_ERROR_TIMEOUT                     other threads resized the stream's lease continuously*/
     pub fn gcx_stream_probe_sms(
         stream: gcx_stream,
         sm_ids: *mut u32,
@@ -2628,7 +2628,7 @@ extern "C" {
  Errors:
    GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
    GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
-   GCX_ERROR_TIMEOUT        other work occupied SMs all the time: call it when the device is idle,
+   GCX_ERROR_TIMEOUT        other work occupied SMs continuously: call it when the device is idle,
                             before a module with dynamic parallelism is loaded*/
     pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
 }
@@ -2969,7 +2969,9 @@ fn bindgen_test_layout_gcx_published_process() {
         "Offset of field: gcx_published_process::context_count",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).contexts_created) as usize - ptr as usize },
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).contexts_created) as usize - ptr as usize
+        },
         48usize,
         "Offset of field: gcx_published_process::contexts_created",
     );
@@ -3304,8 +3306,8 @@ pub struct gcx_graph_params {
     /// GCX_GRAPH_
     pub flags: u32,
     /** cached executables, least recently used evicted first; 0: 16. Each
-keeps its contexts and some device memory: 0.12 MiB with 3 nodes on
-an H200*/
+keeps its contexts alive and takes some device memory: 0.12 MiB
+with 3 nodes on an H200*/
     pub max_executables: u32,
 }
 #[test]
@@ -3341,7 +3343,7 @@ fn bindgen_test_layout_gcx_graph_params() {
 extern "C" {
     /** Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
  destroy or change the captured graph at once. params may be NULL. The green contexts of gcx that
- kernels were captured in must exist; the graph keeps them.
+ kernels were captured in must exist; the graph keeps them alive.
 
  Errors:
    GCX_ERROR_NOT_SUPPORTED                   a node cannot be moved; the message has its kind and
@@ -3508,10 +3510,10 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Takes over the parameters of another captured graph with the same nodes in the same order, in all
- executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us for
- each kernel and executable; otherwise the executables are instantiated again. The caller keeps
- captured.
+    /** Updates the graph to the parameters of another captured graph with the same nodes in the same
+ order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
+ about 1 us for each kernel and executable; otherwise the executables are instantiated again. The
+ caller still owns captured.
 
  Errors: those of gcx_graph_create, and
    GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where*/
@@ -4060,7 +4062,7 @@ pub struct gcx_live_reservation {
     /// of a waiting request: when it times out; 0: never
     pub until_ms: u64,
     /** the process that acquired it, or, once that has ended, another one that
-keeps it; 0: none is visible here, as in another container*/
+shares it; 0: none is visible, as from another container*/
     pub pid: i32,
     /// id of the user who owns the file
     pub user: u32,

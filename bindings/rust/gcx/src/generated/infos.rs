@@ -366,8 +366,8 @@ pub struct LiveReservation {
     pub since: SystemTime,
     /// When a waiting request times out; `None` if it never does.
     pub until: Option<SystemTime>,
-    /// The process that acquired it, or, once that has ended, another one that keeps it; 0: none is
-    /// visible here, as in another container.
+    /// The process that acquired it, or, once that has ended, another one that shares it; 0: none
+    /// is visible, as from another container.
     pub pid: u32,
     /// Id of the user who owns the file.
     pub user: u32,
