@@ -109,11 +109,6 @@ func (stream Stream) Resource(of raw.ResourceType) (Resource, error) {
 	return resourceOf(func(to *raw.Resource) Result { return Raw.StreamGetResource(raw.Stream(stream), of, to) })
 }
 
-// MaxClusterSize returns the most blocks of a thread block cluster; 1 on a device without clusters.
-func (stream Stream) MaxClusterSize() (uint32, error) {
-	return got(func(to *uint32) Result { return Raw.StreamGetMaxClusterSize(raw.Stream(stream), to) })
-}
-
 // Synchronize waits in the calling thread until its work has finished, and reports the errors of
 // that work. Fails with raw.ErrorStreamCaptureUnsupported while it captures a graph.
 func (stream Stream) Synchronize() error {

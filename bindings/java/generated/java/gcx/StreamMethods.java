@@ -61,11 +61,6 @@ abstract sealed class StreamMethods extends Owned permits Stream {
         Functions.gcx_stream_get_resource(self(), ResourceType.WORKQUEUE.number));
   }
 
-  /** {@return the most blocks of a thread block cluster; 1 on a device without clusters} */
-  public int maxClusterSize() {
-    return Functions.gcx_stream_get_max_cluster_size(self());
-  }
-
   /**
    * Waits in the calling thread until its work has finished, and reports the errors of that work.
    * Throws {@link GcxException.Capture} while it captures a graph.

@@ -128,12 +128,6 @@ impl Stream {
         filled(sys::GCX_STREAM_INFO_INIT, |to| unsafe { sys::gcx_stream_get_info(self.as_raw(), to) })
     }
 
-    /// Returns the most blocks of a thread block cluster; 1 on a device without clusters.
-    pub fn max_cluster_size(&self) -> Result<u32> {
-        // SAFETY: what is passed is alive; C writes what it is given room for.
-        written(0, |to| unsafe { sys::gcx_stream_get_max_cluster_size(self.as_raw(), to) })
-    }
-
     /// Waits in the calling thread until its work has finished, and reports the errors of that
     /// work. Fails with [`Capture`](crate::ErrorKind) while it captures a graph.
     pub fn synchronize(&self) -> Result<()> {
