@@ -1,13 +1,11 @@
 // Runs the tests of gcx.hpp, built as C++17 and as C++20, without RTTI.
 #include "tests.hpp"
 
-int main(int argc, char** argv) {
+int main() {
     static_assert(__cplusplus == GCX_TESTED_STANDARD, "built as what it is said to be");
 #ifdef __GXX_RTTI
 #error "these tests are to be built with -fno-rtti"
 #endif
-    if (argc == 4 && std::string(argv[1]) == "join")
-        return join_reservation(argv[2], argv[3]);
     test_library();
     test_values();
     test_objects();

@@ -56,9 +56,6 @@ struct Folder {
     char path[32] = "/tmp/gcx-cpp-XXXXXX";
 };
 
-// The tests of reservations start this program with these arguments.
-int join_reservation(const char* token, const char* driver);
-
 // Runs a test on two H100s with each of these drivers.
 template <class Body>
 void on_each_driver(const Body& body) {

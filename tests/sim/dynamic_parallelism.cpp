@@ -1,17 +1,13 @@
-// Modules with dynamic parallelism make all partitions share SMs. The values were measured on an
-// H200 with driver 580.159.04 (CUDA 13.0), see docs/measurements/log.md.
+// Modules with dynamic parallelism make all partitions share SMs, until the next machine. Which SMs
+// they share is tested by tests/api/shared_sms_test.cpp.
 #include "support.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 using namespace sim_test;
 
 namespace {
-
-using Sms = std::vector<unsigned>;
-const Sms kShared = {124, 125};
 
 constexpr const char* kLaunchingPtx =
     ".version 8.0\n.target sm_90\n"
@@ -24,35 +20,8 @@ CUmodule load(const char* ptx = kLaunchingPtx) {
     return module;
 }
 
-Partition partition(unsigned count, unsigned flags = 0) {
-    return Partition({split(query(), 1, flags, count).groups[0]});
-}
-
-Sms with_shared(Sms sms) {
-    sms.insert(sms.end(), kShared.begin(), kShared.end());
-    std::sort(sms.begin(), sms.end());
-    return sms;
-}
-
-void partitions_before_and_after_module_share_sms() {
-    simulate("h200@13.0");
-    Primary primary;
-    const Partition before = partition(24);
-    const Partition fine = partition(10, 1);
-    const Sms own = primary.sms(before.stream);
-    const Sms fine_own = primary.sms(fine.stream);
-    CHECK_EQ(own.size(), std::size_t{24});
-    CHECK_EQ(fine_own.size(), std::size_t{10});
-    const CUmodule module = load();
-    CHECK(primary.sms(before.stream) == with_shared(own));
-    CHECK(primary.sms(fine.stream) == with_shared(fine_own));
-    CHECK_EQ(primary.sms(partition(32).stream).size(), std::size_t{34});
-    CHECK_EQ(primary.sms(nullptr).size(), std::size_t{132});
-    // The remainder atom holds them.
-    const Split all = split(query(), 15, 0, 8);
-    CHECK_EQ(primary.sms(Partition({all.remainder}).stream).size(), std::size_t{12});
-    CHECK_OK(cuModuleUnload(module));
-    CHECK(primary.sms(before.stream) == with_shared(own));
+Partition partition(unsigned count) {
+    return Partition({split(query(), 1, 0, count).groups[0]});
 }
 
 void module_without_device_launches_shares_nothing() {
@@ -62,36 +31,13 @@ void module_without_device_launches_shares_nothing() {
     CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
 }
 
-void library_shares_sms() {
-    simulate("h200@13.0");
-    CUlibrary library = nullptr;
-    CHECK_OK(cuLibraryLoadData(&library, kLaunchingPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
-    Primary primary;
-    CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{26});
-}
-
-void module_shares_sms_only_on_its_device() {
-    simulate("2xh200@13.0");
-    const Primary other(1);
-    load();
-    Primary primary(0);
-    CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
-}
-
-void other_capabilities_share_nothing() {
-    for (const char* machine : {"a100@13.0", "b200@13.0", "l40s@13.0"}) {
-        simulate(machine);
-        Primary primary;
-        load();
-        CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
-    }
-}
-
 void new_machine_shares_nothing() {
     simulate("h200@13.0");
     {
         Primary primary;
-        load();
+        const CUmodule module = load();
+        CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{26});
+        CHECK_OK(cuModuleUnload(module));
         CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{26});
     }
     simulate("h200@13.0");
@@ -133,11 +79,7 @@ void recorded_kernels_include_shared_sms() {
 } // namespace
 
 int main() {
-    partitions_before_and_after_module_share_sms();
     module_without_device_launches_shares_nothing();
-    library_shares_sms();
-    module_shares_sms_only_on_its_device();
-    other_capabilities_share_nothing();
     new_machine_shares_nothing();
     variable_shares_sms_from_start();
     recorded_kernels_include_shared_sms();
