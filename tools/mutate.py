@@ -34,7 +34,7 @@ from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src/core", "src/ipc", "src/api", "src/probe", "src/driver")
-SUITES = {"core", "api"}
+SUITES = {"core", "api", "vectors"}
 # A test that takes this many times as long as it did, and as many seconds more, hangs.
 SLOWER, SECONDS_MORE = 4, 10
 SANITIZED_TESTS = (
@@ -260,7 +260,7 @@ class Build:
                 str(Path(word).relative_to(self.folder))
                 for test in wanted
                 for word in test["cmd"]
-                if word.startswith(str(self.folder)) and Path(word).suffix in ("", ".so")
+                if word.startswith(str(self.folder)) and Path(word).suffix in ("", ".so", ".tsv")
             }
             | {"src/sim/libgcx-sim.so"}
         )

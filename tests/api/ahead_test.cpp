@@ -198,30 +198,6 @@ void invalid_resources_are_not_prepared() {
     CHECK(progress.done.empty());
 }
 
-void lower_limit_evicts_least_recently_used() {
-    const auto layouts = sets(kLayouts);
-    for (const gcx_resource& layout : layouts)
-        CHECK_OK(gcx_context_destroy(make_context(layout)));
-    CHECK_OK(gcx_context_destroy(make_context(layouts[0])));
-    CHECK_OK(gcx_cache_set_limit(3));
-    gcx_cache_stats stats = cache_stats();
-    CHECK_EQ(stats.cached, 3U);
-    CHECK_EQ(stats.evicted, 5U);
-    const uint64_t before = made();
-    for (const std::size_t i : {6U, 7U, 0U})
-        CHECK_OK(gcx_context_destroy(make_context(layouts[i])));
-    CHECK_EQ(made(), before);
-    // The limit also applies to contexts that are released later.
-    CHECK_OK(gcx_context_destroy(make_context(layouts[4])));
-    CHECK_EQ(cache_stats().cached, 3U);
-    CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(cache_stats().cached, 0U);
-    const gcx_context used = make_context(layouts[0]);
-    CHECK_EQ(cache_stats().in_use, 1U);
-    CHECK_OK(gcx_context_destroy(used));
-    CHECK_EQ(cache_stats().cached, 0U);
-}
-
 void limit_holds_for_each_device() {
     CHECK_OK(gcx_cache_set_limit(3));
     for (int32_t device = 0; device < 2; device++) {
@@ -436,10 +412,9 @@ int main() {
              {prepared_contexts_are_cached, leases_use_prepared_contexts,
               prepare_cancelled_by_progress_stops, progress_may_call_gcx,
               prepare_beyond_the_limit_is_refused, invalid_resources_are_not_prepared,
-              lower_limit_evicts_least_recently_used, prepared_contexts_outlast_others,
-              lower_limit_evicts_prepared_contexts_last, trim_makes_room_for_other_layouts,
-              limit_lowered_during_prepare_applies, concurrent_prepares_keep_to_the_limit,
-              prepare_in_a_loop_is_refused_at_the_limit})
+              prepared_contexts_outlast_others, lower_limit_evicts_prepared_contexts_last,
+              trim_makes_room_for_other_layouts, limit_lowered_during_prepare_applies,
+              concurrent_prepares_keep_to_the_limit, prepare_in_a_loop_is_refused_at_the_limit})
             on_machine(h100, test);
         on_machine("2x" + h100, limit_holds_for_each_device);
     }

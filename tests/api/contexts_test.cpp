@@ -193,20 +193,6 @@ void workqueue_is_shared_by_contexts() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-// CUDA 13.1 requires it.
-void remainder_atom_needs_the_last_atoms() {
-    const gcx_resource whole = whole_device();
-    gcx_resource first{};
-    gcx_resource remainder{};
-    CHECK_OK(gcx_resource_get_atom(&whole, 0, &first));
-    CHECK_OK(gcx_resource_get_atom(&whole, 15, &remainder));
-    const gcx_resource both[] = {first, remainder};
-    gcx_context context = nullptr;
-    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context),
-                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK(message_has("remainder atom") && context == nullptr);
-}
-
 void workqueue_ends_with_its_last_context() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
@@ -254,7 +240,6 @@ int main() {
     on_machine("h100@12.4", dead_contexts_are_not_listed);
     on_machine("h100@13.5", equal_workqueues_are_equal);
     on_machine("h100@13.5", workqueue_is_shared_by_contexts);
-    on_machine("h100@13.5", remainder_atom_needs_the_last_atoms);
     on_machine("h100@13.5", workqueue_ends_with_its_last_context);
     on_machine("h100@13.1", workqueues_are_forgotten);
     return support::summary("contexts");

@@ -16,32 +16,6 @@ using namespace support;
 
 namespace {
 
-void equal_resources_share_a_context() {
-    const gcx_resource whole = whole_device();
-    const Split two = split(whole, {24, 24});
-    gcx_resource both = united(two.groups[0], two.groups[1]);
-    const gcx_context a = make_context(both);
-    const gcx_context b = make_context(split(whole, {48}).groups[0]);
-    gcx_context c = nullptr;
-    CHECK_OK(gcx_context_create(two.groups.data(), 2, nullptr, &c));
-    CHECK(a != b && b != c && a != c);
-    CHECK_EQ(id_of(a), id_of(b));
-    CHECK_EQ(id_of(a), id_of(c));
-    CHECK_EQ(sim::counts().green_contexts, 1U);
-    CHECK_EQ(cache_stats().misses, 1U);
-    CHECK_EQ(cache_stats().hits, 2U);
-    CHECK_EQ(cache_stats().in_use, 1U);
-    gcx_stream stream = make_stream(a);
-    gcx_context_info info = info_of(b);
-    CHECK_EQ(info.stream_count, 1U);
-    CHECK_EQ(info.sm_count, 48U);
-    CHECK_OK(gcx_stream_destroy(stream));
-    for (gcx_context context : {a, b, c})
-        CHECK_OK(gcx_context_destroy(context));
-    CHECK_EQ(cache_stats().in_use, 0U);
-    CHECK_EQ(cache_stats().cached, 1U);
-}
-
 void cached_contexts_cost_no_driver_context() {
     const Split made = split(whole_device(), {24, GCX_REST});
     for (int round = 0; round < 50; round++) {
@@ -659,8 +633,7 @@ int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         for (const auto test :
-             {equal_resources_share_a_context, cached_contexts_cost_no_driver_context,
-              contexts_in_use_are_not_evicted})
+             {cached_contexts_cost_no_driver_context, contexts_in_use_are_not_evicted})
             on_machine(h100, test);
         const bool refuses = refuses_resets(h100);
         CHECK_EQ(refuses, version_of(driver) >= 13000); // so that both kinds are tested

@@ -5,7 +5,6 @@
 #include "publish.hpp"
 
 #include <cstring>
-#include <limits>
 #include <memory>
 
 using namespace support;
@@ -396,37 +395,6 @@ void context_of_unfit_resources_is_refused() {
                   GCX_ERROR_SMS_NOT_MAPPED);
 }
 
-void objects_of_two_devices_are_not_mixed() {
-    const gcx_resource first = split(whole_device(0), {24}).groups[0];
-    const gcx_resource second = split(whole_device(1), {24}).groups[0];
-    CHECK_EQ(info_of(second).device, 1);
-    CHECK(std::memcmp(&first, &second, sizeof first) != 0);
-    const gcx_resource both[] = {first, second};
-    gcx_context context = nullptr;
-    gcx_resource out{};
-    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context),
-                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK(message_has("device 0") && message_has("device 1"));
-    for (const auto combine : {gcx_resource_union, gcx_resource_subtract})
-        CHECK_REFUSED(combine(&first, &second, &out), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_EQ(overlap(first, second), 0U);
-    for (const int32_t device : {-1, 2, 1000, std::numeric_limits<int32_t>::min()}) {
-        auto device_info = sized<gcx_device_info>();
-        gcx_event event = nullptr;
-        CHECK_REFUSED(gcx_device_get_info(device, &device_info), GCX_ERROR_INVALID_DEVICE);
-        CHECK_REFUSED(gcx_device_get_resource(device, GCX_RESOURCE_SM, &out),
-                      GCX_ERROR_INVALID_DEVICE);
-        CHECK_REFUSED(gcx_event_create(device, 0, &event), GCX_ERROR_INVALID_DEVICE);
-        int32_t least = 7;
-        int32_t greatest = 7;
-        CHECK_REFUSED(gcx_device_get_stream_priority_range(device, &least, &greatest),
-                      GCX_ERROR_INVALID_DEVICE);
-        CHECK(least == 7 && greatest == 7);
-        CHECK_REFUSED(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE), GCX_ERROR_INVALID_DEVICE);
-        CHECK(message_has(std::to_string(device)));
-    }
-}
-
 // Calls every function that takes a resource with an invalid one.
 void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_result expected) {
     const gcx_sm_request request = requests_for({8})[0];
@@ -545,40 +513,64 @@ void unknown_enums_and_flags_are_refused() {
     made.destroy();
 }
 
-// A policy that computes 0 must not get all SMs.
-void count_zero_is_refused() {
+// The vectors test what is refused; this records the messages.
+void refusals_are_described() {
     const gcx_resource whole = whole_device();
-    for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{0}, {8, 0}, {0, GCX_REST}}) {
-        const std::vector<gcx_sm_request> requests = requests_for(counts);
-        const auto size = static_cast<uint32_t>(counts.size());
-        for (const uint32_t flags :
-             {GCX_SPLIT_DEFAULT, GCX_SPLIT_EXACT, GCX_SPLIT_EXCLUDE_LEASED}) {
-            CHECK_REFUSED(try_split(whole, counts, flags).result, GCX_ERROR_INVALID_VALUE);
-            CHECK(message_has("sm_count is 0; GCX_REST"));
-            CHECK_REFUSED(gcx_sm_split(&whole, requests.data(), size, flags, nullptr, nullptr,
-                                       nullptr, nullptr),
-                          GCX_ERROR_INVALID_VALUE);
-        }
-    }
-    gcx_sm_request structured{};
-    structured.coscheduled_sm_count = 2;
-    gcx_resource group{};
-    CHECK_REFUSED(gcx_sm_split(&whole, &structured, 1, 0, &group, nullptr, nullptr, nullptr),
-                  GCX_ERROR_INVALID_VALUE);
-    for (const uint32_t flags : {0U, GCX_LEASE_SHARED}) {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.flags = flags;
-        gcx_lease lease = nullptr;
-        CHECK_REFUSED(gcx_lease_acquire(0, 0, &params, &lease), GCX_ERROR_INVALID_VALUE);
-        CHECK(message_has("sm_count is 0; GCX_REST") && lease == nullptr);
-    }
+    const gcx_resource part = split(whole, {24}).groups[0];
+    const gcx_resource elsewhere = split(whole_device(1), {24}).groups[0];
+    constexpr gcx_result kUnfit = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    constexpr gcx_result kWrongType = GCX_ERROR_INVALID_RESOURCE_TYPE;
+    gcx_context context = nullptr;
+    gcx_resource out{};
+    uint32_t count = 0;
+    const auto no_context = [&](std::vector<gcx_resource> of, gcx_result expected) {
+        CHECK_REFUSED(
+            gcx_context_create(of.data(), static_cast<uint32_t>(of.size()), nullptr, &context),
+            expected);
+    };
+    no_context({part, elsewhere}, kUnfit);
+    CHECK_REFUSED(gcx_resource_union(&part, &elsewhere, &out), kUnfit);
+    CHECK_REFUSED(gcx_resource_subtract(&part, &elsewhere, &out), kUnfit);
+    for (const int32_t device : {-1, 2})
+        CHECK_REFUSED(gcx_device_get_resource(device, GCX_RESOURCE_SM, &out),
+                      GCX_ERROR_INVALID_DEVICE);
+    CHECK_REFUSED(try_split(part, {8}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).result, kUnfit);
+    CHECK_REFUSED(try_split(part, {25}).result, kUnfit);
+    CHECK_REFUSED(try_split(whole, {8, 0}).result, GCX_ERROR_INVALID_VALUE);
+
     gcx_lease lease = nullptr;
+    CHECK_REFUSED(gcx_lease_acquire(0, 0, nullptr, &lease), GCX_ERROR_INVALID_VALUE);
     CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
     const gcx_lease_size none = {lease, 0, 0};
     CHECK_REFUSED(gcx_lease_resize(&none, 1, 0), GCX_ERROR_INVALID_VALUE);
-    CHECK(message_has("sizes[0].sm_count is 0; GCX_REST"));
     CHECK_REFUSED(gcx_lease_prepare(&none, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_OK(gcx_lease_release(lease));
+
+    gcx_sm_request structured = requests_for({16})[0];
+    structured.coscheduled_sm_count = 8;
+    gcx_sm_request local = requests_for({16})[0];
+    local.flags = GCX_SM_REQUEST_LOCALITY_DOMAIN_ID;
+    gcx_resource queue{};
+    if (gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &queue) != GCX_SUCCESS) {
+        const Partition partition(part);
+        constexpr gcx_result kNew = GCX_ERROR_NOT_SUPPORTED;
+        CHECK_REFUSED(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &out), kNew);
+        CHECK_REFUSED(gcx_context_get_resource(partition.context, GCX_RESOURCE_WORKQUEUE, &out),
+                      kNew);
+        CHECK_REFUSED(gcx_stream_get_resource(partition.stream, GCX_RESOURCE_WORKQUEUE, &out),
+                      kNew);
+        CHECK_REFUSED(split_by_requests(whole, {structured}).result, kNew);
+        CHECK_REFUSED(split_by_requests(whole, {local}).result, kNew);
+        return;
+    }
+    no_context({atom_of(whole, 0), atom_of(whole, 15)}, kUnfit);
+    no_context({queue}, kWrongType);
+    no_context({part, queue, queue}, kWrongType);
+    CHECK_REFUSED(gcx_resource_get_overlap(&part, &queue, &count), kWrongType);
+    CHECK_REFUSED(split_by_requests(part, {structured}).result, kUnfit);
+    CHECK_REFUSED(gcx_sm_split(&whole, &structured, 1, GCX_SPLIT_IGNORE_SM_COSCHEDULING, &out,
+                               nullptr, nullptr, nullptr),
+                  GCX_ERROR_INVALID_VALUE);
 }
 
 void short_arrays_are_refused() {
@@ -604,61 +596,18 @@ void short_arrays_are_refused() {
     made.destroy();
 }
 
-void event_never_recorded_blocks_nothing() {
-    const Objects made;
-    const gcx_event fresh = make_event(0, GCX_EVENT_TIMING);
-    float milliseconds = 3;
-    CHECK_OK(gcx_stream_record(made.stream, made.event));
-    CHECK_OK(gcx_event_synchronize(made.event));
-    CHECK_OK(gcx_stream_wait(made.stream, fresh));
-    CHECK_OK(gcx_context_wait(made.context, fresh));
-    CHECK_OK(gcx_event_synchronize(fresh));
-    CHECK_OK(gcx_event_query(fresh));
-    CHECK_OK(gcx_context_record(made.context, fresh));
-    CHECK_OK(gcx_context_synchronize(made.context));
-    CHECK_OK(gcx_event_get_elapsed(made.event, fresh, &milliseconds));
-    CHECK(milliseconds >= 0.0F);
-    CHECK_OK(gcx_event_destroy(fresh));
-    made.destroy();
-}
-
-void priorities_are_clamped() {
-    const gcx_sim_counts before = sim::counts();
-    int32_t least = 7;
-    int32_t greatest = 7;
-    CHECK_OK(gcx_device_get_stream_priority_range(0, &least, &greatest));
-    CHECK_EQ(least, 0);
-    CHECK_EQ(greatest, -5);
-    CHECK_EQ(left_behind(before, sim::counts()), std::string());
-    const Objects made;
-    for (const auto& [requested, expected] :
-         {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-99, -5}, {7, 0}}) {
-        auto params = sized<gcx_stream_params>();
-        params.priority = requested;
-        gcx_stream stream = nullptr;
-        auto info = sized<gcx_stream_info>();
-        CHECK_OK(gcx_stream_create(made.context, &params, &stream));
-        CHECK_OK(gcx_stream_get_info(stream, &info));
-        CHECK_EQ(info.priority, expected);
-        CHECK_OK(gcx_stream_destroy(stream));
-    }
-    made.destroy();
-}
-
 } // namespace
 
 int main() {
     for (const char* driver : drivers({"12.4", "12.8", "13.0", "13.5"})) {
         const std::string h100 = std::string("h100@") + driver;
-        for (const auto test :
-             {null_pointers_are_refused, invalid_handles_are_refused,
-              handles_of_other_types_are_refused, children_outlive_their_parents,
-              current_contexts_are_not_destroyed, push_and_pop_nest,
-              context_of_unfit_resources_is_refused, forged_resources_are_refused,
-              unknown_enums_and_flags_are_refused, count_zero_is_refused, short_arrays_are_refused,
-              event_never_recorded_blocks_nothing, priorities_are_clamped})
+        for (const auto test : {null_pointers_are_refused, invalid_handles_are_refused,
+                                handles_of_other_types_are_refused, children_outlive_their_parents,
+                                current_contexts_are_not_destroyed, push_and_pop_nest,
+                                context_of_unfit_resources_is_refused, forged_resources_are_refused,
+                                unknown_enums_and_flags_are_refused, short_arrays_are_refused})
             leaves_nothing(h100, test);
-        on_machine(std::string("2xh100@") + driver, objects_of_two_devices_are_not_mixed);
+        on_machine("2x" + h100, refusals_are_described);
     }
     resources_of_another_process_are_refused();
     return support::summary("misuse");

@@ -1,4 +1,5 @@
-// Tests the description of resources, and devices of every size.
+// Tests the description of resources and structured splits. tests/fuzz/layouts.cpp splits devices of
+// every size.
 
 #include "support.hpp"
 
@@ -7,7 +8,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <malloc.h>
-#include <numeric>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -300,44 +300,6 @@ std::string profile_of(int major, int minor, uint32_t sm_count) {
     return text.str();
 }
 
-void splits_add_up(uint32_t flags, uint32_t total) {
-    const gcx_resource whole = whole_device();
-    const Split halves = try_split(whole, {total}, flags);
-    if (halves.result == GCX_ERROR_NOT_SUPPORTED) {
-        CHECK(flags == GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
-        CHECK(message_has("max-cluster") && message_has("device 0"));
-        return;
-    }
-    CHECK_OK(halves.result);
-    CHECK(sizes(halves) == Counts({total, 0}));
-    const uint32_t atoms = info_of(halves.groups[0]).atom_count;
-    const Split shares = try_split(whole, Counts(atoms, GCX_REST), flags);
-    CHECK_OK(shares.result);
-    const Counts given = sizes(shares);
-    CHECK_EQ(std::accumulate(given.begin(), given.end(), 0U), total);
-    CHECK_EQ(try_split(whole, Counts(atoms + 1, GCX_REST), flags).result,
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_EQ(try_split(whole, {total + 1}, flags).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    const gcx_resource_info info = info_of(shares.groups[0]);
-    CHECK(info.min_partition_size != 0 && info.coscheduled_alignment != 0);
-}
-
-// SMs come in pairs.
-void every_size(int major, int minor) {
-    const uint32_t step = check::slow_alone ? 38 : check::slow ? 14 : 2;
-    for (uint32_t sm_count = 2; sm_count <= 192; sm_count += step) {
-        const Profile profile(profile_of(major, minor, sm_count));
-        const int failed_before = check::failed;
-        on_machine(profile.path() + (sm_count % 4 == 0 ? "@13.0" : "@13.5"), [&] {
-            splits_add_up(GCX_SPLIT_DEFAULT, sm_count);
-            splits_add_up(GCX_SPLIT_IGNORE_SM_COSCHEDULING, sm_count);
-            splits_add_up(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, sm_count);
-        });
-        if (check::failed != failed_before)
-            std::fprintf(stderr, "    on %u SMs of %d.%d\n", sm_count, major, minor);
-    }
-}
-
 void small_slices_have_no_max_cluster_family() {
     const Profile profile(profile_of(9, 0, 16));
     on_machine(profile.path() + "@13.0", [] {
@@ -361,9 +323,5 @@ int main() {
     dry_run_of_structured_splits_keeps_nothing();
     split_into_many_different_groups();
     small_slices_have_no_max_cluster_family();
-    for (const auto& [major, minor] :
-         {std::pair(7, 0), std::pair(7, 5), std::pair(8, 0), std::pair(8, 6), std::pair(8, 7),
-          std::pair(8, 9), std::pair(9, 0), std::pair(10, 0), std::pair(12, 1)})
-        every_size(major, minor);
     return support::summary("resources");
 }

@@ -7,7 +7,6 @@
 
 #include "check.hpp"
 
-#include <algorithm>
 #include <ctime>
 #include <optional>
 #include <string>

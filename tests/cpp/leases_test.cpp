@@ -73,7 +73,7 @@ void parked_lease_keeps_its_streams() {
     CHECK_EQ(stream.sm_ids().size(), 132u);
 }
 
-void acquire_ends_by_timeout_or_cancel() {
+void lease_wait_ends_by_timeout_or_cancel() {
     const gcx::lease all(0, gcx::rest);
     CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::lease(0, 8, waiting(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("after 3 ms") != std::string::npos);
@@ -203,7 +203,7 @@ void test_leases() {
     on_each_driver([] {
         lease_describes_itself();
         parked_lease_keeps_its_streams();
-        acquire_ends_by_timeout_or_cancel();
+        lease_wait_ends_by_timeout_or_cancel();
         moved_lease_has_one_owner();
         leases_released_in_any_order_leave_nothing();
         empty_lease_is_an_invalid_handle();

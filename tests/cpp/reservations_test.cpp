@@ -49,6 +49,9 @@ void reservation_describes_itself() {
     CHECK(info.family == gcx::family::coscheduled && info.simulated == 1 && info.joined == 0);
     CHECK(info.lost == 0 && info.device_sm_count == 132 && info.mps == gcx::mps_state::off);
 
+    gcx::reservation_params fewer;
+    fewer.min_sm_count = 8;
+    CHECK_EQ(gcx::reservation(0, 100, fewer).sm_count(), 132u - 2 * 24);
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 100));
     CHECK(std::string(gcx::last_error_message()).find("\"two\"") != std::string::npos);
     const std::vector<gcx_live_reservation> live = gcx::live_reservations();
@@ -80,7 +83,7 @@ void named_folder_has_separate_reservations() {
     CHECK(gcx::live_reservations(other.path).empty());
 }
 
-void acquire_ends_by_timeout_or_cancel() {
+void reservation_wait_ends_by_timeout_or_cancel() {
     const gcx::cancel cancel;
     const gcx::reservation all(0, gcx::rest);
     CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::reservation(0, 8, params_with_timeout(3ms)));
@@ -284,7 +287,7 @@ void test_reservations() {
     on_each_driver([&] {
         reservation_describes_itself();
         named_folder_has_separate_reservations();
-        acquire_ends_by_timeout_or_cancel();
+        reservation_wait_ends_by_timeout_or_cancel();
         moved_reservation_has_one_owner();
         joined_reservation_is_the_same();
         reservations_released_in_any_order_leave_nothing(folder);

@@ -121,23 +121,6 @@ void resource_operators_are_set_operations() {
     CHECK(again == a);
 }
 
-void workqueue_is_configured() {
-    const gcx::device device(0);
-    if (!gcx::driver_info().capabilities[gcx::capability::workqueues]) {
-        CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, device.get_resource(gcx::type::workqueue_config));
-        return;
-    }
-    const gcx::resource config = device.get_resource(gcx::type::workqueue_config);
-    const gcx::resource changed = config.configured(gcx::scope::green_ctx_balanced, 4);
-    CHECK_EQ(changed.info().workqueue_scope, gcx::scope::green_ctx_balanced);
-    CHECK_EQ(changed.info().workqueue_concurrency_limit, 4u);
-    const gcx::context context({device.sms(), changed});
-    CHECK_EQ(context.get_resource(gcx::type::workqueue_config).info().workqueue_concurrency_limit,
-             4u);
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_TYPE, device.get_resource(gcx::type::workqueue));
-    CHECK_EQ(context.get_resource(gcx::type::workqueue).info().type, gcx::type::workqueue);
-}
-
 void view_accepts_any_contiguous_range() {
     const std::vector<int> vector = {1, 2, 3};
     const auto sum = [](gcx::view<int> of) {
@@ -171,6 +154,5 @@ void test_values() {
         split_of_invalid_counts_is_refused();
         structured_request_groups_sms();
         resource_operators_are_set_operations();
-        workqueue_is_configured();
     });
 }
