@@ -282,24 +282,6 @@ void reset_affects_one_device() {
     CHECK_EQ(fresh.probe().size(), 24U);
 }
 
-// With GPUs of two kinds, each device has its own limits.
-void devices_of_two_kinds_differ() {
-    CHECK_EQ(sms(whole_device(0)), 132U);
-    CHECK_EQ(sms(whole_device(1)), 108U);
-    CHECK_OK(try_split(whole_device(0), {116}).result);
-    CHECK_REFUSED(try_split(whole_device(1), {116}).result,
-                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_OK(try_split(whole_device(0), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result);
-    CHECK_REFUSED(try_split(whole_device(1), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
-                  GCX_ERROR_NOT_SUPPORTED);
-    const gcx_resource first = split(whole_device(0), {24}).groups[0];
-    const gcx_resource second = split(whole_device(1), {24}).groups[0];
-    uint32_t clusters[kDevices] = {};
-    CHECK_OK(gcx_resource_find_max_cluster_size(&first, &clusters[0]));
-    CHECK_OK(gcx_resource_find_max_cluster_size(&second, &clusters[1]));
-    CHECK(clusters[0] > 1 && clusters[1] == 1);
-}
-
 } // namespace
 
 int main() {
@@ -310,7 +292,6 @@ int main() {
               peer_memory_is_usable, lease_belongs_to_one_device, graph_belongs_to_one_device,
               graph_over_two_devices_is_refused, capture_on_one_device_leaves_the_other})
             leaves_nothing(machine, body);
-        leaves_nothing(std::string("h100,a100@") + driver, devices_of_two_kinds_differ);
     }
     on_machine("2xh100@12.4", reset_affects_one_device);
     return support::summary("devices");

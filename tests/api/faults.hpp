@@ -24,6 +24,14 @@ struct Operation {
 // nothing is left after cleanup.
 void every_call_fails(const Operation& operation, const std::string& spec);
 
+// Destroys an object that the operation may have created.
+template <class Handle>
+void destroy(Handle& handle, gcx_result (*function)(Handle)) {
+    if (handle != nullptr)
+        CHECK_OK(function(handle));
+    handle = nullptr;
+}
+
 // An operation on a State, which the functions create, use and destroy.
 template <class State>
 struct Named {

@@ -8,6 +8,7 @@
 #include <memory>
 
 using namespace support;
+using faults::destroy;
 
 namespace {
 
@@ -25,13 +26,6 @@ struct State {
     int pushed = 0;
     std::unique_ptr<External> external;
 };
-
-template <class Handle, class Destroy>
-void destroy(Handle& handle, Destroy function) {
-    if (handle != nullptr)
-        CHECK_OK(function(handle));
-    handle = nullptr;
-}
 
 void destroy_all(State& state) {
     for (; state.pushed > 0; state.pushed--)

@@ -8,6 +8,7 @@
 #include <memory>
 
 using namespace support;
+using faults::destroy;
 
 namespace {
 
@@ -20,13 +21,6 @@ struct State {
     gcx_lease more = nullptr;
     gcx_resource had[2] = {}; // decode's and prefill's
 };
-
-template <class Handle, class Destroy>
-void destroy(Handle& handle, Destroy function) {
-    if (handle != nullptr)
-        CHECK_OK(function(handle));
-    handle = nullptr;
-}
 
 void destroy_all(State& state) {
     check_live_leases();

@@ -28,7 +28,7 @@ void cached_contexts_cost_no_driver_context() {
     CHECK_EQ(cache_stats().hits, 98U);
 }
 
-// ahead_test.cpp has which ones are evicted.
+// The vectors test which ones are evicted.
 void contexts_in_use_are_not_evicted() {
     const auto resources = sets({8, 16, 24, 32, 40, 48, 56, 64});
     CHECK_OK(gcx_cache_set_limit(1));

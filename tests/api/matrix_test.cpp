@@ -92,7 +92,7 @@ void maps_agree_with_kernels(const gcx_device_info& device) {
         CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_MAX_CLUSTER), GCX_ERROR_NOT_SUPPORTED);
 }
 
-// tests/core/split_test.cpp has more of the coscheduled family's.
+// tests/core/split_test.cpp has more examples of the coscheduled family.
 void h100_splits_as_recorded() {
     const gcx_resource whole = whole_device();
     CHECK(sizes(split(whole, {108, 24})) == Counts({108, 24, 0}));
