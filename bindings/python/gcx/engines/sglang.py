@@ -291,7 +291,7 @@ def now_ms() -> float:
 class Loop:
     """The event loop. It polls: only drain() waits for the GPU.
 
-    Order on the device, besides that of either side's stream and of the leases: a step begins
+    Order on the device, next to that of either stream and of the leases: a decode step begins
     behind the scheduler's own stream, which prepares batches. A prefill batch begins behind it too,
     and behind steps in flight whose memory it may have got.
     """
