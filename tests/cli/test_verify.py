@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -71,10 +72,12 @@ def on_a_terminal(*words: str, **env: str) -> str:
     except OSError as error:
         pytest.skip(f"needs a terminal, but pty.openpty() fails: {error}; is /dev/pts mounted?")
     assert gcx(*words, stdout=its, env=env).returncode == 0
-    os.set_blocking(ours, False)
-    output = os.read(ours, 65536)
-    os.close(ours)
     os.close(its)
+    output = b""
+    with contextlib.suppress(OSError):  # EIO: all was read. It can arrive in several parts.
+        while part := os.read(ours, 65536):
+            output += part
+    os.close(ours)
     return output.decode()
 
 
