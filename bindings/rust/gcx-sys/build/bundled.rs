@@ -11,8 +11,7 @@ use crate::{fail, link, required};
 const FOLDERS: [&str; 6] = ["base", "driver", "core", "ipc", "probe", "api"];
 
 /// The files of interpose/ that are part of the library; the others belong to `gcx exec`.
-const OF_INTERPOSE: [&str; 4] =
-    ["count_reporting.cpp", "exec_plan.cpp", "stub_library.cpp"];
+const OF_INTERPOSE: &[&str] = &["count_reporting.cpp", "exec_plan.cpp", "stub_library.cpp"];
 
 const SOURCES_OF_UNIT: usize = 12;
 
