@@ -10,8 +10,8 @@ namespace gcx {
 
 class Cancel {
   public:
-    // A blocking call that must be told. Calls that wait for leases need not be: they are in the
-    // lease manager's queues, and LeaseManager::signal() wakes them.
+    // A blocking call that signal() cancels. Calls that wait for leases register none: they are in
+    // the lease manager's queues, and LeaseManager::signal() wakes them.
     class Wait {
       public:
         // Called at most once, by the thread that cancels. When it returns, the wait has succeeded
