@@ -214,11 +214,14 @@ def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     assert served(policy.Policy(H200, 8.3), 0.5, 2)[0].first
 
 
-def test_policy_launches_steps_ahead_only_without_prompts() -> None:
-    schedule = policy.Policy(H200, 17.5, ahead=2)
-    first, second = schedule.next(0), schedule.next(0)
-    assert (first, second) == (policy.Launch(0, 132, -1), policy.Launch(0, 132, -1))
-    assert schedule.next(0) is None
+def test_policy_launches_steps_ahead_in_the_same_split() -> None:
+    schedule = policy.Policy(H200, 17.5, lead=3)
+    first = schedule.next(0)
+    assert first == policy.Launch(0, 132, -1)
+    assert schedule.next(3.7) is None
+    second = schedule.next(3.8)
+    assert second == policy.Launch(3.8, 132, -1)
+    assert schedule.next(6.7) is None
     assert schedule.expected_end == pytest.approx(2 * 6.77)
     schedule.prompt_arrived()
     schedule.step_ended(6.8)
@@ -229,9 +232,42 @@ def test_policy_launches_steps_ahead_only_without_prompts() -> None:
     assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
     schedule.step_ended(13.6)
     assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
-    record, splits = served(policy.Policy(H200, 17.5, ahead=2), 5.5, 2)
+    record, splits = served(policy.Policy(H200, 17.5, lead=3), 5.5, 2)
     assert p99(record.tokens) <= 17.5
     assert 132 in splits
+
+
+def test_policy_learns_how_slow_steps_are() -> None:
+    """Longer sequences make all steps slower; a split that was slow once is tried again."""
+    schedule = policy.Policy(H200, 17.5)
+    before = {split: times.mean for split, times in schedule.steps.items()}
+    for number in range(300):
+        schedule.next(10.0 * number)
+        schedule.step_ended(10.0 * number + 8.124)
+    for split in (24, 64, 132):
+        assert schedule.steps[split].mean == pytest.approx(1.2 * before[split], rel=0.05)
+    slow = schedule.steps[24]
+    slow.add(40.0)
+    assert slow.slow(0.99) == 40.0
+    schedule.prompt_arrived()
+    assert slow.slow(0.99) < 25
+
+
+def test_policy_counts_late_tokens() -> None:
+    schedule = policy.Policy(H200, 17.5)
+    for number in range(4000):
+        schedule.next(7.0 * number)
+        schedule.step_ended(7.0 * number + 6.9)
+    assert schedule.level < 0.9
+    for number in range(20):
+        schedule.next(28000 + 20.0 * number)
+        schedule.step_ended(28000 + 20.0 * number + 19.0)
+    assert schedule.level == schedule.MOST
+    schedule.choose(40000, has_decode=False)
+    schedule.level = 0.9
+    schedule.next(50000)
+    schedule.step_ended(50007)  # Nothing was decoded before.
+    assert schedule.level == 0.9
 
 
 @pytest.mark.parametrize("factor", [0.2, 0.6, 1.8, 6.0])
@@ -244,7 +280,7 @@ def test_policy_corrects_wrong_costs_of_prefill(factor: float) -> None:
     schedule = policy.Policy(wrong, 17.5)
     served(schedule, 5.5, 3)
     for sms in (0, 24):
-        found = schedule.costs.prefill_alone[sms] * schedule.pace.get(sms, 1.0)
+        found = schedule.costs.prefill_alone[sms]
         assert found == pytest.approx(H200.prefill_alone[sms], rel=0.25)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import logging
 import os
 import sys
@@ -193,8 +194,15 @@ def test_graphs_are_captured_once_in_plain_streams(
 def test_decode_goes_on_next_to_prefill(
     server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long decode, and later a prompt: SMs are disjoint, no host thread waits, the promise is
-    kept, and each side has all SMs while it is alone."""
+    """A long decode, and later a prompt whose steps have 24 and 48 SMs in turns: SMs are disjoint,
+    no host thread waits, the promise is kept, and each side has all SMs while it is alone."""
+    decide, splits = Policy.decide, itertools.cycle((24, 48))
+
+    def in_turns(policy: Policy) -> Any:
+        choice = decide(policy)
+        return (True, next(splits)) if choice and choice[0] and choice[1] < 132 else choice
+
+    monkeypatch.setattr(Policy, "decide", in_turns)
     long, prompt = Request("long", 512, 60), Request("prompt", 4096, 5)
     running = server((0, long), (30, prompt))
     resize = gcx.resize
@@ -224,7 +232,7 @@ def test_decode_goes_on_next_to_prefill(
         for piece in pieces:
             if step.begin_ns < piece.end_ns and piece.begin_ns < step.end_ns:
                 assert not {*step.sms} & {*piece.sms}
-                assert len(step.sms) + len(piece.sms) == 132
+                assert len(step.sms) + len(piece.sms) <= 132
     assert {len(run.sms) for run in steps} > {132}
     assert len(pieces[0].sms) == 132  # The first prompt, next to nothing.
     assert len(steps[-1].sms) == 132
@@ -273,7 +281,7 @@ def test_abort_in_mid_prefill_ends_the_request(server: Callable[..., Server]) ->
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 100)
     running = server((0, long), (20, prompt), (26, fakes.AbortReq("prompt")))
     log = running.serve()
-    assert ("AbortReq", 1, False) in log or ("AbortReq", 0, False) in log
+    assert any(entry[0] == "AbortReq" and entry[2] is False for entry in log)
     assert len(prompt.tokens) == 1
     assert not any(entry[0] == "decode" and "prompt" in entry[1] for entry in log)
     assert len(long.tokens) == 40
@@ -339,7 +347,7 @@ def test_prefill_waits_for_steps_whose_memory_it_may_get(
 
     def then_a_prompt(batch: Any, result: Any) -> None:
         process(batch, result)
-        if len(short.tokens) == 10 - (not at_the_end) and len(scheduler.everyone) == 2:
+        if len(short.tokens) == (10 if at_the_end else 5) and len(scheduler.everyone) == 2:
             scheduler.script.append((0, Request("prompt")))
             events_waited_for.clear()
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from bisect import insort
 from collections import deque
 from collections.abc import Sequence
@@ -96,6 +95,7 @@ class Schedule:
         self.waiting: deque[Piece] = deque()
         self.unanswered = 0  # Prompts without their first token.
         self.passed = 0  # Steps since the last piece was launched.
+        self.in_a_row = False  # Whether there was decode from the last token on.
 
     @property
     def step(self) -> Launch | None:
@@ -125,6 +125,7 @@ class Schedule:
         self.now = now
         if has_decode:
             return self.decide()
+        self.in_a_row = False
         can = self.waiting and not self.decoding and len(self.prefilling) < AHEAD
         return (False, 0) if can else None
 
@@ -187,12 +188,23 @@ class StepTimes:
             self._sorted.remove(self._times.popleft())
         self.mean += 0.05 * (took - self.mean)
 
-    @property
-    def slow(self) -> float:
-        """A time that fewer than 1 in 100 steps exceed."""
+    def scale(self, factor: float) -> None:
+        """Expects other times than before, since steps on all SMs take other times."""
+        self.mean *= factor
+        self._margin *= factor
+        self._times = deque(factor * took for took in self._times)
+        self._sorted = [factor * took for took in self._sorted]
+
+    def forget_slowest(self) -> None:
+        """So that a split which was slow once is tried again."""
+        if self._sorted:
+            self._times.remove(self._sorted.pop())
+
+    def slow(self, level: float) -> float:
+        """Returns a time that this part of the steps does not exceed."""
         if len(self._sorted) < self.FEWEST:
             return max([self.mean + self._margin, *self._sorted[-1:]])
-        return self._sorted[-1 - len(self._sorted) // 150]
+        return self._sorted[int(level * len(self._sorted))]
 
 
 class Policy(Schedule):
@@ -202,16 +214,19 @@ class Policy(Schedule):
         costs: Measured costs, corrected while serving.
         promise: Milliseconds from a token to the next, for 99 of 100.
         guard: A margin for launching and for slow pieces.
-        ahead: Decode steps in flight while there is no prompt. With two the GPU does not wait for
-            the host between steps, and the first piece of the next prompt waits for both.
+        lead: Milliseconds before the expected end of a step in which the next one is launched, if
+            its split is the same. It covers the host's time for a launch, during which the GPU
+            would have nothing to run. Call choose() again within that time.
 
     Raises:
         ValueError: A step alone takes longer than the promise, or no piece of a prompt fits.
     """
 
-    WRONG = 8  # Pieces in a row that took much more or less than expected.
+    LATE = 0.006  # The part of the tokens that may be late: less than 1 in 100.
+    MOST = 0.993  # The largest part of a split's steps that must be in time to use it,
+    FEWEST = 0.8  # and the smallest. Steps that are not next to a prompt are in time too.
 
-    def __init__(self, costs: Costs, promise: float, guard: float = 0.1, ahead: int = 1) -> None:
+    def __init__(self, costs: Costs, promise: float, guard: float = 0.1, lead: float = 0.0) -> None:
         super().__init__(costs.shares)
         whole = self.whole = costs.sm_count
         alone = costs.decode_alone[whole]
@@ -220,13 +235,22 @@ class Policy(Schedule):
                 f"{promise:g} ms a token can't be promised: a decode step alone on all {whole} SMs "
                 f"takes {alone:.2f} ms"
             )
-        self.target, self.ahead = promise - guard, ahead
+        self.target, self.lead = promise - guard, lead
         self.steps = {split: StepTimes(took) for split, took in sorted(costs.decode.items())}
         self.steps[whole] = StepTimes(alone)
-        self.use(costs)
-        time = self.target - self.steps[whole].slow
+        self.load = alone  # The time of a step on all SMs to which the other times belong.
+        self.used: set[int] = set()  # Splits of the steps since the last prompt arrived.
+        self.pieces_seen: dict[int, int] = {}  # By split.
+        self.costs = dataclasses.replace(
+            costs, prefill_alone=dict(costs.prefill_alone), prefill=dict(costs.prefill)
+        )
+        self._find_split()
+        self.level = self.MOST
+        time = self.target - self.steps[whole].slow(self.level)
         if time < max(costs.shares) * costs.prefill_alone[0] and all(
-            times.slow > self.target for split, times in self.steps.items() if split < whole
+            times.slow(self.level) > self.target
+            for split, times in self.steps.items()
+            if split < whole
         ):
             raise ValueError(
                 f"{promise:g} ms a token can't be promised: after a decode step on all {whole} SMs "
@@ -236,19 +260,32 @@ class Policy(Schedule):
         self.waits_for: Launch | None = None  # The piece that this step waits for.
         self.waited_until = 0.0
 
-    def use(self, costs: Costs) -> None:
-        """Replaces the costs of prefill."""
-        self.costs = costs
-        self.split = max(self.steps, key=lambda split: costs.prefill_rate(split, self.target))
+    def _find_split(self) -> None:
+        """Finds the split that prefills most, by what is known of the steps."""
+        step = {split: times.mean for split, times in self.steps.items()}
+        costs = self.costs = dataclasses.replace(self.costs, decode=step)
+        self.split = max(step, key=lambda split: costs.prefill_rate(split, self.target))
         self.rate = costs.prefill_rate(self.split, self.target)
-        self.pace: dict[int, float] = {}  # Actual over measured time of pieces, by split.
-        self.wrong: list[float] = []  # The same of the last pieces, if it is far from 1.
+
+    def prompt_arrived(self, shares: Sequence[float] | None = None) -> None:
+        for split, times in self.steps.items():
+            if split not in self.used:
+                times.forget_slowest()
+        self.used.clear()
+        self._find_split()
+        super().prompt_arrived(shares)
 
     def decide(self) -> tuple[bool, int] | None:
+        early = self.lead > 0 and self.now >= self.expected_end - self.lead
+        due = not self.decoding or (early and len(self.decoding) == 1)
         if self.unanswered == 0:
             self.passed = 0
-            return self._decode(self.whole) if len(self.decoding) < self.ahead else None
+            return self._decode(self.whole) if due else None
         free = self._prefill_end()
+        if due and self.step is not None and self.step.split < self.whole:
+            end, split = max(self.expected_end, self.now), self.step.split
+            if self._plan(max(free, end), end) == (0, split):
+                return self._decode(split)
         if self.step is None:
             if not self.waiting:
                 return self._decode(self._last_split(free))
@@ -267,7 +304,7 @@ class Policy(Schedule):
             ) <= end:  # fmt: skip
                 return False, split
             pieces, following = self._plan(max(free, end), end)
-            if pieces == 0 and self.passed and following <= split < self.whole:
+            if pieces == 0 and (self.passed or self.lead) and following <= split < self.whole:
                 return False, split  # Too long for the time between steps; the next one can run.
         if pieces == 0 or len(self.prefilling) >= AHEAD:
             return None  # A piece in flight ends in time.
@@ -278,31 +315,32 @@ class Policy(Schedule):
         step after them: the choice that prefills most and keeps the promise."""
         deadline = token + self.target
         choices = [
-            (split, times.slow, self._during(split) - self.rate * (times.mean - token))
+            (split, times.slow(self.level), self._during(split) - self.rate * (times.mean - token))
             for split, times in self.steps.items()
         ]
-        on_all = self.costs.prefill_alone[0] * self.pace.get(0, 1.0)
+        on_all = self.costs.prefill_alone[0]
         best, found = -math.inf, (0, self.split)
         clear = min((one.split for one in self.prefilling), default=self.whole)
-        if self.step is not None:
-            clear = -1  # It begins behind that step.
+        soonest = max(self.now, token)
+        least = math.inf
         work = 0.0
         for pieces, piece in enumerate(self.waiting):
             for split, slow, value in choices:
                 # Without further pieces it waits only for those that run on its SMs.
-                begin = start if pieces or split > clear else self.now
+                begin = start if pieces or split > clear else soonest
                 score = work + value - self.rate * begin
-                if score > best and begin + slow <= deadline:
-                    best, found = score, (pieces, split)
+                if begin + slow <= deadline:
+                    if score > best:
+                        best, found = score, (pieces, split)
+                elif best == -math.inf and begin + slow < least:
+                    least, found = begin + slow, (pieces, split)  # Too late, by the least.
             start += piece.share * on_all
             if start > deadline:
                 return found
             work += piece.share
         # All waiting work fits before a step on all SMs.
         return (
-            (len(self.waiting), self.whole)
-            if start + self.steps[self.whole].slow <= deadline
-            else found
+            (len(self.waiting), self.whole) if start + self._slow(self.whole) <= deadline else found
         )
 
     def _during(self, split: int) -> float:
@@ -311,14 +349,14 @@ class Policy(Schedule):
 
     def _last_split(self, free: float) -> int:
         """Returns the split for the last pieces: waiting for all SMs can be quicker than few."""
-        on_all = max(free, self.now) + self.steps[self.whole].slow
-        on_few = self.now + self.steps[self.split].slow
+        on_all = max(free, self.now) + self._slow(self.whole)
+        on_few = self.now + self._slow(self.split)
         in_time = on_all <= self.last_token + self.target
         quicker = on_all <= on_few or self.prefilling[-1].split == 0
         if in_time and quicker:
             return self.whole
         # A split with more SMs than they leave waits for them.
-        if max(free, self.now) + self.steps[self.split].slow <= self.last_token + self.target:
+        if max(free, self.now) + self._slow(self.split) <= self.last_token + self.target:
             return self.split
         return min([self.split, *(one.split for one in self.prefilling if one.split)])
 
@@ -353,32 +391,40 @@ class Policy(Schedule):
 
     def _piece_time(self, share: float, split: int) -> float:
         whole = self.costs.prefill[split] if split else self.costs.prefill_alone[0]
-        return share * whole * self.pace.get(split, 1.0)
+        return share * whole
+
+    def _slow(self, split: int) -> float:
+        return self.steps[split].slow(self.level)
+
+    def step_ended(self, at: float) -> int:
+        if self.in_a_row:
+            # Late tokens raise it and others lower it, so that it rests where LATE are late.
+            late = at - self.last_token > self.target
+            level = self.level + 0.01 * (late - self.LATE)
+            self.level = min(max(level, self.FEWEST), self.MOST)
+        self.in_a_row = True
+        return super().step_ended(at)
 
     def step_took(self, launch: Launch, start: float, end: float) -> None:
         self.steps[launch.split].add(end - max(start, self.waited_until))
+        self.used.add(launch.split)
+        if launch.split != self.whole:
+            return
+        factor = self.steps[self.whole].mean / self.load
+        if abs(factor - 1) > 0.05:  # Longer sequences, or another number of them.
+            for split, times in self.steps.items():
+                if split != self.whole:
+                    times.scale(factor)
+            self.load *= factor
 
     def piece_took(self, launch: Launch, start: float, end: float) -> None:
         if launch is self.waits_for:
             self.waited_until = end
         ratio = (end - start) / self._piece_time(launch.share, launch.split)
-        pace = self.pace.get(launch.split, 1.0)
-        if 0.5 < ratio < 2:
-            pace = self.pace[launch.split] = pace * (1 + 0.02 * (ratio - 1))
-            self.wrong.clear()
-        else:  # It waited for something, or the costs are wrong.
-            self.wrong.append(ratio)
-            if len(self.wrong) == self.WRONG:
-                self._scale_prefill(pace * statistics.median(self.wrong))
-        if abs(pace - 1) > 0.15:  # This changes which split prefills most.
-            self._scale_prefill(pace)
-
-    def _scale_prefill(self, factor: float) -> None:
-        """Corrects the costs of prefill, of all splits alike."""
-        self.use(
-            dataclasses.replace(
-                self.costs,
-                prefill_alone={n: factor * took for n, took in self.costs.prefill_alone.items()},
-                prefill={n: factor * took for n, took in self.costs.prefill.items()},
-            )
-        )
+        ratio = min(max(ratio, 0.2), 5.0)  # It may have waited for something.
+        seen = self.pieces_seen[launch.split] = self.pieces_seen.get(launch.split, 0) + 1
+        weight = max(0.1, 1 / seen)
+        for times in (self.costs.prefill_alone, self.costs.prefill):
+            for split in times:  # Splits that were not used are expected to be off as this one is.
+                if split == launch.split or split not in self.pieces_seen:
+                    times[split] *= 1 + weight * (ratio - 1)

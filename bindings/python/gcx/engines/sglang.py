@@ -27,19 +27,19 @@ __all__ = ["register"]
 
 log = logging.getLogger("gcx.engines.sglang")
 
-TRIED = ("0.5.16",)  # On the simulated driver, with stand-ins of SGLang's classes.
+TRIED = ("0.5.16",)
 CONNECTIONS = 32
 DECODE_SHARES = (0.18, 0.24, 0.36, 0.48)  # Of the SMs, for decode next to prefill.
 REFERENCE = 4096  # Tokens of the prompt that costs are given for.
 FEWEST = 512  # Tokens that take as long as fewer do: the host's launches take that time.
 PIECE = 1 / 8  # Of the promised time, for a piece of prefill on all SMs.
-AHEAD = 2  # Decode steps in flight while there is no prompt, as in SGLang's overlap schedule.
+LEAD_MS = 4.0  # Before the end of a decode step the next is launched, which takes SGLang 2 ms.
 REPORT_MS = 30_000
 
 # First guesses, which the policy corrects: prompt tokens prefilled in the time of a decode step on
 # all SMs, and how much longer each side takes while the other one runs. From an H200.
 TOKENS_PER_STEP = 250
-DECODE_SLOWER, PREFILL_SLOWER = 1.3, 1.1
+DECODE_SLOWER, PREFILL_SLOWER = 1.6, 1.1
 
 # Requests that need no drain. Others may change weights, caches or batches that are in use.
 WHILE_BUSY = frozenset(
@@ -245,7 +245,7 @@ def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
         promise = 3 * decode[total]
         log.info("GCX_PROMISE_MS is not set: promises three times a decode step alone")
     costs = first_costs(total, decode, promise)
-    policy = Policy(costs, promise, ahead=AHEAD)
+    policy = Policy(costs, promise, lead=LEAD_MS)
     try:
         gcx.publish("sglang")
     except gcx.Error as error:
