@@ -44,7 +44,7 @@ pub fn statically(folder: &Path) {
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=gcx");
     let runtime = variable("CXXSTDLIB").unwrap_or_else(|| "stdc++".to_owned());
-    for library in [runtime.as_str(), "dl", "pthread"] {
+    for library in [runtime.as_str(), "m", "dl", "pthread"] {
         println!("cargo:rustc-link-lib=dylib={library}");
     }
 }
