@@ -1,28 +1,47 @@
 #!/usr/bin/env bash
-# The plugin of SGLang, gcx.engines.sglang, on a GPU. It has not run yet.
-#     tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]
+# The plugin of SGLang, gcx.engines.sglang, on a GPU, next to SGLang's own schedulers.
+#     [ARMS=...] [RATES=3,3] [LAYERS=16] tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]
 # Expects a folder .sgl at the root of the sources, which git ignores, with
-#     run.sh                   unpacks SGLang 0.5.16 below SGL_DIR and runs the benchmark:
-#                              run.sh check, and run.sh chunked|gcx ARGUMENTS OF THE BENCHMARK
 #     bench_sglang.py          the benchmark: prints lines "RESULT {json}"
-#     sglang-carry.tar.gz      SGLang and what it needs beyond python3's torch and transformers
-# and python3 with those two. Starts SGLang's default and the plugin, with GCX_PROMISE_MS of 13 and of 20 or as
-# the environment has it, serves prompts next to 32 decodes, and compares greedy tokens. Takes some eight
-# minutes. Ends with "N passed, N failed".
+#     sglang-carry.tar.gz      SGLang 0.5.16 and what it needs beyond python3's torch and transformers
+# and python3 with those two. ARMS are words of default, chunk-N (the default with chunks of N tokens),
+# pdmux, streams, pair-N, promise-N (the plugin, with a promise of N ms). Each arm serves random prompts
+# next to 32 decodes, in a window for each rate (prompts a second). The arms start together and run one
+# after the other: 80 s, and for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of
+# the default are compared. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang without
+# the repairs in .sgl/changes.diff that pdmux needs. Ends with "N passed, N failed".
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
 cd "$(dirname "$0")/../.." || exit 2
-[ -e .sgl/run.sh ] || {
-    printf 'error: there is no .sgl/run.sh; see the head of %s\n' "$0" >&2
+[ -e .sgl/bench_sglang.py ] || {
+    printf 'error: there is no .sgl/bench_sglang.py; see the head of %s\n' "$0" >&2
     exit 2
 }
-site=$(mktemp -d)
-trap 'rm -rf "$site"' EXIT
-mkdir -p "$logs"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$logs" "$work/arms/gcx_arms-1.dist-info"
 unset GCX_DRIVER CUDA_DEVICE_MAX_CONNECTIONS
-export OUT=$logs SGL_DIR=${SGL_DIR:-/tmp/sgl} GLOO_SOCKET_IFNAME=lo NCCL_SOCKET_IFNAME=lo
-python3 -m pip install -q --no-index --no-deps --target "$site" "$wheel" || exit 2
+sgl=${SGL_DIR:-/tmp/sgl}
+if [ ! -e "$sgl/.unpacked" ]; then
+    mkdir -p "$sgl" && tar xf .sgl/sglang-carry.tar.gz -C "$sgl" && touch "$sgl/.unpacked" || exit 2
+    rm -rf "$sgl"/gcx_sglang* # an earlier sketch, whose entry point has the plugin's name
+    # The plugin works without the two names that SGLang 0.5.16 lacks and the carried files have.
+    [ -z "${AS_SHIPPED:-}" ] || sed '/^--- a\/sglang\/srt\/configs/,$d' .sgl/changes.diff | patch -R -p1 -d "$sgl" || exit 2
+fi
+python3 -m pip install -q --no-index --no-deps --target "$work/site" "$wheel" || exit 2
+python3 -m compileall -q -j 0 "$sgl" >/dev/null # once, rather than in each process
+cp tests/gpu/python/sglang_arms.py "$work/arms"
+printf 'Metadata-Version: 2.1\nName: gcx-arms\nVersion: 1\n' >"$work/arms/gcx_arms-1.dist-info/METADATA"
+printf '[sglang.srt.plugins]\narms = sglang_arms:register\n' >"$work/arms/gcx_arms-1.dist-info/entry_points.txt"
+
+export PYTHONPATH=$sgl:$work/arms:$work/site PYTHONUNBUFFERED=1 SGLANG_PLUGINS=arms
+export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false USE_TF=0 USE_FLAX=0
+export SGLANG_IS_FLASHINFER_AVAILABLE=false TVM_FFI_CACHE_DIR=$sgl/jitcache SGLANG_DISABLE_REQUEST_LOGGING=1
+export GLOO_SOCKET_IFNAME=lo NCCL_SOCKET_IFNAME=lo
+SGLANG_DISABLED_MODEL_ARCHS=$(find "$sgl/sglang/srt/models" -maxdepth 1 -name '*.py' -printf '%f\n' |
+    sed 's/\.py$//' | grep -vx 'llama\|__init__\|registry\|utils' | paste -sd,)
+export SGLANG_DISABLED_MODEL_ARCHS
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
@@ -38,41 +57,74 @@ verdict() {
     fi
 }
 
-bash .sgl/run.sh check
-verdict check $?
-rm -rf "$SGL_DIR"/gcx_sglang* # an earlier sketch, whose entry point has the plugin's name
-
-# bench ARM TAG: one run of the benchmark must have served all its prompts.
-bench() {
-    TAG=-$2 GCX_PATH=$site bash .sgl/run.sh "$1" --layers 16 --rates 3 --seconds 14 \
-        --graph-bs 8,32,40,64 --drain 12 | tee "$logs/bench-$2.txt"
-    grep -q '^RESULT .*"unfinished": 0, "errors": \[\]' "$logs/bench-$2.txt"
-    verdict "benchmark, $2" $?
+# in_turn NUMBER COMMAND...: the command's scheduler begins once the command before has ended.
+in_turn() {
+    local number=$1 status
+    shift
+    GCX_ARM_GATE=$work/gate-$number "$@"
+    status=$?
+    touch "$work/gate-$((number + 1))"
+    return $status
 }
-bench chunked default
-for promise in ${GCX_PROMISE_MS:-13 20}; do
-    GCX_PROMISE_MS=$promise bench gcx "promise-$promise"
-    grep -h 'gcx.engines.sglang\|connections\|promises' "$logs/gcx-promise-$promise.log" | head -n 20
-done
 
-# The environment of the carried SGLang, as run.sh sets it for the benchmark.
-export PYTHONPATH=$SGL_DIR:$site PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1
-export SGLANG_IS_FLASHINFER_AVAILABLE=false TVM_FFI_CACHE_DIR=$SGL_DIR/jitcache TOKENIZERS_PARALLELISM=false
-SGLANG_DISABLED_MODEL_ARCHS=$(find "$SGL_DIR/sglang/srt/models" -maxdepth 1 -name '*.py' -printf '%f\n' |
-    sed 's/\.py$//' | grep -vx 'llama\|__init__\|registry\|utils' | paste -sd,)
-export SGLANG_DISABLED_MODEL_ARCHS
-tokens=tests/gpu/python/sglang_tokens.py
-python3 "$tokens" model "$logs/model"
-SGLANG_PLUGINS=none python3 "$tokens" run default "$logs/model" "$logs/default.json" >"$logs/tokens-default.log" 2>&1
-verdict 'tokens of the default' $?
-SGLANG_PLUGINS=gcx GCX_PROMISE_MS=20 python3 "$tokens" run gcx "$logs/model" "$logs/gcx.json" \
-    >"$logs/tokens-gcx.log" 2>&1
-verdict 'tokens of the plugin' $?
-python3 "$tokens" compare "$logs/default.json" "$logs/gcx.json"
+# bench NUMBER ARM: one run of the benchmark.
+bench() {
+    local number=$1 name=$2 arm=$2 kind=gcx more=() environment=()
+    case $name in
+    default) kind=chunked ;;
+    chunk-*) arm=default kind=chunked more=(--chunk "${name#chunk-}") ;;
+    pdmux) kind=pdmux ;;
+    promise-*) arm=promise environment=("GCX_PROMISE_MS=${name#promise-}") ;;
+    esac
+    [ -z "${TRACE:-}" ] || environment+=("GCX_ARM_TRACE=$logs/trace-$name.jsonl")
+    in_turn "$number" env "GCX_ARM=$arm" "${environment[@]}" timeout 540 python3 .sgl/bench_sglang.py --arm "$kind" \
+        "${more[@]}" --layers "${LAYERS:-16}" --rates "${RATES:-3,3}" --seconds 14 --graph-bs 8,32,40,64 --drain 12 \
+        --model-dir "$work/model-$name" >"$logs/$name.log" 2>&1
+}
+
+# tokens NUMBER KIND ARM: greedy tokens of a small model with scaled random weights.
+tokens() {
+    in_turn "$1" env "GCX_ARM=$3" GCX_PROMISE_MS=20 timeout 540 python3 tests/gpu/python/sglang_tokens.py \
+        run "$2" "$work/model" "$logs/tokens-$2.json" >"$logs/tokens-$2.log" 2>&1
+}
+
+python3 tests/gpu/python/sglang_tokens.py model "$work/model" || exit 2
+number=0
+names=()
+running=()
+for name in ${ARMS:-default pdmux streams pair-48 promise-13 promise-20}; do
+    bench "$number" "$name" &
+    names+=("$name")
+    running+=($!)
+    number=$((number + 1))
+done
+for kind in default gcx; do
+    tokens "$number" "$kind" "${kind/gcx/promise}" &
+    names+=("tokens of $kind")
+    running+=($!)
+    number=$((number + 1))
+done
+touch "$work/gate-0"
+for number in "${!running[@]}"; do
+    name=${names[number]}
+    wait "${running[number]}"
+    status=$?
+    case $name in
+    tokens*) ;;
+    *)
+        printf '== %s\n' "$name"
+        grep -hE '^RESULT|^engine up|Capture target decode CUDA graph end|promises .* a token|Error:' "$logs/$name.log"
+        [ "$(grep -c '^RESULT .*"unfinished": 0, "errors": \[\]' "$logs/$name.log")" -eq \
+            "$(tr ',' '\n' <<<"${RATES:-3,3}" | wc -l)" ] || status=1
+        ;;
+    esac
+    verdict "$name" "$status"
+done
+python3 tests/gpu/python/sglang_tokens.py compare "$logs/tokens-default.json" "$logs/tokens-gcx.json"
 verdict 'same greedy tokens' $?
 
 # What it refuses ends the engine with a sentence.
-SGLANG_PLUGINS=gcx python3 - "$logs/model" >"$logs/refused.log" 2>&1 <<'PY'
+SGLANG_PLUGINS=gcx python3 - "$work/model" >"$logs/refused.log" 2>&1 <<'PY'
 import sys
 
 from sglang.srt.plugins import load_plugins
@@ -85,6 +137,5 @@ arguments.check_server_args()
 PY
 grep 'enable_lora is True; serve LoRA adapters without' "$logs/refused.log"
 verdict 'refuses LoRA' $?
-rm -rf "$logs/model"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -143,6 +143,7 @@ class CUDAGraph:
     """A torch.cuda.CUDAGraph."""
 
     captured: Any
+    work: Work
 
     def __init__(self, keep_graph: bool = False) -> None:
         self.keep_graph = keep_graph
@@ -150,6 +151,10 @@ class CUDAGraph:
     def raw_cuda_graph(self) -> int:
         assert self.keep_graph
         return int(self.captured.handle)
+
+    def replay(self) -> None:
+        torch = sys.modules["torch"]
+        self.work.spin(torch.cuda.current_stream().cuda_stream, 1)
 
 
 class Backend:
@@ -160,7 +165,7 @@ class Backend:
 
     def capture_one(self, key: int) -> None:
         graph = sys.modules["torch"].cuda.CUDAGraph()
-        graph.captured = self.work.capture()
+        graph.captured, graph.work = self.work.capture(), self.work
         self._graphs[key] = graph
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import logging
 import os
@@ -56,7 +57,7 @@ class Server:
     def close(self) -> None:
         self.scheduler.spend(1_000_000_000)  # Work in flight keeps its context.
         for moved in self.scheduler.backend._graphs.values():
-            moved.graph._captured.captured.destroy()
+            getattr(moved, "graph", moved)._captured.captured.destroy()
 
 
 @pytest.fixture
@@ -427,6 +428,31 @@ def test_idle_scheduler_is_told_and_wakes_up(server: Callable[..., Server]) -> N
     assert running.scheduler.idle > 100
     assert (len(first.tokens), len(second.tokens)) == (5, 5)
     assert running.scheduler.cur_batch_for_debug is None
+
+
+@pytest.mark.parametrize("arm", ["promise", "pair-48", "streams"])
+def test_arms_of_the_benchmark_serve_and_are_traced(
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str
+) -> None:
+    for name in ("prepared", "init_pdmux", "Sides", "MovedGraph"):
+        monkeypatch.setattr(sglang, name, getattr(sglang, name))
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "tests" / "gpu" / "python")
+    arms: Any = importlib.import_module("sglang_arms")
+    for name in arms.METHODS:
+        monkeypatch.setattr(sglang.Loop, name, getattr(sglang.Loop, name))
+    arms.change(arm)
+    noted = arms.trace(str(tmp_path / "trace"))
+    long, prompt = Request("long", 512, 40), Request("prompt", 4096, 5)
+    running = server((0, long), (20, prompt))
+    running.serve()
+    assert (len(long.tokens), len(prompt.tokens)) == (40, 5)
+    splits = {entry[2] for entry in noted if entry[0] == "launch"}
+    assert splits == {"pair-48": {0, 48, 132}, "streams": {0, 132}}.get(arm, splits)
+    assert ("policy" in {entry[0] for entry in noted}) == (arm == "promise")
+    steps, pieces = kernels(running)
+    for step, piece in ((step, piece) for step in steps for piece in pieces):
+        if step.begin_ns < piece.end_ns and piece.begin_ns < step.end_ns and arm != "streams":
+            assert not {*step.sms} & {*piece.sms}
 
 
 def test_report_has_the_tokens(

@@ -1,5 +1,5 @@
 """Greedy tokens of SGLang, with which tests/gpu/sglang.sh compares the plugin and the default
-scheduler. It has not run yet.
+scheduler.
 
     python sglang_tokens.py model FOLDER               # writes a small Llama with random weights
     python sglang_tokens.py run default|gcx FOLDER OUT # prompts one at a time, then all at once

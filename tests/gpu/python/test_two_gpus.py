@@ -30,7 +30,7 @@ def test_partitions_of_two_devices_run_on_their_sms(sides: Any) -> None:
     for ordinal, part in enumerate(sides):
         assert part.device == ordinal
         assert gcx.verify([part]).ok
-    with pytest.raises(gcx.InvalidValueError, match="devices 0, 1; verify those of each"):
+    with pytest.raises(gcx.InvalidValueError, match="devices 0 and 1; verify those of each"):
         gcx.verify(sides)
 
 

@@ -242,8 +242,8 @@ def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
         decode[split] = _step_ms(sides.decode, graphs[len(graphs) // 2].graph)
     promise = promise_ms()
     if promise is None:
-        promise = 3 * decode[total]
-        log.info("GCX_PROMISE_MS is not set: promises three times a decode step alone")
+        promise = 5 * decode[total]
+        log.info("GCX_PROMISE_MS is not set: promises five times a decode step alone")
     costs = first_costs(total, decode, promise)
     policy = Policy(costs, promise, lead=LEAD_MS)
     try:
