@@ -1,6 +1,6 @@
-"""Checks that the packages of all languages say of the project what tools/project.json says.
+"""Checks that packages and files say of the project what tools/project.json says.
 
-tools/metadata.py              # fails if a package says otherwise, or has another version
+tools/metadata.py              # fails if one says otherwise, or has another version
 tools/metadata.py --release    # also fails while there is no real address: only example.org
 """
 
@@ -20,7 +20,7 @@ CRATE = (
     '\nrepository = "{url}"\n',
     '\ndocumentation = "{url}"\n',
 )
-# What each package has to contain.
+# What each of them has to contain.
 PACKAGES = {
     "pyproject.toml": (
         'name = "{name}"',
@@ -49,6 +49,12 @@ PACKAGES = {
     ),
     "bindings/rust/gcx/Cargo.toml": CRATE,
     "bindings/rust/gcx-sys/Cargo.toml": CRATE,
+    "CITATION.cff": (
+        "\n  - name: {developers}\n    email: {contact}\n",
+        "\nversion: {version}\n",
+        "\nurl: {url}\nrepository-code: {url}\n",
+    ),
+    "SECURITY.md": ("Write to {contact},",),
 }
 
 

@@ -198,7 +198,8 @@ void drop_claim_to_leases() noexcept {
 } // namespace
 
 std::string default_choice() {
-    const char* choice = std::getenv("GCX_DRIVER");
+    // secure_getenv: the caller of a setuid program must not choose which library it loads.
+    const char* choice = secure_getenv("GCX_DRIVER");
     return choice != nullptr ? choice : "";
 }
 

@@ -21,7 +21,8 @@ constexpr Option kDevice = {"--device", "N", "the device's ordinal; 0 if not giv
 constexpr Option kFamily = {
     "--family", "NAME",
     "coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest "
-    "clusters); coscheduled if not given"};
+    "clusters); coscheduled if not given",
+    "coscheduled fine max-cluster"};
 constexpr std::array kInfoOptions = {
     Option{"--device", "N", "only this device; all devices if not given"},
     Option{"--limits", "",
@@ -58,10 +59,12 @@ constexpr std::array kExecOptions = {
     kFamily,
     Option{"--report", "WHAT",
            "the SM count that programs see: partition, device, or auto (if not given), which is "
-           "the partition's except for cuBLAS versions that compute wrong results with it"},
+           "the partition's except for cuBLAS versions that compute wrong results with it",
+           "partition device auto"},
     Option{"--contexts", "WHAT",
            "whether programs may create contexts with cuCtxCreate, which have all SMs of the "
-           "device: refuse (if not given) or device"},
+           "device: refuse (if not given) or device",
+           "refuse device"},
     Option{"--wait", "SECONDS",
            "how long to wait for SMs that other processes have reserved; 0 if not given"},
     Option{"--name", "NAME",
@@ -140,28 +143,6 @@ constexpr std::array kCommands = {
             "gcx help verify", kNoOptions, run_help},
 };
 
-constexpr std::size_t kTextWidth = 80; // columns of a terminal
-
-// Breaks the words into lines of that width, of which all but the first are indented.
-std::string wrapped(std::string_view words, std::size_t column, std::size_t indent) {
-    std::string text;
-    bool first = true;
-    while (!words.empty()) {
-        const std::size_t end = std::min(words.find(' '), words.size());
-        if (!first && column + 1 + end > kTextWidth) {
-            text += "\n" + std::string(indent, ' ');
-            column = indent;
-            first = true;
-        }
-        text += first ? "" : " ";
-        column += end + (first ? 0 : 1);
-        text += words.substr(0, end);
-        words.remove_prefix(std::min(end + 1, words.size()));
-        first = false;
-    }
-    return text;
-}
-
 std::string option_lines(std::span<const Option> options) {
     constexpr std::size_t kNameWidth = 20;
     std::string text;
@@ -185,11 +166,13 @@ const Option* find_option(std::span<const Option> options, std::string_view name
 }
 
 std::string overview_text() {
-    std::string text = "gcx divides the SMs of a GPU into partitions.\n\n"
-                       "usage: gcx [--driver SPEC] [--json] COMMAND [OPTION...]\n"
-                       "       gcx help [COMMAND]\n"
-                       "       gcx --version\n\n"
-                       "commands:\n";
+    std::string text = "gcx " + std::string(kSummary) + ".\n\n";
+    std::string before = "usage: ";
+    for (const std::string_view usage : kUsage) {
+        ((text += before) += usage) += "\n";
+        before = "       ";
+    }
+    text += "\ncommands:\n";
     std::size_t width = 0;
     for (const Command& command : kCommands)
         width = std::max(width, command.name.size() + 2);
@@ -197,8 +180,8 @@ std::string overview_text() {
         text += "  " + padded(command.name, width) +
                 wrapped(command.summary, width + 2, width + 2) + "\n";
     text += "\noptions of every command:\n" + option_lines(kGlobalOptions);
-    text += "\nexit status: 0 on success, 2 for a wrong command line, 1 for anything else\n"
-            "\nexample: gcx --driver sim:h100@13.0 verify --sms 108,24\n";
+    text += "\nexit status: " + std::string(kExitStatus) + "\n";
+    text += "\nexample: " + std::string(kExample) + "\n";
     return text;
 }
 
@@ -208,12 +191,7 @@ std::string help_text(const Command& command) {
     if (!command.operands.empty())
         (text += ' ') += command.operands;
     text += "\n\n" + wrapped(command.description, 0, 0) + "\n\noptions:\n";
-    std::vector<Option> options(command.options.begin(), command.options.end());
-    for (const Option& option : kGlobalOptions) {
-        if (find_option(command.options, option.name) == nullptr)
-            options.push_back(option);
-    }
-    text += option_lines(options);
+    text += option_lines(options_of(command));
     text += "\nexample: " + std::string(command.example) + "\n";
     return text;
 }
@@ -394,6 +372,23 @@ Report run_help(const Arguments& arguments) {
 }
 
 } // namespace
+
+std::span<const Command> commands() {
+    return kCommands;
+}
+
+std::span<const Option> global_options() {
+    return kGlobalOptions;
+}
+
+std::vector<Option> options_of(const Command& command) {
+    std::vector<Option> options(command.options.begin(), command.options.end());
+    for (const Option& option : kGlobalOptions) {
+        if (find_option(command.options, option.name) == nullptr)
+            options.push_back(option);
+    }
+    return options;
+}
 
 Report report_of(const Invocation& invocation) {
     if (invocation.version) {

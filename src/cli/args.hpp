@@ -24,6 +24,7 @@ struct Option {
     std::string_view name;  // "--sms"
     std::string_view value; // "COUNTS"; empty for a switch
     std::string_view help;
+    std::string_view choices; // the only values that it takes, with spaces between; empty: any
 };
 
 class Arguments {
@@ -63,6 +64,24 @@ struct Command {
     // Whether it becomes another program, which writes the output.
     bool runs_another() const { return operands.starts_with("--"); }
 };
+
+// All commands, in the order of the help.
+std::span<const Command> commands();
+// The options that every command takes.
+std::span<const Option> global_options();
+// Returns the command's own options, then those of every command.
+std::vector<Option> options_of(const Command& command);
+
+// What the help of gcx itself and its man page say.
+inline constexpr std::string_view kSummary = "divides the SMs of a GPU into partitions";
+inline constexpr std::string_view kUsage[] = {
+    "gcx [--driver SPEC] [--json] COMMAND [OPTION...]",
+    "gcx help [COMMAND]",
+    "gcx --version",
+};
+inline constexpr std::string_view kExitStatus =
+    "0 on success, 2 for a wrong command line, 1 for anything else";
+inline constexpr std::string_view kExample = "gcx --driver sim:h100@13.0 verify --sms 108,24";
 
 struct Invocation {
     const Command* command = nullptr; // null: gcx --help or --version

@@ -133,6 +133,26 @@ std::string padded(std::string_view text, std::size_t width) {
     return result;
 }
 
+std::string wrapped(std::string_view words, std::size_t column, std::size_t indent) {
+    constexpr std::size_t kTextWidth = 80; // columns of a terminal
+    std::string text;
+    bool first = true;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find(' '), words.size());
+        if (!first && column + 1 + end > kTextWidth) {
+            text += "\n" + std::string(indent, ' ');
+            column = indent;
+            first = true;
+        }
+        text += first ? "" : " ";
+        column += end + (first ? 0 : 1);
+        text += words.substr(0, end);
+        words.remove_prefix(std::min(end + 1, words.size()));
+        first = false;
+    }
+    return text;
+}
+
 std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }

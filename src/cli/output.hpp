@@ -31,6 +31,10 @@ std::vector<std::string> split(std::string_view text, char separator);
 // Pads with spaces on the right up to width.
 std::string padded(std::string_view text, std::size_t width);
 
+// Breaks the words into lines of 80 columns, of which all but the first are indented. column: where
+// the first line begins.
+std::string wrapped(std::string_view words, std::size_t column, std::size_t indent);
+
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 

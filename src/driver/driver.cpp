@@ -187,7 +187,8 @@ std::string companion_path(const CompanionLibrary& companion) {
 }
 
 std::string find_simulator() {
-    if (const char* chosen = std::getenv("GCX_SIM_LIBRARY"); chosen != nullptr && *chosen != '\0') {
+    if (const char* chosen = secure_getenv("GCX_SIM_LIBRARY");
+        chosen != nullptr && *chosen != '\0') {
         if (access(chosen, R_OK) != 0)
             fail(GCX_ERROR_FILE_NOT_FOUND,
                  format("GCX_SIM_LIBRARY=%s: there is no such file", chosen));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -148,6 +149,24 @@ def test_static_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path
         built = run(compiler, source, *static, "-o", tmp_path / f"{name}-static")
         assert built.returncode == 0, built.stderr
     runs_static(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program of another user")
+def test_setuid_program_loads_no_library_of_the_environment(
+    prefix: Path, pkg_config: dict[str, str], tmp_path: Path
+) -> None:
+    done = run("pkg-config", "--static", "--cflags", "--libs", "gcx", **pkg_config)
+    static = ["-l:libgcx.a" if word == "-lgcx" else word for word in done.stdout.split()]
+    program = tmp_path / "consumer"
+    built = run("cc", CONSUMER / "consumer.c", *static, "-o", program)
+    assert built.returncode == 0, built.stderr
+    assert run(program, **SIMULATED, **SIMULATOR).returncode == 0
+    os.chown(program, 12345, 12345)
+    program.chmod(0o4755)
+    for driver in (SIMULATED["GCX_DRIVER"], SIMULATOR["GCX_SIM_LIBRARY"]):
+        done = run(program, GCX_DRIVER=driver, **SIMULATOR)
+        assert done.returncode != 0
+        assert "SIMULATED" not in done.stdout
 
 
 def test_static_library_has_no_name_of_the_headers(prefix: Path, tmp_path: Path) -> None:

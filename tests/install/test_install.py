@@ -179,3 +179,16 @@ def test_description_of_the_api(pkg_config: dict[str, str]) -> None:
     done = run("pkg-config", "--variable=api", "gcx", **path)
     description = Path(pkg_config["PKG_CONFIG_SYSROOT_DIR"] + done.stdout.strip())
     assert description.read_bytes() == (ROOT / "docs" / "generated" / "gcx-api.json").read_bytes()
+
+
+def test_man_pages_and_completion_are_installed(prefix: Path) -> None:
+    generated = ROOT / "src" / "cli" / "generated"
+    share = prefix / "share"
+    places = {
+        "gcx.bash": share / "bash-completion" / "completions" / "gcx",
+        "_gcx": share / "zsh" / "site-functions" / "_gcx",
+        "gcx.fish": share / "fish" / "vendor_completions.d" / "gcx.fish",
+    }
+    for file in generated.iterdir():
+        installed = places.get(file.name, share / "man" / "man1" / file.name)
+        assert installed.read_bytes() == file.read_bytes()
