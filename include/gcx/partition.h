@@ -363,7 +363,7 @@ typedef struct gcx_context_info {
     uint64_t id;           /* equal for two handles if and only if they share a green context;
                               never reused in a process. Not the number of cuGreenCtxGetId */
     uint64_t native_id;    /* the driver's id of the CUcontext, from cuCtxGetId, to compare with the
-                              context ids of CUPTI and profilers (not measured against theirs) */
+                              context ids of CUPTI and profilers (the same on CUDA 13.0) */
 } gcx_context_info;
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
