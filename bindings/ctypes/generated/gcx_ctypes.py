@@ -480,7 +480,7 @@ class gcx_context_info(_Struct):
         # process. Not the number of cuGreenCtxGetId
         ("id", c_uint64),
         # the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of
-        # CUPTI and profilers (not measured against theirs)
+        # CUPTI and profilers (the same on CUDA 13.0)
         ("native_id", c_uint64),
     )
 

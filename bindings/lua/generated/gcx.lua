@@ -576,7 +576,7 @@ typedef struct {
     // Not the number of cuGreenCtxGetId
     uint64_t id;
     // the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of CUPTI
-    // and profilers (not measured against theirs)
+    // and profilers (the same on CUDA 13.0)
     uint64_t native_id;
 } gcx_context_info;
 

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gcx.engines import sglang as plugin
 from gcx.engines.policy import AHEAD, Costs, Schedule
+
+plugin: Any = importlib.import_module("gcx.engines.sglang")
 
 METHODS = ("join", "admit", "process", "step", "piece", "arrange", "look", "notice")
 
@@ -72,7 +73,7 @@ def change(arm: str) -> None:
             pdmux.CURRENT_STREAM_GROUP = pdmux.STREAM_GROUPS[0]
 
         plugin.init_pdmux = with_priority
-        plugin.Sides, plugin.MovedGraph = PlainSides, PlainGraph  # type: ignore[misc, assignment]
+        plugin.Sides, plugin.MovedGraph = PlainSides, PlainGraph
         plugin.prepared = lambda sides, graphs: Fixed(
             plugin.first_costs(sides.sm_count, {48: 5.0, sides.sm_count: 4.0}, 13.0),
             13.0,

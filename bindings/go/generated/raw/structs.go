@@ -153,7 +153,7 @@ type ContextInfo struct {
 	// the number of cuGreenCtxGetId
 	ID uint64
 	// the driver's id of the CUcontext, from cuCtxGetId, to compare with the context ids of CUPTI and
-	// profilers (not measured against theirs)
+	// profilers (the same on CUDA 13.0)
 	NativeID uint64
 }
 

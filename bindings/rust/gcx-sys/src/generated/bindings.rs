@@ -931,7 +931,7 @@ pub struct gcx_context_info {
 never reused in a process. Not the number of cuGreenCtxGetId*/
     pub id: u64,
     /** the driver's id of the CUcontext, from cuCtxGetId, to compare with the
-context ids of CUPTI and profilers (not measured against theirs)*/
+context ids of CUPTI and profilers (the same on CUDA 13.0)*/
     pub native_id: u64,
 }
 #[test]
