@@ -103,8 +103,8 @@ void update_during_launches_is_atomic() {
     std::size_t mixed = 0;
     // With many cores each of an update's calls can wait for a launch in the simulator.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (int round = 0;
-         round < (check::slow ? 10 : 40) && std::chrono::steady_clock::now() < end; round++) {
+    for (int round = 0; round < (check::slow ? 10 : 40) && std::chrono::steady_clock::now() < end;
+         round++) {
         sim::note_runs(200'000);
         {
             const Repeated launching(
