@@ -96,7 +96,7 @@ def part_dist(suite: Suite) -> None:
     (archive,) = (MAIN / "meson-dist").glob("*.tar.gz")
     shutil.unpack_archive(archive, DIST)
     (sources,) = DIST.iterdir()
-    # As deep in its sources as the main build is, and with CUDA's headers at the same relative path:
+    # As deep in its sources as the main build is, with CUDA's headers at the same relative path:
     # ccache has the objects.
     folder = sources / "build" / "tests"
     env = {"CCACHE_BASEDIR": str(sources)}
