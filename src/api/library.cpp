@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -325,7 +325,7 @@ void claim_leases() {
         }
         other = *found;
         std::this_thread::sleep_for(
-            std::chrono::microseconds(std::random_device{}() % kLongestClaimPauseUs));
+            std::chrono::microseconds(random_bits() % kLongestClaimPauseUs));
     }
     fail(GCX_ERROR_DUPLICATE_LIBRARY,
          format("this process has two copies of gcx, and each would assign the same SMs: %s "

@@ -3,6 +3,7 @@
 #include "api/library.hpp"
 #include "api/result.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "ipc/published_leases.hpp"
 
 #include <unistd.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <random>
 #include <string_view>
 
 using namespace gcx;
@@ -19,8 +19,7 @@ namespace {
 
 published::Head head_of(Library& lib, const char* name) {
     published::Head head{};
-    std::random_device random;
-    head.process = uint64_t{random()} << 32 | random();
+    head.process = random_bits();
     head.since_ms = milliseconds_since_1970();
     head.pid = getpid();
     head.driver_version = lib.driver.version();

@@ -9,13 +9,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <random>
 
 namespace gcx {
 
@@ -47,10 +47,7 @@ class HandleTable {
 
   public:
     // kind distinguishes handles of different types. what names the type in messages.
-    HandleTable(unsigned kind, const char* what) : kind_(kind), what_(what) {
-        std::random_device random;
-        seed_ = random();
-    }
+    HandleTable(unsigned kind, const char* what) : kind_(kind), what_(what), seed_(random_bits()) {}
     ~HandleTable() {
         for (auto& chunk : chunks_)
             delete chunk.load();
@@ -216,7 +213,7 @@ class HandleTable {
 
     unsigned kind_;
     const char* what_;
-    uint64_t seed_ = 0;
+    uint64_t seed_;
     std::array<std::atomic<Chunk*>, kChunks> chunks_{};
     std::mutex mutex_;
     // Free slots form a linked list, oldest first, which needs no memory of its own.

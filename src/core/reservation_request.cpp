@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "core/cancel.hpp"
 #include "core/device.hpp"
 #include "core/sm_allocator.hpp"
@@ -16,7 +17,6 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -158,8 +158,7 @@ class Acquisition final : private Cancel::Wait {
         if (mps.state == GCX_MPS_OFF)
             warn_without_mps(device_);
         const AtomShape& shape = family_->shape();
-        std::random_device random;
-        record_.id = uint64_t{random()} << 32 | random();
+        record_.id = random_bits();
         record_.pid = getpid();
         record_.driver_version = driver.version();
         record_.simulated = driver.simulated() ? 1 : 0;

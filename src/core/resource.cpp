@@ -1,10 +1,10 @@
 #include "core/resource.hpp"
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 namespace gcx {
 namespace {
@@ -28,10 +28,7 @@ uint32_t low_of(uint64_t word) {
 
 // Random in each process, so that values of other processes are refused.
 uint64_t process_secret() {
-    static const uint64_t secret = [] {
-        std::random_device random;
-        return (uint64_t{random()} << 32) | random();
-    }();
+    static const uint64_t secret = random_bits();
     return secret;
 }
 

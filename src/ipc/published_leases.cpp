@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "ipc/reservation.hpp"
 
 #include <sys/mman.h>
@@ -14,7 +15,6 @@
 #include <chrono>
 #include <cstring>
 #include <new>
-#include <random>
 #include <thread>
 
 namespace gcx::published {
@@ -255,8 +255,7 @@ using published::File;
 using published::Row;
 
 std::string random_name() {
-    std::random_device random;
-    return format("%s%08x%08x", published::kPrefix, random(), random());
+    return format("%s%016llx", published::kPrefix, static_cast<unsigned long long>(random_bits()));
 }
 
 // Removes what processes left behind that were killed. The directory is locked.

@@ -50,6 +50,7 @@ EVERY_PART = "g++ gcc ccache"
 PARTS = {
     "style": Part(parts.part_style, "git shellcheck", "lint"),
     "units": Part(parts.part_units),
+    "dist": Part(parts.part_dist, "git"),
     "command": Part(parts.part_command, "cmake make pkg-config dpkg-dev"),
     "python": Part(parts.part_python, "python-dev"),
     "drivers": Part(parts.part_drivers, "python-dev", "ray"),

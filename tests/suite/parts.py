@@ -13,6 +13,7 @@ from tests.suite.builds import (
     CHEAP,
     FUZZ,
     MAIN,
+    MAIN_OPTIONS,
     UNITY,
     WHEEL,
     build_fuzzers,
@@ -23,9 +24,10 @@ from tests.suite.builds import (
     main_env,
     test_programs,
 )
-from tests.suite.runner import BUILD, ROOT, Suite, tracked
+from tests.suite.runner import BUILD, ROOT, Suite, execute, tracked
 
 WHEELS, SITE = BUILD / "wheel", BUILD / "site"
+DIST = BUILD / "dist"
 PYTHON_TESTS = ROOT / "bindings" / "python" / "tests"
 RAY = PYTHON_TESTS / "test_ray.py"
 SANITIZER_ENV = {
@@ -81,6 +83,35 @@ def part_units(suite: Suite) -> None:
     """The core, the C API, the ABI, the simulated driver, the fuzzers' seeds."""
     if build_main(suite):
         suite.meson_test("units", MAIN)
+
+
+def part_dist(suite: Suite) -> None:
+    """The source tarball: a build of what `meson dist` packs, and its unit tests."""
+    if not build_main(suite):
+        return
+    dist: list[str | Path] = ["meson", "dist", "-C", MAIN, "--no-tests", "--formats", "gztar"]
+    if not suite.run("meson dist", [*dist, "--allow-dirty"]):
+        return
+    shutil.rmtree(DIST, ignore_errors=True)
+    (archive,) = (MAIN / "meson-dist").glob("*.tar.gz")
+    shutil.unpack_archive(archive, DIST)
+    (sources,) = DIST.iterdir()
+    # As deep in its sources as the main build is, with CUDA's headers at the same relative path:
+    # ccache has the objects.
+    folder = sources / "build" / "tests"
+    env = {"CCACHE_BASEDIR": str(sources)}
+    setup: list[str | Path] = ["meson", "setup", folder, sources, "-Dwerror=true", *UNITY]
+    setup += MAIN_OPTIONS
+    found = execute([sys.executable, ROOT / "tools" / "find_cuda_include.py"])
+    headers = Path(found.stdout.strip())
+    if headers.is_relative_to(ROOT / ".venv"):
+        (sources / ".venv").symlink_to(ROOT / ".venv")
+        setup.append(f"-Dtoolkit_include={sources / headers.relative_to(ROOT)}")
+    suites = ("core", "api", "sim")
+    if suite.run("configure the tarball", setup, env) and suite.run(
+        "build the tarball", ["ninja", "-C", folder, *test_programs(folder, suites)], env
+    ):
+        suite.meson_test("tarball", folder, env, suites, REPEATED)
 
 
 def part_command(suite: Suite) -> None:
