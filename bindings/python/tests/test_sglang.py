@@ -432,7 +432,7 @@ def test_idle_scheduler_is_told_and_wakes_up(server: Callable[..., Server]) -> N
 
 @pytest.mark.parametrize("arm", ["promise", "pair-48", "streams"])
 def test_arms_of_the_benchmark_serve_and_are_traced(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, arm: str
 ) -> None:
     for name in ("prepared", "init_pdmux", "Sides", "MovedGraph"):
         monkeypatch.setattr(sglang, name, getattr(sglang, name))
@@ -441,7 +441,7 @@ def test_arms_of_the_benchmark_serve_and_are_traced(
     for name in arms.METHODS:
         monkeypatch.setattr(sglang.Loop, name, getattr(sglang.Loop, name))
     arms.change(arm)
-    noted = arms.trace(str(tmp_path / "trace"))
+    noted = arms.trace()
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 5)
     running = server((0, long), (20, prompt))
     running.serve()

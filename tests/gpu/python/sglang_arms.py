@@ -39,7 +39,8 @@ def register() -> None:
         return
     change(arm)
     if os.environ.get("GCX_ARM_TRACE") and not is_main:
-        trace(os.environ["GCX_ARM_TRACE"])
+        file = Path(os.environ["GCX_ARM_TRACE"])
+        threading.Thread(target=write, args=(trace(), file), daemon=True).start()
     chosen = os.environ["SGLANG_PLUGINS"]
     os.environ["SGLANG_PLUGINS"] = "gcx"
     try:
@@ -131,20 +132,20 @@ class PlainGraph:
         self._captured.replay()
 
 
-def trace(path: str) -> list[tuple[Any, ...]]:
-    """Notes what the loop does, in lines of JSON with milliseconds; returns those not written."""
-    events: list[tuple[Any, ...]] = []
+def write(events: list[Any], file: Path) -> None:
+    """Moves events to a file, as lines of JSON."""
+    with file.open("a") as out:
+        while True:
+            time.sleep(1)
+            count = len(events)
+            out.writelines(json.dumps(event) + "\n" for event in events[:count])
+            del events[:count]
+            out.flush()
 
-    def write() -> None:
-        with Path(path).open("a") as out:
-            while True:
-                time.sleep(1)
-                count = len(events)
-                out.writelines(json.dumps(event) + "\n" for event in events[:count])
-                del events[:count]
-                out.flush()
 
-    threading.Thread(target=write, daemon=True).start()
+def trace() -> list[Any]:
+    """Lets the loop note in this list what it does, with milliseconds."""
+    events: list[Any] = []
     for name in METHODS:
         setattr(plugin.Loop, name, timed(getattr(plugin.Loop, name), name, events))
     made = plugin.prepared
