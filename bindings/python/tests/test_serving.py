@@ -249,8 +249,10 @@ def test_policy_learns_how_slow_steps_are() -> None:
     slow = schedule.steps[24]
     slow.add(40.0)
     assert slow.slow(0.99) == 40.0
+    slow.add(39.0)
     schedule.prompt_arrived()
-    assert slow.slow(0.99) < 25
+    schedule.prompt_arrived()
+    assert slow.slow(0.99) == 39.0
 
 
 def test_policy_counts_late_tokens() -> None:

@@ -269,7 +269,7 @@ class Policy(Schedule):
 
     def prompt_arrived(self, shares: Sequence[float] | None = None) -> None:
         for split, times in self.steps.items():
-            if split not in self.used:
+            if self.used and split not in self.used:  # Once for prompts that arrive together.
                 times.forget_slowest()
         self.used.clear()
         self._find_split()
