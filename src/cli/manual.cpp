@@ -373,7 +373,7 @@ WORDS    esac
 _gcx "$@"
 )";
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
@@ -393,7 +393,7 @@ std::string zsh_option(const Option& option) {
             action = choices.empty() ? "_files" : "{compadd -- " + choices + "; _files}";
         spec += ":" + std::string(option.value) + ":" + action;
     }
-    return quoted(spec) + " ";
+    return in_quotes(spec) + " ";
 }
 
 std::string zsh_options(std::span<const Option> options) {
@@ -404,9 +404,9 @@ std::string zsh_options(std::span<const Option> options) {
 }
 
 std::string zsh_words(std::string_view pattern, const std::vector<Word>& words) {
-    std::string text = "    " + quoted(pattern) + ")\n        found=(\n";
+    std::string text = "    " + in_quotes(pattern) + ")\n        found=(\n";
     for (const Word& word : words)
-        text += "            " + quoted(std::string(word.text) + ":" + std::string(word.summary)) +
+        text += "            " + in_quotes(std::string(word.text) + ":" + std::string(word.summary)) +
                 "\n";
     return text + "        )\n        ;;\n";
 }
@@ -422,14 +422,14 @@ std::string zsh() {
             operands = "\"1: : _gcx_words '' command\" \"2: : _gcx_words '$words[2]' command\"";
         else if (!words_after(command.name).empty())
             operands = "'1: : _gcx_words " + std::string(command.name) + " command'";
-        cases += "    " + quoted(command.name) +
+        cases += "    " + in_quotes(command.name) +
                  ") _arguments -S : " + zsh_options(options_of(command)) + operands + " ;;\n";
     }
     std::string pairs;
     for (const std::string_view word : groups()) {
         words += zsh_words(word, words_after(word));
         if (named(word) == nullptr)
-            cases += "    " + quoted(word) + ") _gcx_words " + std::string(word) + " command ;;\n";
+            cases += "    " + in_quotes(word) + ") _gcx_words " + std::string(word) + " command ;;\n";
         for (const Word& next : words_after(word))
             pairs += (pairs.empty() ? "'" : "|'") + std::string(word) + " " +
                      std::string(next.text) + "'";
@@ -485,7 +485,7 @@ std::string fish_words(std::string_view at, const std::vector<Word>& words) {
     std::string text;
     for (const Word& word : words)
         text += "complete -c gcx -n '__gcx_at \"" + std::string(at) + "\"' -a " +
-                std::string(word.text) + " -d " + replaced(quoted(word.summary), "'\\''", "\\'") +
+                std::string(word.text) + " -d " + replaced(in_quotes(word.summary), "'\\''", "\\'") +
                 "\n";
     return text;
 }
@@ -506,7 +506,7 @@ std::string fish_options(std::string_view at, std::span<const Option> options) {
             text += " -a '(__fish_complete_directories)'";
         if (!choices.empty())
             text += " -a '" + choices + "'";
-        text += " -d " + replaced(quoted(option.help), "'\\''", "\\'") + "\n";
+        text += " -d " + replaced(in_quotes(option.help), "'\\''", "\\'") + "\n";
     }
     return text;
 }

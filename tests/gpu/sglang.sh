@@ -79,7 +79,7 @@ bench() {
     [ -z "${TRACE:-}" ] || environment+=("GCX_ARM_TRACE=$logs/trace-$name.jsonl")
     in_turn "$number" env "GCX_ARM=$arm" "${environment[@]}" timeout 540 python3 .sgl/bench_sglang.py --arm "$kind" \
         "${more[@]}" --layers "${LAYERS:-16}" --rates "${RATES:-3,3}" --seconds 14 --graph-bs 8,32,40,64 --drain 12 \
-        --model-dir "$work/model-$name" >"$logs/$name.log" 2>&1
+        --model-dir "$work/model-$name" --port $((30000 + 100 * number)) >"$logs/$name.log" 2>&1
 }
 
 # tokens NUMBER KIND ARM: greedy tokens of a small model with scaled random weights.
