@@ -23,7 +23,7 @@ from typing import Any
 import common
 import gcx
 from gcx.engines import Sides
-from gcx.engines.policy import AHEAD, Costs, Launch, Policy, Schedule
+from gcx.engines.policy import Launch, Policy, Schedule
 
 
 class Gpu:
@@ -181,62 +181,34 @@ class Fixed(Schedule):
     """A constant split."""
 
     def __init__(self, pieces: int, split: int) -> None:
-        super().__init__([1 / pieces] * pieces)
+        super().__init__(pieces)
         self.split = split
 
     def decide(self) -> tuple[bool, int] | None:
         if self.step is None:
             return True, self.split
-        return (False, self.split) if self.waiting and len(self.prefilling) < AHEAD else None
+        return (False, self.split) if self.can_prefill else None
 
 
-def measure(machine: Gpu, sm_count: int, splits: list[int], kinds: int = 1) -> Costs:
-    """Measures the costs in a few seconds. Pieces whose numbers differ by a multiple of `kinds`
-    take the same time."""
-
-    def decode(split: int) -> float:
-        times = []
-        for _ in range(33):
-            start = machine.now()
-            machine.launch(Launch(start, split, -1))
-            while not machine.ended()[0]:
-                machine.wait(math.inf)
-            times.append(machine.now() - start)
-        return statistics.median(times[3:])
-
-    def prefill(split: int, first: int = 0, step: int = 1) -> float:
-        start, left = machine.now(), 0
-        for piece in range(first, machine.pieces, step):
-            machine.launch(Launch(start, split, piece))
-            left += 1
-        while left:
-            machine.wait(math.inf)
-            left -= len(machine.ended()[1])
-        return machine.now() - start
-
-    prefill(0)  # Raises the clocks.
-    prefill_alone = {split: min(prefill(split) for _ in range(2)) for split in (0, *splits)}
-    of_kind = [prefill(0, kind, kinds) for kind in range(kinds)]
-    each = sum(of_kind) * machine.pieces / kinds
-    costs = Costs(
-        sm_count,
-        tuple(of_kind[piece % kinds] / each for piece in range(machine.pieces)),
-        {split: decode(split) for split in (*splits, sm_count)},
-        {},
-        prefill_alone,
-        {},
-    )
+def measure(machine: Gpu, sm_count: int, splits: list[int]) -> dict[int, float]:
+    """Returns the time of a decode step by split: next to prefill, and alone on all SMs."""
+    steps = {}
     for split in splits:
-        serve(machine, Fixed(machine.pieces, split), [0.0])
+        serve(machine, Fixed(machine.pieces, split), [0.0])  # Raises the clocks.
         record = serve(machine, Fixed(machine.pieces, split), [0.0] * 4)
-        costs.decode[split] = statistics.median(record.tokens)
-        costs.prefill[split] = record.elapsed / 4
-    for split in splits:
-        print(f"decode on {split} SMs: {costs.decode_alone[split]:.2f} ms alone, "
-              f"{costs.decode[split]:.2f} with prefill; a prompt on {sm_count - split}: "
-              f"{prefill_alone[split]:.1f} and {costs.prefill[split]:.1f}")  # fmt: skip
-    print(f"all SMs: {costs.decode_alone[sm_count]:.2f} and {prefill_alone[0]:.1f} ms", flush=True)
-    return costs
+        steps[split] = statistics.median(record.tokens)
+        print(f"decode on {split} SMs: {steps[split]:.2f} ms, next to a prompt on "
+              f"{sm_count - split} that takes {record.elapsed / 4:.1f} ms")  # fmt: skip
+    alone = []
+    for _ in range(33):
+        start = machine.now()
+        machine.launch(Launch(start, sm_count, -1))
+        while not machine.ended()[0]:
+            machine.wait(math.inf)
+        alone.append(machine.now() - start)
+    steps[sm_count] = statistics.median(alone)
+    print(f"decode alone on all SMs: {steps[sm_count]:.2f} ms", flush=True)
+    return steps
 
 
 def main() -> None:
@@ -245,7 +217,8 @@ def main() -> None:
     add("--promise", type=float, metavar="MS",
         help="from token to token, for 99 of 100 (three times a step alone)")  # fmt: skip
     add("--rate", type=common.positive, default=8, help="prompts a second (8)")
-    add("--sms", nargs="+", type=common.positive, default=[24, 32, 48, 64], metavar="SMS",
+    add("--sms", nargs="+", type=common.positive, default=[16, 24, 32, 40, 48, 64],
+        metavar="SMS",
         help="decode's SMs that the policy chooses from (24 32 48 64)")  # fmt: skip
     arguments = parser.parse_args()
     # Before CUDA starts: waiting streams must not block all launches of the process.
@@ -256,10 +229,10 @@ def main() -> None:
     if splits[-1] >= device.sm_count:
         common.end(f"a split of {splits[-1]} SMs leaves prefill none of {device.sm_count}")
     machine = Gpu(torch, device.sm_count, splits)
-    costs = measure(machine, device.sm_count, splits)
-    promise = arguments.promise or 3 * costs.decode_alone[device.sm_count]
+    steps = measure(machine, device.sm_count, splits)
+    promise = arguments.promise or 3 * steps[device.sm_count]
     try:
-        policy = Policy(costs, promise)
+        policy = Policy(steps, promise, machine.pieces)
     except ValueError as error:
         common.end(str(error))
     gc.disable()  # A collection would add to the latency.

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "pytho
 import common
 import gcx
 import serving
-from gcx.engines.policy import AHEAD, Costs, Launch, Policy, Schedule
+from gcx.engines.policy import Launch, Policy, Schedule
 
 # Layouts without leases, in the place of a split.
 PLAIN, PRIORITY, ONE_STREAM = -1, -2, -3
@@ -42,7 +42,6 @@ class Llama(serving.Gpu):
 
         model = Model(Shape(layers=self.layers), "cuda", self.torch.bfloat16)
         decode, prefill = Decode(model), Prefill(model)
-        self.kinds = Prefill.KINDS
         self.steps = serving.captured_steps(self.torch, decode.step, splits, sm_count)
         chunks = range(model.shape.prompt // CHUNK)
         self.prompt = serving.captured(self.torch, map(prefill.piece, range(prefill.pieces)))
@@ -68,13 +67,13 @@ class WhilePrompts(Schedule):
     """A fixed split while there are prompts; otherwise decode has all SMs."""
 
     def __init__(self, pieces: int, split: int, sm_count: int) -> None:
-        super().__init__([1 / pieces] * pieces)
+        super().__init__(pieces)
         self.split, self.sm_count = split, sm_count
 
     def decide(self) -> tuple[bool, int] | None:
         if self.step is None:
             return True, self.split if self.unanswered else self.sm_count
-        return (False, self.split) if self.waiting and len(self.prefilling) < AHEAD else None
+        return (False, self.split) if self.can_prefill else None
 
 
 class Chunked(Schedule):
@@ -98,18 +97,18 @@ class Chunked(Schedule):
         return answered
 
 
-def variants(machine: Llama, costs: Costs, promises: list[float]) -> dict[str, Schedule]:
+def variants(machine: Llama, steps: dict[int, float], promises: list[float]) -> dict[str, Schedule]:
     """Returns new schedules, since the policy learns."""
-    pieces, sm_count = machine.pieces, costs.sm_count
+    pieces = machine.pieces
     found: dict[str, Schedule] = {
         "plain streams": serving.Fixed(pieces, PLAIN),
         "stream priority": serving.Fixed(pieces, PRIORITY),
-        f"chunks of {CHUNK}": Chunked([1 / len(machine.chunks)] * len(machine.chunks)),
-        "32 SMs while a prompt is there": WhilePrompts(pieces, 32, sm_count),
+        f"chunks of {CHUNK}": Chunked(len(machine.chunks)),
+        "32 SMs while a prompt is there": WhilePrompts(pieces, 32, max(steps)),
     }
     for promise in promises:
         try:
-            found[f"policy, {promise:g} ms promised"] = Policy(costs, promise)
+            found[f"policy, {promise:g} ms promised"] = Policy(steps, promise, pieces)
         except ValueError as error:
             print(error)
     return found
@@ -120,7 +119,7 @@ def main() -> None:
     add = parser.add_argument
     add("--rates", nargs="+", type=float, default=[2.0, 4.0, 5.5], help="prompts a second")
     add("--promise", nargs="+", type=float, default=[17.5, 14.0], help="ms from token to token")
-    add("--sms", nargs="+", type=int, default=[24, 32, 40, 48, 56], help="the policy's splits")
+    add("--sms", nargs="+", type=int, default=[16, 24, 32, 40, 48, 56], help="the policy's splits")
     add("--seconds", type=float, default=8.0, help="that prompts arrive, for each row (8)")
     add("--layers", type=int, default=32, help="of the model (32)")
     arguments = parser.parse_args()
@@ -137,11 +136,11 @@ def main() -> None:
     machine = Llama(torch, device.sm_count, splits, arguments.layers)
     print(f"{arguments.layers} layers, graphs captured once, {len(splits) + 2} layouts prepared: "
           f"{time.perf_counter() - start:.1f} s")  # fmt: skip
-    costs = serving.measure(machine, device.sm_count, splits, machine.kinds)
+    steps = serving.measure(machine, device.sm_count, splits)
     for rate in arguments.rates:
         arrivals = common.poisson(rate, arguments.seconds)
         rows = []
-        for name, schedule in variants(machine, costs, arguments.promise).items():
+        for name, schedule in variants(machine, steps, arguments.promise).items():
             serving.serve(machine, schedule, [0.0], at_least=500)
             gc.collect()
             gc.disable()  # A collection would add to the latency.

@@ -24,11 +24,26 @@ pytestmark = pytest.mark.skipif(
     gcx.driver_info().version != (13, 0), reason="it does not depend on the driver's version"
 )
 
+
+@dataclasses.dataclass
+class Times:
+    """Of a decode step and of a prompt in milliseconds, by decode's SMs; with 0 prefill has all."""
+
+    shares: tuple[float, ...]  # Of the pieces in a prompt's time.
+    decode_alone: dict[int, float]
+    decode: dict[int, float]  # Next to prefill.
+    prefill_alone: dict[int, float]
+    prefill: dict[int, float]  # Next to decode.
+
+    @property
+    def steps(self) -> dict[int, float]:
+        return {**self.decode, 132: self.decode_alone[132]}
+
+
 # One NVIDIA H200, driver 580.159.04, PyTorch 2.11: docs/measurements/log.md. A prompt has 32 layers
 # of five pieces, whose shares are estimates by their products.
 LAYER = (0.31, 0.1725, 0.1725, 0.1725, 0.1725)
-H200 = policy.Costs(
-    sm_count=132,
+H200 = Times(
     shares=tuple(piece / 32 for piece in LAYER) * 32,
     decode_alone={24: 12.2, 32: 9.2, 48: 7.8, 64: 7.3, 132: 6.77},
     decode={24: 16.4, 32: 13.1, 48: 10.3, 64: 9.5},
@@ -55,9 +70,9 @@ class Simulated:
     START = 0.006  # From a launch to its start on an idle lane.
     NEXT = 0.0015  # Between consecutive queued work.
 
-    def __init__(self, costs: Any, noise: float = 0.015) -> None:
-        self.costs, self.noise, self.chance = costs, noise, random.Random(1)
-        self.pieces = len(costs.shares)
+    def __init__(self, times: Times, noise: float = 0.015) -> None:
+        self.times, self.noise, self.chance = times, noise, random.Random(1)
+        self.pieces = len(times.shares)
         self.clock, self.order = 0.0, 0
         self.splits: set[int] = set()
         self.lanes: tuple[deque[Work], deque[Work]] = (deque(), deque())
@@ -71,7 +86,7 @@ class Simulated:
         self.order += 1
         self.splits.add(launch.split)
         is_decode = launch.piece < 0
-        size = 1.0 if is_decode else self.costs.shares[launch.piece]
+        size = 1.0 if is_decode else self.times.shares[launch.piece]
         size *= max(0.5, self.chance.gauss(1.0, self.noise))
         lane = self.lanes[is_decode]
         ready = self.clock + (self.NEXT if lane else self.START)
@@ -131,28 +146,19 @@ class Simulated:
         return decode.split > piece.split
 
     def _whole(self, one: Work, both: bool) -> float:
-        costs = self.costs
+        times = self.times
         if one.is_decode:
-            alone = costs.decode_alone[one.split]
-            return float(costs.decode.get(one.split, alone) if both else alone)
-        alone = costs.prefill_alone[one.split]
-        return float(costs.prefill.get(one.split, alone) if both else alone)
-
-
-class WhilePrompts(policy.Schedule):
-    """A fixed split while there are prompts; otherwise decode has all SMs."""
-
-    def decide(self) -> Any:
-        if self.step is None:
-            return True, 24 if self.unanswered else 132
-        return (False, 24) if self.waiting and len(self.prefilling) < policy.AHEAD else None
+            alone = times.decode_alone[one.split]
+            return float(times.decode.get(one.split, alone) if both else alone)
+        alone = times.prefill_alone[one.split]
+        return float(times.prefill.get(one.split, alone) if both else alone)
 
 
 def served(
-    schedule: Any, rate: float, seconds: float = 2, noise: float = 0.015, costs: Any = H200
+    schedule: Any, rate: float, seconds: float = 2, noise: float = 0.015, times: Times = H200
 ) -> Any:
     """Returns what serving.serve does, and the splits that were used."""
-    machine = Simulated(costs, noise)
+    machine = Simulated(times, noise)
     serving.serve(machine, schedule, [0.0], at_least=300)
     record = serving.serve(machine, schedule, serving.common.poisson(rate, seconds))
     return record, machine.splits
@@ -162,60 +168,63 @@ def p99(times: list[float]) -> float:
     return float(serving.common.percentile(times, 0.99))
 
 
-def test_measured_costs_of_the_simulation_are_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    found = serving.measure(Simulated(H200, noise=0), 132, [24, 64], kinds=5)
-    for name in ("decode_alone", "decode", "prefill_alone", "prefill"):
-        for split, took in getattr(found, name).items():
-            assert took == pytest.approx(getattr(H200, name)[split], rel=0.02), (name, split)
-    assert found.shares == pytest.approx(H200.shares, rel=0.01)
-    assert "decode on 24 SMs: 12." in capsys.readouterr().out
+def new_policy(promise: float, times: Times = H200, lead: float = 0.0) -> policy.Policy:
+    return policy.Policy(times.steps, promise, len(times.shares), lead)
+
+
+def test_measured_times_of_the_simulation_are_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    found = serving.measure(Simulated(H200, noise=0), 132, [24, 64])
+    assert found == pytest.approx({24: 16.4, 64: 9.5, 132: 6.77}, rel=0.02)
+    assert "decode on 24 SMs: 16.4" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rate", [2, 5.5])
-@pytest.mark.parametrize("promise", [17.5, 10, 9])
+@pytest.mark.parametrize(("promise", "split"), [(18.5, 24), (15, 32), (12, 48)])
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_policy_keeps_its_promise(promise: float, rate: float, noise: float) -> None:
-    record, splits = served(policy.Policy(H200, promise), rate, 2, noise)
+def test_policy_keeps_its_promise_on_the_fewest_sms(
+    promise: float, split: int, rate: float, noise: float
+) -> None:
+    record, splits = served(new_policy(promise), rate, 2, noise)
     assert p99(record.tokens) <= promise
     assert len(record.first) == round(rate * 2)
-    if promise == 9:  # Below the splits' times decode and prefill take turns on all SMs.
-        assert splits == {0, 132}
+    assert splits == {split, 132}
 
 
-def test_policy_keeps_its_promise_if_steps_are_slower_than_measured() -> None:
-    slower = dataclasses.replace(
-        H200,
-        decode={sms: 1.08 * took for sms, took in H200.decode.items()},
-        decode_alone={sms: 1.08 * took for sms, took in H200.decode_alone.items()},
-    )
-    record, _ = served(policy.Policy(H200, 17.5), 4, 4, costs=slower)
-    assert p99(record.tokens) <= 17.5
-
-
-@pytest.mark.parametrize("other", [serving.Fixed(160, 24), WhilePrompts(H200.shares)])
-def test_policy_answers_prompts_sooner_than_fixed_splits(other: Any) -> None:
-    ours, others = (served(one, 6, 5)[0].first for one in (policy.Policy(H200, 17.5), other))
-    assert statistics.median(ours) < 0.98 * statistics.median(others)
+@pytest.mark.parametrize("slower", [0.8, 1.25])
+def test_policy_learns_other_times_than_expected(slower: float) -> None:
+    """Of the steps next to prompts alone, and of all steps."""
+    beside = {sms: slower * took for sms, took in H200.decode.items()}
+    alone = {sms: slower * took for sms, took in H200.decode_alone.items()}
+    for times in (
+        dataclasses.replace(H200, decode=beside),
+        dataclasses.replace(H200, decode=beside, decode_alone=alone),
+    ):
+        schedule = new_policy(15)
+        record, _ = served(schedule, 4, 4, times=times)
+        assert p99(record.tokens) <= 15
+        used = schedule.split
+        assert schedule.steps[used] == pytest.approx(beside[used], rel=0.05)
+        assert used in {0.8: (24, 32), 1.25: (48, 64)}[slower]  # By the margin.
 
 
 def test_policy_uses_a_longer_promise_and_idle_time() -> None:
     medians = [
-        statistics.median(served(policy.Policy(H200, promise), 5.5, 3)[0].first)
-        for promise in (11, 14, 17.5, 25)
+        statistics.median(served(new_policy(promise), 4, 3)[0].first) for promise in (11, 15, 18.5)
     ]
     assert medians == sorted(medians, reverse=True)
-    record, _ = served(policy.Policy(H200, 14), 0.5, 2, noise=0)
+    record, _ = served(new_policy(14), 0.5, 2, noise=0)
     assert statistics.median(record.tokens) == pytest.approx(6.77, abs=0.05)
-    with pytest.raises(ValueError, match=r"6\.5 ms a token can't be promised: .* takes 6\.77 ms"):
-        policy.Policy(H200, 6.5)
-    # Prompts would wait forever.
-    with pytest.raises(ValueError, match=r"7\.9 ms .* 0\.69 ms remain, .* a piece of a prompt"):
-        policy.Policy(H200, 7.9)
-    assert served(policy.Policy(H200, 8.3), 0.5, 2)[0].first
 
 
-def test_policy_launches_steps_ahead_in_the_same_split() -> None:
-    schedule = policy.Policy(H200, 17.5, lead=3)
+def test_policy_refuses_what_it_cannot_promise() -> None:
+    with pytest.raises(ValueError, match=r"^6\.5 ms a token can't be promised: .* takes 6\.77 ms"):
+        new_policy(6.5)
+    with pytest.raises(ValueError, match=r"^9 ms .* next to prefill .* about 9\.50 ms on 64 SMs"):
+        new_policy(9)
+
+
+def test_policy_launches_steps_ahead() -> None:
+    schedule = new_policy(18.5, lead=3)
     first = schedule.next(0)
     assert first == policy.Launch(0, 132, -1)
     assert schedule.next(3.7) is None
@@ -228,68 +237,70 @@ def test_policy_launches_steps_ahead_in_the_same_split() -> None:
     assert schedule.step is second
     launch = schedule.next(6.8)
     assert launch is not None
-    assert (launch.piece, launch.split) == (0, 0)  # Behind the second step.
-    assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
+    assert (launch.piece, launch.split) == (0, 24)  # Behind the second step.
+    assert schedule.steps[132] == pytest.approx(6.77, abs=0.01)
     schedule.step_ended(13.6)
-    assert schedule.steps[132].mean == pytest.approx(6.77, abs=0.01)
-    record, splits = served(policy.Policy(H200, 17.5, lead=3), 5.5, 2)
-    assert p99(record.tokens) <= 17.5
-    assert 132 in splits
+    assert schedule.steps[132] == pytest.approx(6.77, abs=0.01)
+    record, splits = served(new_policy(18.5, lead=3), 5.5, 2)
+    assert p99(record.tokens) <= 18.5
+    assert splits == {24, 132}
 
 
-def test_policy_learns_how_slow_steps_are() -> None:
-    """Longer sequences make all steps slower; a split that was slow once is tried again."""
-    schedule = policy.Policy(H200, 17.5)
-    before = {split: times.mean for split, times in schedule.steps.items()}
+def test_policy_expects_all_splits_to_change_with_the_sequences() -> None:
+    schedule = new_policy(18.5)
+    before = dict(schedule.steps)
     for number in range(300):
         schedule.next(10.0 * number)
         schedule.step_ended(10.0 * number + 8.124)
     for split in (24, 64, 132):
-        assert schedule.steps[split].mean == pytest.approx(1.2 * before[split], rel=0.05)
-    slow = schedule.steps[24]
-    slow.add(40.0)
-    assert slow.slow(0.99) == 40.0
-    slow.add(39.0)
+        assert schedule.steps[split] == pytest.approx(1.2 * before[split], rel=0.01)
+    schedule.next(4000)
+    schedule.step_ended(5000)  # The host slept.
+    assert schedule.steps[24] == pytest.approx(1.2 * 1.1 * before[24], rel=0.01)
+
+
+def test_policy_gives_decode_more_sms_after_late_tokens() -> None:
+    schedule = new_policy(18.5)
     schedule.prompt_arrived()
+    now, late = 0.0, 0
+    while schedule.split != 32:
+        launch = schedule.next(now)
+        assert launch is not None
+        if launch.piece >= 0:
+            continue
+        assert launch.split in (24, 32)
+        now += 18.6 if late % 2 else 16.4
+        schedule.step_ended(now)
+        late += 1
+    assert late < 20
+    assert schedule.margin > 1.1
+
+
+def test_policy_does_not_learn_from_a_step_that_waits_for_pieces() -> None:
+    schedule = new_policy(18.5)
     schedule.prompt_arrived()
-    assert slow.slow(0.99) == 39.0
-
-
-def test_policy_counts_late_tokens() -> None:
-    schedule = policy.Policy(H200, 17.5)
-    for number in range(4000):
-        schedule.next(7.0 * number)
-        schedule.step_ended(7.0 * number + 6.9)
-    assert schedule.level < 0.9
-    for number in range(20):
-        schedule.next(28000 + 20.0 * number)
-        schedule.step_ended(28000 + 20.0 * number + 19.0)
-    assert schedule.level == schedule.MOST
-    schedule.choose(40000, has_decode=False)
-    schedule.level = 0.9
-    schedule.next(50000)
-    schedule.step_ended(50007)  # Nothing was decoded before.
-    assert schedule.level == 0.9
-
-
-@pytest.mark.parametrize("factor", [0.2, 0.6, 1.8, 6.0])
-def test_policy_corrects_wrong_costs_of_prefill(factor: float) -> None:
-    wrong = dataclasses.replace(
-        H200,
-        prefill_alone={sms: factor * took for sms, took in H200.prefill_alone.items()},
-        prefill={sms: factor * took for sms, took in H200.prefill.items()},
-    )
-    schedule = policy.Policy(wrong, 17.5)
-    served(schedule, 5.5, 3)
-    for sms in (0, 24):
-        found = schedule.costs.prefill_alone[sms]
-        assert found == pytest.approx(H200.prefill_alone[sms], rel=0.25)
+    assert schedule.next(0) == policy.Launch(0, 24, -1)
+    piece = schedule.next(0)
+    assert piece is not None
+    assert piece.split == 24
+    schedule.steps[24] = 20.0
+    schedule.step_ended(16)
+    assert schedule.next(16) == policy.Launch(16, 32, -1)
+    before = schedule.steps[32]
+    schedule.step_ended(46)
+    assert schedule.steps[32] == before
+    schedule.piece_ended(46)
+    assert [schedule.next(46) for _ in range(2)] == [
+        policy.Launch(46, 32, -1), policy.Launch(46, 32, 1)
+    ]  # fmt: skip
+    schedule.step_ended(60)
+    assert schedule.steps[32] > before
 
 
 def test_policy_gives_prefill_all_sms_without_decode() -> None:
-    schedule = policy.Policy(H200, 17.5)
+    schedule = new_policy(18.5)
     assert schedule.choose(0, has_decode=False) is None
-    schedule.prompt_arrived([0.25, 0.5])
+    schedule.prompt_arrived(2)
     for _ in range(policy.AHEAD):
         assert schedule.choose(0, has_decode=False) == (False, 0)
         schedule.launched(False, 0)
@@ -298,31 +309,21 @@ def test_policy_gives_prefill_all_sms_without_decode() -> None:
     assert schedule.unanswered == 0
 
 
-def test_policy_runs_pieces_longer_than_the_promise_next_to_several_steps() -> None:
-    long_pieces = dataclasses.replace(H200, shares=(0.25,) * 4)
-    record, _ = served(policy.Policy(H200, 17.5), 4, 2)
-    ours, _ = served(policy.Policy(long_pieces, 17.5), 4, 2, costs=long_pieces)
-    assert p99(ours.tokens) <= 17.5
-    assert statistics.median(ours.first) < 1.5 * statistics.median(record.first)
-
-
-# One H100, SGLang 0.5.16 with 16 layers and 32 decodes, 2026-11-25: docs/measurements/log.md. The
-# times of splits other than 48 and 132 are estimates.
-SGLANG = policy.Costs(
-    sm_count=132,
+# One H100, SGLang 0.5.16 with 16 layers and 32 decodes, 2026-11-25: docs/measurements/log.md.
+SGLANG = Times(
     shares=(1 / 16,) * 16,
-    decode_alone={24: 14.0, 32: 11.0, 48: 8.6, 64: 7.8, 132: 6.3},
-    decode={24: 19.0, 32: 15.0, 48: 10.5, 64: 9.6},
-    prefill_alone={0: 62.0, 24: 75.0, 32: 80.0, 48: 89.0, 64: 105.0},
-    prefill={24: 80.0, 32: 85.0, 48: 93.0, 64: 112.0},
+    decode_alone={16: 22.0, 24: 14.0, 32: 11.0, 40: 9.6, 48: 8.6, 64: 7.8, 80: 7.2, 132: 6.3},
+    decode={16: 25.0, 24: 17.0, 32: 14.5, 40: 12.4, 48: 11.0, 64: 9.4, 80: 8.6},
+    prefill_alone={0: 58.0, 16: 66.0, 24: 71.0, 32: 76.0, 40: 82.0, 48: 92.0, 64: 110.0, 80: 145.0},
+    prefill={16: 68.0, 24: 72.0, 32: 76.0, 40: 84.0, 48: 97.0, 64: 112.0, 80: 150.0},
 )
 
 
 class SlowHost(Simulated):
-    """A host that needs 1.6 ms to launch a piece and 2.2 ms to launch a step, and that polls."""
+    """A host that needs 1 ms to launch a piece and 1.7 ms to launch a step, and that polls."""
 
     def launch(self, launch: Any) -> None:
-        self.LAUNCH = 1.6 if launch.piece >= 0 else 2.2
+        self.LAUNCH = 1.0 if launch.piece >= 0 else 1.7
         super().launch(launch)
 
     def wait(self, until: float) -> None:
@@ -333,33 +334,15 @@ class SlowHost(Simulated):
         return super()._whole(one, both) * (growth if one.is_decode else 1.0)
 
 
-@pytest.mark.parametrize(("promise", "first"), [(13, 135), (16, 115), (20, 105)])
+@pytest.mark.parametrize(("promise", "first"), [(13, 110), (16, 92), (20, 85)])
 def test_policy_learns_what_an_engine_did_not_measure(promise: float, first: float) -> None:
-    """It begins with guesses of all but decode alone, with short sequences."""
-    decode = {24: 5.21, 32: 4.29, 48: 3.77, 64: 3.52, 132: 3.36}
-    costs = sglang.first_costs(132, decode, promise)
-    costs = dataclasses.replace(costs, shares=SGLANG.shares)
-    machine = SlowHost(SGLANG, 0.02)
-    schedule = policy.Policy(costs, promise, lead=sglang.LEAD_MS)
-    record = serving.serve(machine, schedule, serving.common.poisson(3, 14))
-    assert p99(record.tokens) <= promise + 0.5  # With the tokens from which it learns.
+    """It begins with guesses from the times of decode alone, with short sequences."""
+    alone = {16: 7.0, 24: 5.21, 32: 4.29, 40: 4.0, 48: 3.77, 64: 3.52, 80: 3.45}
+    steps = {split: sglang.DECODE_SLOWER * took for split, took in alone.items()}
+    schedule = policy.Policy({**steps, 132: 3.36}, promise, 16, lead=sglang.LEAD_MS)
+    record = serving.serve(SlowHost(SGLANG, 0.02), schedule, serving.common.poisson(3, 14))
+    assert p99(record.tokens) <= promise
     assert statistics.median(record.first) < first
-
-
-def test_policy_starves_no_prompt() -> None:
-    """No piece fits the promise, which the costs at the start did not tell."""
-    schedule = policy.Policy(H200, 8.3)
-    schedule.prompt_arrived([1.0])
-    now, steps = 0.0, 0
-    while True:
-        launch = schedule.next(now)
-        assert launch is not None
-        if launch.piece == 0:
-            break
-        steps += 1
-        now += 6.77
-        schedule.step_ended(now)
-    assert steps == policy.STARVED
 
 
 def test_leases_of_a_split_have_the_same_sms_each_time() -> None:

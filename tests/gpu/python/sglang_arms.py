@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gcx.engines.policy import AHEAD, Costs, Schedule
+from gcx.engines.policy import Schedule
 
 plugin: Any = importlib.import_module("gcx.engines.sglang")
 
@@ -57,7 +57,7 @@ def change(arm: str) -> None:
 
         def with_a_pair(sides: Any, graphs: Any) -> Any:
             policy = prepared(sides, graphs)
-            return Fixed(policy.costs, policy.target, split)
+            return Fixed(split, policy.whole)
 
         plugin.prepared = with_a_pair
     elif arm == "streams":
@@ -75,11 +75,7 @@ def change(arm: str) -> None:
 
         plugin.init_pdmux = with_priority
         plugin.Sides, plugin.MovedGraph = PlainSides, PlainGraph
-        plugin.prepared = lambda sides, graphs: Fixed(
-            plugin.first_costs(sides.sm_count, {48: 5.0, sides.sm_count: 4.0}, 13.0),
-            13.0,
-            sides.sm_count,
-        )
+        plugin.prepared = lambda sides, graphs: Fixed(sides.sm_count, sides.sm_count)
     elif arm != "promise":
         raise SystemExit(f"GCX_ARM is {arm!r}; set default, pdmux, promise, pair-48 or streams")
 
@@ -87,15 +83,16 @@ def change(arm: str) -> None:
 class Fixed(Schedule):
     """A constant split while there is a prompt, with a decode step ahead."""
 
-    def __init__(self, costs: Costs, target: float, split: int) -> None:
-        super().__init__(costs.shares)
-        self.costs, self.target, self.split = costs, target, split
+    promise = 0.0
+
+    def __init__(self, split: int, whole: int) -> None:
+        super().__init__()
+        self.split, self.whole = split, whole
 
     def decide(self) -> tuple[bool, int] | None:
         if len(self.decoding) < 2:
-            return True, self.split if self.unanswered else self.costs.sm_count
-        can = self.unanswered and self.waiting and len(self.prefilling) < AHEAD
-        return (False, self.split) if can else None
+            return True, self.split if self.unanswered else self.whole
+        return (False, self.split) if self.can_prefill else None
 
 
 class PlainStream:
@@ -183,11 +180,8 @@ def traced(policy: Any, events: list[Any]) -> Any:
         launch = policy.prefilling[0]
         events.append(("piece", round(at, 3), launch.split, launch.piece))
         if launch.last and hasattr(policy, "steps"):
-            means = {split: round(times.mean, 2) for split, times in policy.steps.items()}
-            slow = {
-                split: round(times.slow(policy.level), 2) for split, times in policy.steps.items()
-            }
-            events.append(("policy", means, slow, policy.level, policy.costs.prefill))
+            steps = {split: round(took, 2) for split, took in policy.steps.items()}
+            events.append(("policy", steps, round(policy.margin, 3)))
         return piece_ended(at)
 
     policy.launched, policy.step_ended, policy.piece_ended = on_launch, on_step, on_piece

@@ -21,7 +21,7 @@ from typing import Any
 
 import gcx
 from gcx.engines import Sides
-from gcx.engines.policy import Costs, Policy
+from gcx.engines.policy import Policy
 
 __all__ = ["register"]
 
@@ -29,17 +29,14 @@ log = logging.getLogger("gcx.engines.sglang")
 
 TRIED = ("0.5.16",)
 CONNECTIONS = 32
-DECODE_SHARES = (0.18, 0.24, 0.36, 0.48)  # Of the SMs, for decode next to prefill.
-REFERENCE = 4096  # Tokens of the prompt that costs are given for.
-FEWEST = 512  # Tokens that take as long as fewer do: the host's launches take that time.
-PIECE = 1 / 8  # Of the promised time, for a piece of prefill on all SMs.
-LEAD_MS = 4.0  # Before the end of a decode step the next is launched, which takes SGLang 2 ms.
+# Of the SMs, for decode next to prefill.
+DECODE_SHARES = (0.12, 0.18, 0.24, 0.3, 0.36, 0.48, 0.6)
+# A first guess, which the policy corrects: how much longer a step takes next to prefill.
+DECODE_SLOWER = 1.6
+# Tokens times layers of a piece of prefill, which is at least a layer. SMs change between pieces.
+PIECE = 4096
+LEAD_MS = 3.0  # Before the end of a decode step the next is launched, which takes SGLang 1.7 ms.
 REPORT_MS = 30_000
-
-# First guesses, which the policy corrects: prompt tokens prefilled in the time of a decode step on
-# all SMs, and how much longer each side takes while the other one runs. From an H200.
-TOKENS_PER_STEP = 250
-DECODE_SLOWER, PREFILL_SLOWER = 1.6, 1.1
 
 # Requests that need no drain. Others may change weights, caches or batches that are in use.
 WHILE_BUSY = frozenset(
@@ -244,8 +241,8 @@ def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
     if promise is None:
         promise = 5 * decode[total]
         log.info("GCX_PROMISE_MS is not set: promises five times a decode step alone")
-    costs = first_costs(total, decode, promise)
-    policy = Policy(costs, promise, lead=LEAD_MS)
+    expected = {split: DECODE_SLOWER * took for split, took in decode.items() if split < total}
+    policy = Policy({**expected, total: decode[total]}, promise, lead=LEAD_MS)
     try:
         gcx.publish("sglang")
     except gcx.Error as error:
@@ -268,20 +265,6 @@ def _step_ms(lease: gcx.Lease, graph: gcx.Graph) -> float:
         lease.stream.synchronize()
         times.append((now_ms() - begin) / count)
     return min(times[1:])
-
-
-def first_costs(total: int, decode: dict[int, float], promise: float) -> Costs:
-    """Returns costs with guesses for prefill, which nothing has measured yet."""
-    prompt = decode[total] * REFERENCE / TOKENS_PER_STEP
-    on_rest = {split: prompt * total / (total - split) for split in decode if split < total}
-    return Costs(
-        total,
-        (PIECE * promise / prompt,),
-        decode,
-        {split: DECODE_SLOWER * decode[split] for split in on_rest},
-        {0: prompt, **on_rest},
-        {split: PREFILL_SLOWER * took for split, took in on_rest.items()},
-    )
 
 
 def now_ms() -> float:
@@ -406,12 +389,10 @@ class Loop:
         batch.forward_mode = modes.ForwardMode.SPLIT_PREFILL
         # As the last batch it counts as work, and its requests can be aborted.
         scheduler.split_prefill_batch = scheduler.last_batch = batch
-        share = max(batch.extend_num_tokens or 0, FEWEST) / REFERENCE
         count = scheduler.model_config.num_hidden_layers
-        layer_ms = self.policy.costs.prefill_alone[0] * share / count
-        each = max(1, min(count, int(PIECE * self.policy.target / layer_ms)))
+        each = max(1, PIECE // max(1, batch.extend_num_tokens or 0))
         self.layers = [min(each, count - first) for first in range(0, count, each)]
-        self.policy.prompt_arrived([share * layers / count for layers in self.layers])
+        self.policy.prompt_arrived(len(self.layers))
         log.debug("prefills %d requests in %d pieces", len(batch.reqs), len(self.layers))
 
     def launch(self) -> None:
@@ -536,6 +517,6 @@ class Loop:
             log.info(
                 "%d tokens in a row, p99 %.1f ms (%.1f promised); %d first tokens; %d changes of "
                 "the leases so far",
-                len(gaps), slow, self.policy.target, self.first_tokens, self.sides.changes,
+                len(gaps), slow, self.policy.promise, self.first_tokens, self.sides.changes,
             )  # fmt: skip
         self.gaps, self.first_tokens, self.reported = [], 0, now
