@@ -179,9 +179,9 @@ def traced(policy: Any, events: list[Any]) -> Any:
     def on_piece(at: float) -> Any:
         launch = policy.prefilling[0]
         events.append(("piece", round(at, 3), launch.split, launch.piece))
-        if launch.last and hasattr(policy, "steps"):
-            steps = {split: round(took, 2) for split, took in policy.steps.items()}
-            events.append(("policy", steps, round(policy.margin, 3)))
+        if launch.last and hasattr(policy, "ratios"):
+            steps = {split: round(policy.expected(split), 2) for split in policy.ratios}
+            events.append(("policy", steps, round(policy.deviation, 3)))
         return piece_ended(at)
 
     policy.launched, policy.step_ended, policy.piece_ended = on_launch, on_step, on_piece

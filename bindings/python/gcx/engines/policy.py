@@ -23,6 +23,7 @@ class Launch(NamedTuple):
     split: int  # Decode's SMs; prefill has the others.
     piece: int  # Its number within the prompt; -1 for a decode step.
     last: bool = False  # Whether the prompt ends with it.
+    waits: bool = False  # Whether a step waits for pieces that run on its SMs.
 
 
 class Schedule:
@@ -124,32 +125,44 @@ class Policy(Schedule):
         ValueError: Decode can't keep the promise on any number of SMs.
     """
 
-    LATE = 0.01  # The part of the tokens next to prompts that may be late.
-    HYSTERESIS = 0.95  # Of the promise: fewer SMs are taken only below it.
+    HYSTERESIS = 0.97  # Of the promise: fewer SMs than before are taken only below it.
+    FORGET = 0.998  # What a prompt leaves of the times of splits that were too slow for it.
 
     def __init__(
         self, steps: Mapping[int, float], promise: float, pieces: int = 1, lead: float = 0.0
     ) -> None:
         super().__init__(pieces)
         self.promise, self.lead = promise, lead
-        self.steps = dict(sorted(steps.items()))
-        *self.splits, self.whole = self.steps
-        if promise < self.steps[self.whole]:
+        *self.splits, self.whole = sorted(steps)
+        # The expected time of a step is that on all SMs times a ratio, since other sequences change
+        # the times of all splits alike.
+        self.alone = steps[self.whole]
+        self.ratios = {split: took / self.alone for split, took in sorted(steps.items())}
+        if promise < self.alone:
             raise ValueError(
                 f"{promise:g} ms a token can't be promised: a decode step alone on all "
-                f"{self.whole} SMs takes {self.steps[self.whole]:.2f} ms"
+                f"{self.whole} SMs takes {self.alone:.2f} ms"
             )
-        fastest = min(self.splits, key=self.steps.__getitem__)
-        if promise < self.steps[fastest]:
+        fastest = min(self.splits, key=self.ratios.__getitem__)
+        if promise < self.expected(fastest):
             raise ValueError(
                 f"{promise:g} ms a token can't be promised: next to prefill a decode step takes "
-                f"about {self.steps[fastest]:.2f} ms on {fastest} SMs"
+                f"about {self.expected(fastest):.2f} ms on {fastest} SMs"
             )
-        self.margin = 1.1  # From the expected time of a step to a slow one. Late tokens raise it.
-        self.seen: dict[int, int] = {}  # Steps by split.
+        self.seen = dict.fromkeys(self.splits, 0)  # Steps, for the first of which a ratio is off.
+        self.deviation = 0.02  # Of steps from their expected times, relative and absolute.
         self.split = 0  # Decode's SMs next to the last prompt.
         self.expected_end = 0.0  # Of the last decode step in flight.
-        self.waits: Launch | None = None  # A step that waits for pieces which run on its SMs.
+
+    def expected(self, split: int) -> float:
+        """Returns the mean time of a decode step."""
+        return self.alone * self.ratios[split]
+
+    def prompt_arrived(self, pieces: int = 0) -> None:
+        for split in self.splits:
+            if split < self.split:
+                self.ratios[split] *= self.FORGET
+        super().prompt_arrived(pieces)
 
     def decide(self) -> tuple[bool, int] | None:
         early = self.lead > 0 and self.now >= self.expected_end - self.lead
@@ -163,43 +176,39 @@ class Policy(Schedule):
 
     def _find_split(self) -> int:
         """Returns the fewest SMs that keep the promise, or else the most."""
+        slow = 1 + 2 * self.deviation
         for split in self.splits:
             limit = self.promise if split >= self.split else self.HYSTERESIS * self.promise
-            if self.steps[split] * self.margin <= limit:
-                self.split = split
-                return split
-        self.split = self.splits[-1]
-        return self.split
+            if self.expected(split) * slow <= limit:
+                break
+        self.split = split
+        return split
 
     def launched(self, is_step: bool, split: int) -> Launch:
         if is_step:
             start = max(self.now, self.expected_end) if self.decoding else self.now
-            self.expected_end = start + self.steps[split]
+            self.expected_end = start + self.expected(split)
         launch = super().launched(is_step, split)
         if is_step and any(piece.split < split for piece in self.prefilling):
-            self.waits = launch
+            launch = self.decoding[-1] = launch._replace(waits=True)
         return launch
 
     def step_ended(self, at: float) -> int:
-        step, start = self.decoding[0], self.last_token
-        if self.in_a_row and step.split < self.whole and self.steps[step.split] <= self.promise:
-            # It rests where a part of LATE is late.
-            late = at - start > self.promise
-            self.margin = min(max(self.margin + 0.02 * (late - self.LATE), 1.0), 2.0)
-        if step is not self.waits and (step.split == self.whole or self.prefilling):
-            self._learn(step.split, at - max(step.at, start))
+        step = self.decoding[0]
+        if not step.waits and (step.split == self.whole or self.prefilling):
+            self._learn(step.split, at - max(step.at, self.last_token))
         super().step_ended(at)
         if self.step is not None:
-            self.expected_end = at + self.steps[self.step.split]
+            self.expected_end = at + self.expected(self.step.split)
         return 0
 
     def _learn(self, split: int, took: float) -> None:
-        """Corrects the time of this split. Other sequences change the times of all splits."""
-        before = self.steps[split]
-        took = min(max(took, 0.5 * before), 2 * before)  # The host may have been late once.
-        for other in self.steps:
-            if split == self.whole or other not in {*self.seen, split, self.whole}:
-                self.steps[other] *= 1 + 0.1 * (took / before - 1)
-        if split != self.whole:
-            seen = self.seen[split] = self.seen.get(split, 0) + 1
-            self.steps[split] += max(0.1, 1 / (1 + seen)) * (took - before)
+        off = took / self.expected(split) - 1
+        off = min(max(off, -0.5), 1.0)  # The host may have been late once.
+        if split == self.whole:
+            self.alone *= 1 + 0.1 * off
+            return
+        self.seen[split] += 1
+        self.ratios[split] *= 1 + max(0.05, 0.5 / self.seen[split]) * off
+        self.alone *= 1 + 0.1 * off
+        self.deviation += 0.05 * (min(abs(off), 0.1) - self.deviation)
