@@ -5,7 +5,7 @@
 #     bench_sglang.py          the benchmark: prints lines "RESULT {json}"
 #     sglang-carry.tar.gz      SGLang 0.5.16 and what it needs beyond python3's torch and transformers
 # and python3 with those two. ARMS are words of default, chunk-N (the default with chunks of N tokens),
-# pdmux, streams, pair-N, promise-N (the plugin, with a promise of N ms), once-N (with graphs for all SMs). Each arm serves random prompts
+# pdmux, streams, pair-N, promise-N (the plugin, with a promise of N ms). Each arm serves random prompts
 # next to 32 decodes, in a window for each rate (prompts a second). The arms start together and run one
 # after the other: 80 s, and for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of
 # the default are compared. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang without
@@ -74,7 +74,7 @@ bench() {
     default) kind=chunked ;;
     chunk-*) arm=default kind=chunked more=(--chunk "${name#chunk-}") ;;
     pdmux) kind=pdmux ;;
-    promise-* | once-*) arm=${name%-*} environment=("GCX_PROMISE_MS=${name#*-}") ;;
+    promise-*) arm=promise environment=("GCX_PROMISE_MS=${name#promise-}") ;;
     esac
     [ -z "${TRACE:-}" ] || environment+=("GCX_ARM_TRACE=$logs/trace-$name.jsonl")
     in_turn "$number" env "GCX_ARM=$arm" "${environment[@]}" timeout 540 python3 .sgl/bench_sglang.py --arm "$kind" \

@@ -161,12 +161,12 @@ class Backend:
     """A FullCudaGraphBackend."""
 
     def __init__(self, work: Work) -> None:
-        self.work, self._graphs, self._outputs = work, {}, {}  # type: ignore[var-annotated]
+        self.work, self._graphs = work, {}  # type: ignore[var-annotated]
 
     def capture_one(self, key: int) -> None:
         graph = sys.modules["torch"].cuda.CUDAGraph()
         graph.captured, graph.work = self.work.capture(), self.work
-        self._graphs[key], self._outputs[key] = graph, object()
+        self._graphs[key] = graph
 
 
 class Scheduler:

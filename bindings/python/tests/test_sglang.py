@@ -10,7 +10,6 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +37,6 @@ def pdmux(monkeypatch: pytest.MonkeyPatch, torch: FakeTorch) -> Any:
     return fakes.install(monkeypatch, torch)
 
 
-def destroy(moved: Any) -> None:
-    """Destroys what was captured."""
-    for graph, _ in getattr(moved, "planned", None) or [moved.captured]:
-        getattr(graph, "_captured", graph).captured.destroy()
-
-
 class Server:
     """A started scheduler."""
 
@@ -64,7 +57,7 @@ class Server:
     def close(self) -> None:
         self.scheduler.spend(1_000_000_000)  # Work in flight keeps its context.
         for moved in self.scheduler.backend._graphs.values():
-            destroy(moved)
+            getattr(moved, "graph", moved)._captured.captured.destroy()
 
 
 @pytest.fixture
@@ -188,9 +181,7 @@ def test_graphs_are_captured_once_in_plain_streams(
     assert scheduler.enable_overlap
     sglang.capture_one(fakes.Backend.capture_one, backend, 4)
     assert isinstance(backend._graphs[4], sglang.MovedGraph)
-    moved = backend._graphs[4]
-    assert len(moved.planned) == 1
-    assert "planned for all SMs alone: " in caplog.text  # There is no cuBLAS.
+    captured: Any = backend._graphs[4].graph._captured
 
     def failing(*_: object) -> None:
         raise RuntimeError("out of memory")
@@ -198,35 +189,7 @@ def test_graphs_are_captured_once_in_plain_streams(
     with pytest.raises(RuntimeError, match="out of memory"):
         sglang.capture_one(failing, backend, 8)
     assert torch.cuda.CUDAGraph is fakes.CUDAGraph
-    destroy(moved)
-
-
-def test_graphs_next_to_prefill_are_planned_for_few_sms(
-    pdmux: Any, torch: FakeTorch, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans: list[int] = []
-
-    def current(part: gcx.Partition, *, cublas: bool) -> Any:
-        assert cublas
-        plans.append(part.sm_count)
-        return nullcontext()
-
-    monkeypatch.setattr(gcx, "current", current)
-    scheduler = fakes.Scheduler(torch, work, [])
-    sglang.init_pdmux(scheduler)
-    backend = scheduler.backend
-    sglang.capture_one(fakes.Backend.capture_one, backend, 4)
-    assert plans == [32]
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: pdmux.STREAM_GROUPS[0][1])
-    moved = backend._graphs[4]
-    (_, output), (_, output_of_few) = moved.planned
-    assert moved.graph(False) is not moved.graph(True)
-    for is_for_few, wanted in ((False, output), (True, output_of_few), (False, output)):
-        monkeypatch.setattr(sglang.MovedGraph, "is_for_few", is_for_few)
-        moved.replay()
-        assert backend._outputs[4] is wanted
-    scheduler.spend(1_000_000_000)
-    destroy(moved)
+    captured.captured.destroy()
 
 
 def test_decode_goes_on_next_to_prefill(

@@ -3,7 +3,6 @@
 GCX_ARM in the environment is one of
     default, pdmux       SGLang's own
     promise              gcx.engines.sglang
-    once                 the same, with graphs that are planned for all SMs
     pair-N               its loop, with N SMs for decode while there is a prompt
     streams              its loop on two plain streams, the highest priority for decode
 GCX_ARM_GATE is a file: the scheduler's process begins once it exists, so that several arms can
@@ -77,10 +76,8 @@ def change(arm: str) -> None:
         plugin.init_pdmux = with_priority
         plugin.Sides, plugin.MovedGraph = PlainSides, PlainGraph
         plugin.prepared = lambda sides, graphs: Fixed(sides.sm_count, sides.sm_count)
-    elif arm == "once":
-        plugin.FEW = 1.0
     elif arm != "promise":
-        raise SystemExit(f"GCX_ARM is {arm!r}; set default, pdmux, promise, once, pair-48, streams")
+        raise SystemExit(f"GCX_ARM is {arm!r}; set default, pdmux, promise, pair-48 or streams")
 
 
 class Fixed(Schedule):
@@ -125,12 +122,11 @@ class PlainSides:
 class PlainGraph:
     """In the place of a moved graph. Its nodes have the priority of the stream of the capture."""
 
-    def __init__(self, backend: Any, key: Any, captured: list[tuple[Any, Any]]) -> None:
-        self._outputs, self._key, self.captured = backend._outputs, key, captured[0]
+    def __init__(self, captured: Any) -> None:
+        self._captured = captured
 
     def replay(self) -> None:
-        graph, self._outputs[self._key] = self.captured
-        graph.replay()
+        self._captured.replay()
 
 
 def write(events: list[Any], file: Path) -> None:

@@ -16,8 +16,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import gcx
@@ -32,7 +31,6 @@ TRIED = ("0.5.16",)
 CONNECTIONS = 32
 # Of the SMs, for decode next to prefill.
 DECODE_SHARES = (0.12, 0.18, 0.24, 0.3, 0.36, 0.48, 0.6)
-FEW = 0.24  # Of the SMs, for which cuBLAS plans the graphs of decode next to prefill.
 # A first guess, which the policy corrects: how much longer a step takes next to prefill.
 DECODE_SLOWER = 1.6
 # Tokens times layers of a piece of prefill, which is at least a layer. SMs change between pieces.
@@ -174,34 +172,21 @@ def init_pdmux(scheduler: Any) -> None:
 
 
 class MovedGraph:
-    """Stands for a torch.cuda.CUDAGraph of SGLang: it runs on the SMs of the current stream.
+    """Stands for a torch.cuda.CUDAGraph of SGLang: it runs on the SMs of the current stream."""
 
-    Args:
-        captured: Graphs with their outputs: planned for all SMs, and if possible for few.
-    """
-
-    is_for_few = False  # Which one all of them replay.
-
-    def __init__(self, backend: Any, key: Any, captured: list[tuple[Any, Any]]) -> None:
-        self._outputs, self._key = backend._outputs, key
-        self.planned = [(gcx.Graph(graph), output) for graph, output in captured]
-
-    def graph(self, is_for_few: bool) -> gcx.Graph:
-        return self.planned[-is_for_few][0]
+    def __init__(self, captured: Any) -> None:
+        self.graph = gcx.Graph(captured)
 
     def replay(self) -> None:
         import torch
 
-        graph, output = self.planned[-self.is_for_few]
-        graph.launch(torch.cuda.current_stream())
-        self._outputs[self._key] = output  # SGLang reads it next.
+        self.graph.launch(torch.cuda.current_stream())
 
 
 def capture_one(
     capture: Callable[..., None], backend: Any, key: Any, *more: Any, **by: Any
 ) -> None:
-    """Surrounds FullCudaGraphBackend.capture_one: captures for all SMs and for few, and keeps both
-    graphs, so that they can move."""
+    """Surrounds FullCudaGraphBackend.capture_one: keeps the captured graph, so that it can move."""
     if _graphs is None:
         capture(backend, key, *more, **by)
         return
@@ -209,34 +194,11 @@ def capture_one(
 
     plain = torch.cuda.CUDAGraph
     torch.cuda.CUDAGraph = lambda: plain(keep_graph=True)
-    captured = []
     try:
-        for planned in (nullcontext, planned_for_few):
-            try:
-                with planned():
-                    capture(backend, key, *more, **by)
-            except gcx.NotSupportedError as error:
-                log.warning("decode's graphs are planned for all SMs alone: %s", str(error))
-            else:
-                captured.append((backend._graphs[key], backend._outputs[key]))
+        capture(backend, key, *more, **by)
     finally:
         torch.cuda.CUDAGraph = plain
-    backend._graphs[key] = _graphs[key] = MovedGraph(backend, key, captured)
-
-
-@contextmanager
-def planned_for_few() -> Iterator[None]:
-    """Lets cuBLAS plan for few SMs: a step is then faster there."""
-    import torch
-
-    device, stream = torch.cuda.current_device(), torch.cuda.current_stream()
-    few = max(8, 8 * round(gcx.Device(device).sm_count * FEW / 8))
-    with (
-        gcx.split([few], device=device) as (part,),
-        gcx.current(part, cublas=True),
-        torch.cuda.stream(stream),
-    ):
-        yield
+    backend._graphs[key] = _graphs[key] = MovedGraph(backend._graphs[key])
 
 
 def event_loop(scheduler: Any) -> None:
@@ -273,8 +235,8 @@ def prepared(sides: Sides, graphs: list[MovedGraph]) -> Policy:
         if split == 0:
             continue
         for moved in graphs:
-            moved.graph(split < total).prepare(sides.decode)
-        decode[split] = _step_ms(sides.decode, graphs[len(graphs) // 2].graph(split < total))
+            moved.graph.prepare(sides.decode)
+        decode[split] = _step_ms(sides.decode, graphs[len(graphs) // 2].graph)
     promise = promise_ms()
     if promise is None:
         promise = 5 * decode[total]
@@ -460,7 +422,6 @@ class Loop:
         self.policy.launched(True, split)
         self.step_split = split
         self.arrange(split)
-        MovedGraph.is_for_few = split < self.sides.sm_count
         self.use_decode_stream()
         scheduler.cur_batch_for_debug = self.newest = batch
         result = scheduler.run_batch(batch)
