@@ -1,5 +1,6 @@
 // Decode next to prefill, as docs/guides/decode-and-prefill.md describes it: two leases that change
-// at every token, graphs that are captured once, and a policy that keeps a promised time per token.
+// while prompts wait, graphs that are captured once, and a policy that keeps a promised time per
+// token.
 //
 //     c++ -std=c++17 serving.cpp $(pkg-config --cflags --libs gcx) -I$CUDA_HOME/include -ldl
 //     ./a.out [MILLISECONDS PROMISED]
@@ -12,11 +13,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -209,57 +210,36 @@ class Sides {
     uint32_t now_ = 0; // decode's
 };
 
-// The measured costs of a split in milliseconds: a decode step, and a piece of a prompt.
-struct Cost {
-    double step, piece;
-};
-
+// Next to prompts decode has the fewest SMs on which a step keeps the promise.
 class Policy {
   public:
-    // Measures each split, 0 and all SMs among them.
+    // Measures decode on each number of SMs, and prefill on the others.
     Policy(double promise, uint32_t sm_count, Sides& sides, const Graph& step, const Graph& piece)
-        : promise_(promise), sm_count_(sm_count) {
-        for (const uint32_t part : {0U, sm_count / 6, sm_count / 4, sm_count * 3 / 8, sm_count}) {
-            const uint32_t sms = part / 8 * 8 == part || part == sm_count ? part : part / 8 * 8 + 8;
+        : whole_{sm_count, 0} {
+        for (const uint32_t part : {sm_count / 6, sm_count / 4, sm_count * 3 / 8, sm_count}) {
+            const uint32_t sms = part == sm_count ? part : (part + 7) / 8 * 8;
             sides.arrange(sms);
-            const Cost cost = {measure(sides.decode, step), measure(sides.prefill, piece)};
-            costs_[sms] = cost;
-            std::printf("  %3u SMs: a step %.2f ms; %3u SMs: a piece %.2f ms\n", sms, cost.step,
-                        sm_count - sms, cost.piece);
+            const double step_ms = measure(sides.decode, step);
+            const double piece_ms = measure(sides.prefill, piece);
+            std::printf("  decode on %3u SMs: a step %.2f ms; prefill on %3u: a piece %.2f ms\n",
+                        sms, step_ms, sm_count - sms, piece_ms);
+            const bool is_split = sms < sm_count && step_ms <= promise * kOfPromise;
+            if (is_split && next_to_prompts_.split == 0)
+                next_to_prompts_ = {sms, static_cast<unsigned>(std::ceil(step_ms / piece_ms))};
         }
-        if (costs_.at(sm_count).step > promise * kOfPromise)
-            throw std::runtime_error("a step alone takes longer than was promised");
+        if (next_to_prompts_.split == 0)
+            throw std::runtime_error("next to prompts a step takes longer than was promised");
     }
 
-    // The work of one token's time: pieces on all SMs, then a step and concurrent pieces.
+    // The work of one token's time.
     struct Plan {
-        unsigned first = 0;
-        uint32_t split = 0; // decode's SMs
-        unsigned concurrent = 0;
+        uint32_t split = 0;  // decode's SMs
+        unsigned pieces = 0; // of prompts, at the same time
     };
     Plan plan(unsigned pieces) const {
-        const double piece = costs_.at(0).piece;
-        Plan best{0, sm_count_, 0};
-        double rate = -1;
-        for (const auto& [split, cost] : costs_) {
-            const double left = promise_ * kOfPromise - cost.step;
-            if (split == 0 || left < 0)
-                continue;
-            Plan plan;
-            plan.split = split;
-            plan.first = std::min(pieces, static_cast<unsigned>(left / piece));
-            if (split != sm_count_)
-                plan.concurrent =
-                    std::min(pieces - plan.first, static_cast<unsigned>(cost.step / cost.piece));
-            const double done = plan.first + plan.concurrent;
-            const double time = plan.first * piece + cost.step;
-            // Without concurrent pieces a step gets all SMs, the last split of the table.
-            if (done / time >= rate) {
-                rate = done / time;
-                best = plan;
-            }
-        }
-        return best;
+        return pieces == 0
+                   ? whole_
+                   : Plan{next_to_prompts_.split, std::min(pieces, next_to_prompts_.pieces)};
     }
 
   private:
@@ -278,9 +258,8 @@ class Policy {
         return end.elapsed_since(start).count();
     }
 
-    double promise_;
-    uint32_t sm_count_;
-    std::map<uint32_t, Cost> costs_; // by decode's SMs
+    Plan whole_;
+    Plan next_to_prompts_;
 };
 
 double percentile(std::vector<double> times, double share) {
@@ -333,28 +312,20 @@ void serve(double promise) {
             waiting.push_back(now);
             pieces += Model::kPieces;
         }
-        Policy::Plan plan{0, device.sm_count, 0};
-        if (pieces > 0)
-            plan = policy.plan(pieces);
-        if (plan.first > 0)
-            sides.arrange(0);
-        for (unsigned i = 0; i < plan.first; i++)
-            launch_piece();
+        const Policy::Plan plan = policy.plan(pieces);
         sides.arrange(plan.split);
-        step.launch(sides.decode.stream); // behind those pieces, on the device
+        step.launch(sides.decode.stream);
         const gcx::event end(0, gcx::event_flags::timing);
         sides.decode.stream.record(end);
-        for (unsigned i = 0; i < plan.concurrent; i++)
+        for (unsigned i = 0; i < plan.pieces; i++)
             launch_piece();
         end.synchronize();
         tokens.push_back(end.elapsed_since(began).count() - now);
         now += tokens.back();
         answer(false);
-        if (plan.split != shown.split || plan.first != shown.first ||
-            plan.concurrent != shown.concurrent)
-            std::printf(
-                "  token %3u: decode %3u SMs behind %2u pieces on all, %2u concurrent; %4u left\n",
-                token, plan.split, plan.first, plan.concurrent, pieces);
+        if (plan.split != shown.split)
+            std::printf("  token %3u: decode on %3u SMs, %4u pieces left\n", token, plan.split,
+                        pieces);
         shown = plan;
     }
     answer(true);

@@ -131,16 +131,14 @@ def test_serving(driver: str) -> None:
     leases, and captures no graph twice."""
     done = run(build_folder() / "examples" / "serving", GCX_DRIVER=f"sim:{driver}")
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"token   0: decode (128|132) SMs behind  0 pieces on all", done.stdout)
-    changes = re.findall(r"token +\d+: decode +(\d+) SMs behind +\d+", done.stdout)
-    assert len(changes) >= 4
-    assert len(set(changes)) >= 2
+    changes = re.findall(r"token +\d+: decode on +(\d+) SMs, ", done.stdout)
+    assert changes in (["132", "24"] * 2, ["128", "24"] * 2)
     found = re.search(r"(\d+) tokens: p50 ([\d.]+), p99 ([\d.]+) ms; promise kept", done.stdout)
     assert found is not None
-    assert 4.5 < float(found[2]) <= float(found[3]) <= 6
+    assert 2.5 < float(found[2]) <= float(found[3]) <= 6
     assert "5 prompts: first token after" in done.stdout
-    # One for each of 5 layouts and graph, except the sides that have no SMs.
-    assert done.stdout.endswith("2 graphs, each captured once, 8 executables\n")
+    # One for each of 4 layouts and graph, except the side that has no SMs.
+    assert done.stdout.endswith("2 graphs, each captured once, 7 executables\n")
 
 
 @pytest.mark.parametrize("promise", ["1", "soon", "-3"])

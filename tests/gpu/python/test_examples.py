@@ -150,14 +150,16 @@ def test_serving() -> None:
 def test_serving_figures() -> None:
     few = ("--rates", "4", "--seconds", "4", "--promise", "17.5", "14")
     text = run("serving_figures", *few, needs=("torch",), folder=FIGURES)
-    (alone,) = re.findall(r"^all SMs: ([\d.]+)", text, re.MULTILINE)
+    (alone,) = re.findall(r"^decode alone on all SMs: ([\d.]+)", text, re.MULTILINE)
     assert "4 prompts a second, 16 prompts" in text
     cells = rows(text)
     for promise in ("17.5", "14"):
         fast, _, slow, _, _ = cells[f"policy, {promise} ms promised"]
         assert slow <= float(promise)
         assert fast < 1.05 * float(alone)  # Without prompts decode is as fast as alone.
-    assert cells["policy, 17.5 ms promised"][4] < 0.95 * cells["chunks of 512"][4]
+    ours, chunks = cells["policy, 17.5 ms promised"], cells["chunks of 512"]
+    assert ours[2] < 0.9 * chunks[2]
+    assert ours[4] < 1.1 * chunks[4]
 
 
 def test_overlap_copy() -> None:
