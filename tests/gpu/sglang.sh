@@ -9,7 +9,7 @@
 # next to 32 decodes, in a window for each rate (prompts a second). The arms start together and run one
 # after the other: 80 s, and for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of
 # the default are compared. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang without
-# the repairs in .sgl/changes.diff that pdmux needs. Ends with "N passed, N failed".
+# the repairs that pdmux needs. Ends with "N passed, N failed".
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -26,8 +26,9 @@ sgl=${SGL_DIR:-/tmp/sgl}
 if [ ! -e "$sgl/.unpacked" ]; then
     mkdir -p "$sgl" && tar xf .sgl/sglang-carry.tar.gz -C "$sgl" && touch "$sgl/.unpacked" || exit 2
     rm -rf "$sgl"/gcx_sglang* # an earlier sketch, whose entry point has the plugin's name
+    mixin=$sgl/sglang/srt/multiplex/multiplexing_mixin.py
     # The plugin works without the two names that SGLang 0.5.16 lacks and the carried files have.
-    [ -z "${AS_SHIPPED:-}" ] || sed '/^--- a\/sglang\/srt\/configs/,$d' .sgl/changes.diff | patch -R -p1 -d "$sgl" || exit 2
+    [ -z "${AS_SHIPPED:-}" ] || sed -i 's/self\.ps\.\(gpu_id\|tp_size\)\b/self.\1/' "$mixin" || exit 2
 fi
 python3 -m pip install -q --no-index --no-deps --target "$work/site" "$wheel" || exit 2
 python3 -m compileall -q -j 0 "$sgl" >/dev/null # once, rather than in each process
