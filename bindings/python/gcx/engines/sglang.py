@@ -100,7 +100,7 @@ def register() -> None:
     try:
         gcx.request_connections(CONNECTIONS)
     except gcx.TooLateError as error:
-        log.warning("%s", error)
+        log.debug("%s", error)  # In the main process, which launches nothing. See init_pdmux.
     srt, scheduler = "sglang.srt.", "sglang.srt.managers.scheduler.Scheduler."
     graphs = f"{srt}model_executor.runner_backend.full_cuda_graph_backend.FullCudaGraphBackend."
     for target, hook, kind in (
@@ -168,7 +168,8 @@ def init_pdmux(scheduler: Any) -> None:
     scheduler.split_prefill_batch = None
     _graphs = {}
     found = gcx.queue_info()
-    log.info("%s connections (%s); wanted %d", found.connections, found.source, CONNECTIONS)
+    level = logging.INFO if found.connections >= CONNECTIONS else logging.WARNING
+    log.log(level, "%s connections (%s); wanted %d", found.connections, found.source, CONNECTIONS)
 
 
 class MovedGraph:
