@@ -1,8 +1,8 @@
 """Decode and prefill on two leases that change while prompts wait, so that each token is in time.
 
 Prompts arrive at random moments while a batch decodes. The policy (gcx.engines.policy) decides how
-many SMs decode has next to a prompt, and keeps a promised time from one token to the next. Two series
-of matrix products stand in for the model. Every graph is captured once and runs on any SMs.
+many SMs decode has next to a prompt, and keeps a promised time from one token to the next. Two
+series of matrix products stand in for the model. Every graph is captured once and runs on any SMs.
 
     python examples/python/serving.py [--promise MS] [--rate PROMPTS_PER_SECOND]
 """

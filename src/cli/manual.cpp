@@ -406,8 +406,8 @@ std::string zsh_options(std::span<const Option> options) {
 std::string zsh_words(std::string_view pattern, const std::vector<Word>& words) {
     std::string text = "    " + in_quotes(pattern) + ")\n        found=(\n";
     for (const Word& word : words)
-        text += "            " + in_quotes(std::string(word.text) + ":" + std::string(word.summary)) +
-                "\n";
+        text += "            " +
+                in_quotes(std::string(word.text) + ":" + std::string(word.summary)) + "\n";
     return text + "        )\n        ;;\n";
 }
 
@@ -429,7 +429,8 @@ std::string zsh() {
     for (const std::string_view word : groups()) {
         words += zsh_words(word, words_after(word));
         if (named(word) == nullptr)
-            cases += "    " + in_quotes(word) + ") _gcx_words " + std::string(word) + " command ;;\n";
+            cases +=
+                "    " + in_quotes(word) + ") _gcx_words " + std::string(word) + " command ;;\n";
         for (const Word& next : words_after(word))
             pairs += (pairs.empty() ? "'" : "|'") + std::string(word) + " " +
                      std::string(next.text) + "'";
@@ -485,8 +486,8 @@ std::string fish_words(std::string_view at, const std::vector<Word>& words) {
     std::string text;
     for (const Word& word : words)
         text += "complete -c gcx -n '__gcx_at \"" + std::string(at) + "\"' -a " +
-                std::string(word.text) + " -d " + replaced(in_quotes(word.summary), "'\\''", "\\'") +
-                "\n";
+                std::string(word.text) + " -d " +
+                replaced(in_quotes(word.summary), "'\\''", "\\'") + "\n";
     return text;
 }
 

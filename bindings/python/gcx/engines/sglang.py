@@ -168,7 +168,7 @@ def init_pdmux(scheduler: Any) -> None:
     scheduler.split_prefill_batch = None
     _graphs = {}
     found = gcx.queue_info()
-    level = logging.INFO if found.connections >= CONNECTIONS else logging.WARNING
+    level = logging.INFO if (found.connections or 0) >= CONNECTIONS else logging.WARNING
     log.log(level, "%s connections (%s); wanted %d", found.connections, found.source, CONNECTIONS)
 
 
