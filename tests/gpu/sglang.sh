@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # The plugin of SGLang, gcx.engines.sglang, on a GPU, next to SGLang's own schedulers.
-#     [ARMS=...] [RATES=3,3] [LAYERS=16] tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]
+#     [ARMS=...] [RATES=3,3] [LAYERS=16] [LONG=16384] tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]
 # Expects a folder .sgl at the root of the sources, which git ignores, with
 #     bench_sglang.py          the benchmark: prints lines "RESULT {json}"
 #     sglang-carry.tar.gz      SGLang 0.5.16 and what it needs beyond python3's torch and transformers
 # and python3 with those two. ARMS are words of default, chunk-N (the default with chunks of N tokens),
-# pdmux, streams, pair-N, promise-N (the plugin, with a promise of N ms). Each arm serves random prompts
-# next to 32 decodes, in a window for each rate (prompts a second). The arms start together and run one
-# after the other: 80 s, and for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of
-# the default are compared. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang without
-# the repairs that pdmux needs. Ends with "N passed, N failed".
+# mixed-BACKEND (with mixed chunks and that backend of attention), pdmux, streams, pair-N, promise-N (the
+# plugin, with a promise of N ms). Each arm serves random prompts next to 32 decodes of LONG tokens, in a
+# window for each rate (prompts a second). The arms start together and run one after the other: 80 s, and
+# for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of the default are compared.
+# 32 LAYERS need LONG=4096 in 80 GB. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang
+# without the repairs that pdmux needs. Ends with "N passed, N failed".
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -74,12 +75,14 @@ bench() {
     case $name in
     default) kind=chunked ;;
     chunk-*) arm=default kind=chunked more=(--chunk "${name#chunk-}") ;;
+    mixed-*) arm=default kind=chunked more=(--mixed --attention "${name#mixed-}") ;;
     pdmux) kind=pdmux ;;
     promise-*) arm=promise environment=("GCX_PROMISE_MS=${name#promise-}") ;;
     esac
     [ -z "${TRACE:-}" ] || environment+=("GCX_ARM_TRACE=$logs/trace-$name.jsonl")
     in_turn "$number" env "GCX_ARM=$arm" "${environment[@]}" timeout 540 python3 .sgl/bench_sglang.py --arm "$kind" \
         "${more[@]}" --layers "${LAYERS:-16}" --rates "${RATES:-3,3}" --seconds 14 --graph-bs 8,32,40,64 --drain 12 \
+        --long-tokens "${LONG:-16384}" \
         --model-dir "$work/model-$name" --port $((30000 + 100 * number)) >"$logs/$name.log" 2>&1
 }
 
