@@ -279,6 +279,18 @@ def test_prompt_in_mid_prefill_joins_after_the_batch(server: Callable[..., Serve
     assert ("decode", ["long", "first"]) in log[joined:]
 
 
+@pytest.mark.parametrize(("promise", "layers"), [("9", 1), ("40", 4)])
+def test_pieces_take_a_part_of_the_promised_time(
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, promise: str, layers: int
+) -> None:
+    monkeypatch.setenv("GCX_PROMISE_MS", promise)
+    running = server((0, Request("first", 4096, 60)), (40, Request("second", 4096, 3)))
+    log = running.serve()
+    counts = [[e[3] for e in log if e[:2] == ("prefill", [name])] for name in ("first", "second")]
+    assert counts[0] == [1] * fakes.LAYERS  # Nothing is known yet.
+    assert counts[1] == [layers] * (fakes.LAYERS // layers)
+
+
 def test_abort_in_mid_prefill_ends_the_request(server: Callable[..., Server]) -> None:
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 100)
     running = server((0, long), (20, prompt), (26, fakes.AbortReq("prompt")))

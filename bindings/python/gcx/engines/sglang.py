@@ -21,7 +21,7 @@ from typing import Any
 
 import gcx
 from gcx.engines import Sides
-from gcx.engines.policy import Policy
+from gcx.engines.policy import Launch, Policy
 
 __all__ = ["register"]
 
@@ -33,8 +33,7 @@ CONNECTIONS = 32
 DECODE_SHARES = (0.12, 0.18, 0.24, 0.3, 0.36, 0.48, 0.6)
 # A first guess, which the policy corrects: how much longer a step takes next to prefill.
 DECODE_SLOWER = 1.6
-# Tokens times layers of a piece of prefill, which is at least a layer. SMs change between pieces.
-PIECE = 4096
+PIECE = 1 / 4  # Of the promised time, for a piece of prefill, which is at least a layer.
 LEAD_MS = 3.0  # Before the end of a decode step the next is launched, which takes SGLang 1.7 ms.
 REPORT_MS = 30_000
 
@@ -290,6 +289,9 @@ class Loop:
         self.step_split = sides.sm_count  # Its split.
         self.pieces: deque[Any] = deque()  # Events at the ends of the pieces in flight.
         self.layers: list[int] = []  # Of each piece of the prefill batch.
+        self.tokens = 0  # Of the prefill batch.
+        self.token_ms = 0.0  # The time of a token in a layer.
+        self.last_piece = 0.0
         self.result: Any = None  # Of its last piece.
         self.decoding = False  # Whether the running batch has requests that have not ended.
         self.changed = True  # Whether a prefill batch could be possible that was not before.
@@ -325,6 +327,7 @@ class Loop:
         now, queue, prefilled = now_ms(), self.scheduler.result_queue, 0
         while self.pieces and self.pieces[0].query():
             self.pieces.popleft()
+            self.measure(self.policy.prefilling[0], now)
             prefilled += self.policy.piece_ended(now)
         # Without a sampled token nothing was recorded yet.
         while (
@@ -342,6 +345,14 @@ class Loop:
             self.join()
         if now > self.reported + REPORT_MS:
             self.report(now)
+
+    def measure(self, piece: Launch, now: float) -> None:
+        """Learns what a piece takes, unless it may have waited for SMs."""
+        if piece.piece > 0:
+            took = now - max(piece.at, self.last_piece)
+            token_ms = took / (self.tokens * self.layers[piece.piece])
+            self.token_ms += (0.1 if self.token_ms else 1.0) * (token_ms - self.token_ms)
+        self.last_piece = now
 
     def join(self) -> None:
         """Processes the result of the prefill batch and adds it to the running batch."""
@@ -391,7 +402,10 @@ class Loop:
         # As the last batch it counts as work, and its requests can be aborted.
         scheduler.split_prefill_batch = scheduler.last_batch = batch
         count = scheduler.model_config.num_hidden_layers
-        each = max(1, PIECE // max(1, batch.extend_num_tokens or 0))
+        self.tokens = max(1, batch.extend_num_tokens or 0)
+        layer_ms = self.tokens * self.token_ms
+        each = int(PIECE * self.policy.promise / layer_ms) if layer_ms else 1
+        each = min(max(each, 1), count)
         self.layers = [min(each, count - first) for first in range(0, count, each)]
         self.policy.prompt_arrived(len(self.layers))
         log.debug("prefills %d requests in %d pieces", len(batch.reqs), len(self.layers))
