@@ -21,7 +21,9 @@
  *   child whose parent had started CUDA), GCX_ERROR_OUT_OF_MEMORY and GCX_ERROR_UNKNOWN (a defect
  *   of gcx). The first function that needs the driver opens it and can fail as gcx_driver_open().
  * Threads. Every function is thread-safe, also on the same object. Only gcx_context_push() and
- *   gcx_context_pop() change the calling thread's current CUDA context.
+ *   gcx_context_pop() change the calling thread's current CUDA context. A thread must not end
+ *   within a call: pthread_cancel() during one, and pthread_exit() in a callback, end the process.
+ *   A gcx_cancel aborts a call that waits.
  * Handles name objects; a stale or forged one is an error, never a crash. The caller owns each
  *   handle that a function writes and destroys or releases it once. A stream keeps its context,
  *   and destroying a handle never stops submitted work. The destroy functions succeed after the

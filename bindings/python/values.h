@@ -121,7 +121,7 @@ ARRAY_OF(gcx_stream, to_stream)
 ARRAY_OF(uint32_t, to_u32)
 
 /* Converts None to NULL. */
-static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
+static int to_bytes(PyObject* object, void** data, uint64_t* size) {
     char* bytes = NULL;
     Py_ssize_t length = 0;
     if (object != Py_None && PyBytes_AsStringAndSize(object, &bytes, &length) < 0)

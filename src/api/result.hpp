@@ -105,7 +105,10 @@ T read_struct(const T* from, const char* what) {
 template <class T>
 class StructOutput {
   public:
-    StructOutput(T* to, const char* what) : to_(to), size_(check_size(to, what)) {}
+    StructOutput(T* to, const char* what) : to_(to), size_(check_size(to, what)) {
+        // Unlike an initializer, memset clears padding, too.
+        std::memset(&value_, 0, sizeof value_);
+    }
     T* operator->() { return &value_; }
     T& operator*() { return value_; }
 
@@ -121,7 +124,7 @@ class StructOutput {
   private:
     T* to_;
     std::size_t size_;
-    T value_{};
+    T value_;
 };
 
 // Returns a copy of the caller's params, or the defaults if it is NULL.

@@ -14,6 +14,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,14 @@ def assertions(api: Json) -> Iterator[str]:
 
 def compile_problems(api: Json, include: Path, compiler: Sequence[str]) -> list[str]:
     """What a compiler that reads gcx.h finds otherwise than described."""
-    command = [*compiler, "-x", "c++", "-std=c++17", "-w", "-fsyntax-only", f"-I{include}", "-"]
-    done = subprocess.run(
-        command, input=HEAD + "\n".join(assertions(api)), text=True, capture_output=True,
-        check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        # Zig fails with -fsyntax-only if there is no error.
+        command = [*compiler, "-x", "c++", "-std=c++17", "-w", "-S", "-o", f"{folder}/api.s",
+                   f"-I{include}", "-"]  # fmt: skip
+        done = subprocess.run(
+            command, input=HEAD + "\n".join(assertions(api)), text=True, capture_output=True,
+            check=False,
+        )  # fmt: skip
     if done.returncode == 0:
         return []
     found = re.findall(r"error: (?:static.assertion failed[^:\"]*[:\"] *)?(.*)", done.stderr)

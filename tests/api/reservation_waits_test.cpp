@@ -20,7 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr char kH100[] = "h100@13.0";
 // The longest duration of a wait of half a second on a busy machine.
 constexpr auto kPatience = 4s;
 

@@ -134,7 +134,11 @@ void structured_refusals_name_the_request() {
 
 // Returns the bytes of the process's heap in use.
 std::size_t heap() {
+#if __GLIBC_PREREQ(2, 33)
     return mallinfo2().uordblks;
+#else
+    return static_cast<std::size_t>(mallinfo().uordblks);
+#endif
 }
 
 // Returns the nth of 2^20 different lists of four requests.

@@ -3,11 +3,14 @@
 // the thread's first use and destroyed with the thread, by a reset, or with the process.
 #include "inside.hpp"
 
-#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -403,10 +406,24 @@ void thread_stream_ends_with_reset(const Inside& inside) {
     CHECK_EQ(support::sim::counts().green_contexts, 0U);
 }
 
-// Ends the last thread. The exit handler skips everything that a process does at its end.
-[[noreturn]] int end_thread() {
-    std::atexit([] { std::_Exit(7); });
-    pthread_exit(nullptr);
+// Runs the body in a new thread, which then forks, and returns how the child ends if that thread, its
+// only one, ends. The thread returns, since pthread_exit would unwind frames of C++ by the unwinder of
+// the C library, which crashes in a program that Zig linked with its own. The exit handler skips
+// everything that a process does at its end.
+int status_of_ended_thread_after_fork(const std::function<void()>& body) {
+    int status = -1;
+    std::thread([&] {
+        body();
+        std::fflush(nullptr);
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            std::atexit([] { std::_Exit(7); });
+            return;
+        }
+        waitpid(child, &status, 0);
+    }).join();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // The child of a fork cannot use CUDA, as outside, and it and its threads end normally.
@@ -426,22 +443,19 @@ void thread_stream_after_fork_is_refused(const Inside&) {
              }),
              7);
     // The key's destructor runs for the list that the child inherits.
-    CHECK_EQ(inside::status_of_child(end_thread), 7);
+    const auto use_thread_stream = [&] {
+        inside::use_primary();
+        use_stream(function);
+    };
+    CHECK_EQ(status_of_ended_thread_after_fork(use_thread_stream), 7);
     // Another thread forks while a third creates and destroys streams.
     std::atomic<bool> done{false};
     std::thread busy([&] {
         while (!done.load())
-            std::thread([&] {
-                inside::use_primary();
-                use_stream(function);
-            }).join();
+            std::thread(use_thread_stream).join();
     });
     for (int round = 0; round < 20; round++)
-        std::thread([&] {
-            inside::use_primary();
-            use_stream(function);
-            CHECK_EQ(inside::status_of_child(end_thread), 7);
-        }).join();
+        CHECK_EQ(status_of_ended_thread_after_fork(use_thread_stream), 7);
     done = true;
     busy.join();
     use_stream(function);
