@@ -23,13 +23,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$logs" "$work/arms/gcx_arms-1.dist-info"
 unset GCX_DRIVER CUDA_DEVICE_MAX_CONNECTIONS
-sgl=${SGL_DIR:-/tmp/sgl}
+sgl=${SGL_DIR:-/tmp/sgl${AS_SHIPPED:+-as-shipped}}
 if [ ! -e "$sgl/.unpacked" ]; then
     mkdir -p "$sgl" && tar xf .sgl/sglang-carry.tar.gz -C "$sgl" && touch "$sgl/.unpacked" || exit 2
     rm -rf "$sgl"/gcx_sglang* # an earlier sketch, whose entry point has the plugin's name
     mixin=$sgl/sglang/srt/multiplex/multiplexing_mixin.py
     # The plugin works without the two names that SGLang 0.5.16 lacks and the carried files have.
     [ -z "${AS_SHIPPED:-}" ] || sed -i 's/self\.ps\.\(gpu_id\|tp_size\)\b/self.\1/' "$mixin" || exit 2
+    [ -z "${AS_SHIPPED:-}" ] || [ "$(grep -c 'self\.\(gpu_id\|tp_size\)\b' "$mixin")" -eq 2 ] || {
+        printf 'error: %s does not lack the two names\n' "$mixin" >&2
+        exit 2
+    }
 fi
 python3 -m pip install -q --no-index --no-deps --target "$work/site" "$wheel" || exit 2
 python3 -m compileall -q -j 0 "$sgl" >/dev/null # once, rather than in each process

@@ -45,7 +45,6 @@ class Schedule:
         self.prefilling: deque[Launch] = deque()
         self.waiting: deque[tuple[int, bool]] = deque()  # Pieces: their number, whether the last.
         self.unanswered = 0  # Prompts without their first token.
-        self.in_a_row = False  # Whether there was decode from the last token on.
 
     @property
     def step(self) -> Launch | None:
@@ -73,7 +72,6 @@ class Schedule:
         self.now = now
         if has_decode:
             return self.decide()
-        self.in_a_row = False
         return (False, 0) if self.can_prefill and not self.decoding else None
 
     @property
@@ -98,7 +96,7 @@ class Schedule:
         """Notes that the first decode step in flight ended, and returns how many prompts have their
         first token."""
         self.decoding.popleft()
-        self.last_token, self.in_a_row = at, True
+        self.last_token = at
         return 0
 
     def piece_ended(self, at: float) -> int:
