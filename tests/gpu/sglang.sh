@@ -10,7 +10,8 @@
 # window for each rate (prompts a second). The arms start together and run one after the other: 80 s, and
 # for each arm 6 s and 22 s a window. Then greedy tokens of the plugin and of the default are compared.
 # 32 LAYERS need LONG=4096 in 80 GB. TRACE=1 keeps what the plugin's loop did, AS_SHIPPED=1 unpacks SGLang
-# without the repairs that pdmux needs. Ends with "N passed, N failed".
+# without the repairs that pdmux needs. Two runs at the same time need a PORT and an SGL_DIR each.
+# Ends with "N passed, N failed".
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/sglang.sh WHEEL [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -87,7 +88,7 @@ bench() {
     in_turn "$number" env "GCX_ARM=$arm" "${environment[@]}" timeout 540 python3 .sgl/bench_sglang.py --arm "$kind" \
         "${more[@]}" --layers "${LAYERS:-16}" --rates "${RATES:-3,3}" --seconds 14 --graph-bs 8,32,40,64 --drain 12 \
         --long-tokens "${LONG:-16384}" \
-        --model-dir "$work/model-$name" --port $((30000 + 100 * number)) >"$logs/$name.log" 2>&1
+        --model-dir "$work/model-$name" --port $((${PORT:-30000} + 100 * number)) >"$logs/$name.log" 2>&1
 }
 
 # tokens NUMBER KIND ARM: greedy tokens of a small model with scaled random weights.

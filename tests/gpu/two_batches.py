@@ -11,7 +11,8 @@ Variants, each with all its work on the device in one run:
     priority: the same, communication with the highest priority
     split-N: partitions, N SMs for communication and the others for computation
 Suffixes: -target sets the compute partition's SM count in libraries, -ctasN limits NCCL to N
-blocks, -copies moves data by copy engines, which need no SMs.
+blocks. Two need no SMs: -copies moves data by copy engines, -zero lets NCCL do so
+(NCCL_CTA_POLICY_ZERO with symmetric memory, NCCL 2.28 or newer).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ HIDDEN = 7168
 ONE_KIND = ("compute", "exchange")
 VARIANTS = (
     *("compute", "exchange", "sequence", "plain", "priority", "plain-ctas8", "plain-copies"),
-    *("split-8", "split-8-target", "split-4-target", "split-16-target"),
+    *("plain-zero", "split-8", "split-8-target", "split-4-target", "split-16-target"),
 )
 # Earlier ratios at T = 2048 with plain products on 4 H200s: to plain streams, and to one stream.
 REQUIRED = {"plain": 0.92, "sequence": 0.83}
@@ -52,6 +53,7 @@ class Variant(NamedTuple):
     target: bool
     ctas: int  # NCCL's limit of blocks; 0: its default.
     copies: bool
+    zero: bool
 
     @property
     def fine(self) -> bool:
@@ -63,14 +65,15 @@ def variant_of(name: str) -> Variant:
     """For argparse."""
     found = re.fullmatch(
         r"(compute|exchange|sequence|plain|priority|split(?:-([1-9]\d*)(-target)?))"
-        r"(?:-ctas(\d+)|(-copies))?",
+        r"(?:-ctas(\d+)|(-copies)|(-zero))?",
         name,
     )
-    if found is None or (found[5] and found[1] not in ("exchange", "sequence", "plain")):
+    unbound = found and (found[5] or found[6])
+    if found is None or (unbound and found[1] not in ("exchange", "sequence", "plain")):
         raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(VARIANTS)}, or alike")
     kind = found[1].partition("-")[0]
     return Variant(name, kind, int(found[2] or 0), bool(found[3]), int(found[4] or 0),
-                   bool(found[5]))  # fmt: skip
+                   bool(found[5]), bool(found[6]))  # fmt: skip
 
 
 class Buffers(NamedTuple):
@@ -323,7 +326,7 @@ class Ranks:
         dist.init_process_group("gloo", timeout=timedelta(minutes=10))
         self.sm_count = gcx.Device(self.device).sm_count
         self.splits: dict[int, gcx.Partitions] = {}
-        self.groups: dict[tuple[str, int], Any] = {}
+        self.groups: dict[tuple[str, int, bool], Any] = {}
         self.meeting, self.compute, self.exchange = (torch.cuda.Stream() for _ in range(3))
         self.urgent = torch.cuda.Stream(priority=-5)
 
@@ -346,12 +349,16 @@ class Ranks:
     def group(self, variant: Variant | None = None) -> Any:
         """Returns the communicator of a stream; one must not be used twice at once. All ranks must
         ask for the same ones in the same order."""
-        key = (f"{variant.kind}-{variant.sms}", variant.ctas) if variant else ("meeting", 0)
+        key = ("meeting", 0, False)
+        if variant:
+            key = (f"{variant.kind}-{variant.sms}", variant.ctas, variant.zero)
         if key not in self.groups:
             nccl: Any = self.dist.ProcessGroupNCCL
             options = nccl.Options()
             if key[1]:
                 options.config.min_ctas, options.config.max_ctas = 1, key[1]
+            if key[2]:
+                options.config.cta_policy = nccl.NCCL_CTA_POLICY_ZERO
             if variant and variant.fine:
                 # NCCL launches clusters of 4 on these GPUs, which fine partitions can't run.
                 options.config.cga_cluster_size = 1
@@ -394,15 +401,38 @@ class Layers:
         shared = self.arena[: self.flags].view(torch.bfloat16).view(2, 2, rows, HIDDEN)
         private = torch.zeros(2, 2, rows, HIDDEN, dtype=torch.bfloat16, device="cuda")
         self.buffers = Buffers(*private, *shared)
+        self.symmetric: dict[str, Buffers] = {}  # By the name of the group that they are known to.
         self.engines: CopyEngines | None = None
         self.together = torch.zeros(1, device="cuda")
         torch.cuda.synchronize()
         self.once(variant_of("sequence"))
         self.expected = [self.layer.result(batch, self.buffers).clone() for batch in range(2)]
 
+    def buffers_of(self, variant: Variant) -> Buffers:
+        """Returns what the variant exchanges. NCCL uses copy engines only for symmetric memory."""
+        if not variant.zero:
+            return self.buffers
+        torch, group = self.ranks.torch, self.ranks.group(variant)
+        if group.group_name not in self.symmetric:
+            from torch.distributed import _symmetric_memory as memory
+
+            self.ranks.dist.all_reduce(self.together, group=group)  # Makes the communicator.
+            torch.cuda.synchronize()
+            memory.set_backend("NCCL")
+            shape = (4, 2, self.layer.rows, HIDDEN)
+            buffers = memory.empty(shape, dtype=torch.bfloat16, device=self.arena.device)
+            memory.rendezvous(buffers, group=group.group_name)
+            self.symmetric[group.group_name] = Buffers(*buffers.zero_())
+        return self.symmetric[group.group_name]
+
     def problem(self, variant: Variant) -> str:
         """Returns why this rank can't run a variant, before other ranks wait for it, or ""."""
         torch = self.ranks.torch
+        if variant.zero and not (
+            hasattr(self.ranks.dist.ProcessGroupNCCL, "NCCL_CTA_POLICY_ZERO")
+            and torch.cuda.nccl.version() >= (2, 28)
+        ):
+            return "this PyTorch or its NCCL has no such CTA policy"
         try:
             if variant.kind != "exchange":
                 with self.ranks.streams(variant) as (compute, _):
@@ -424,15 +454,28 @@ class Layers:
         one stream."""
         if variant.copies and self.engines is None:
             self.engines = CopyEngines(self.ranks, self.arena, self.flags, 4)
+        self.buffers_of(variant)
         for _ in range(3):
             self.once(variant)
         for batch, expected in enumerate(self.expected):
             if variant.kind not in ("compute", "exchange"):
-                found = self.layer.result(batch, self.buffers).float()
+                found = self.layer.result(batch, self.buffers_of(variant)).float()
                 off = float((found - expected).norm() / expected.float().norm())
                 # By root mean squares: bf16, and products in another order.
                 if not off < 0.05:
                     raise ArithmeticError(f"{variant.name}: batch {batch} is off by {off:.3f}")
+        if variant.zero:
+            found = self.kernels(variant, "SendRecv", "AlltoAll", "AllToAll")
+            if self.ranks.rank == 0:
+                print(f"{variant.name}: kernels for the exchanges: {found or 'none'}", flush=True)
+
+    def kernels(self, variant: Variant, *names: str) -> list[str]:
+        """Returns the kernels with one of these names that a run launches."""
+        profiler = self.ranks.torch.profiler
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as profile:
+            self.once(variant)
+        seen = sorted({event.name for event in profile.events()})
+        return [each for each in seen if "nccl" in each and any(name in each for name in names)]
 
     def once(self, variant: Variant) -> float:
         """Returns this rank's milliseconds."""
@@ -457,6 +500,7 @@ class Layers:
         """Submits all steps. A step waits for the previous one of its batch, on the device, and
         otherwise only for its turn in its stream."""
         done: dict[int, Any] = {}  # The event of each batch's last step.
+        buffers = self.buffers_of(variant)
         halves = (("attention", "dispatch"), ("experts", "combine"))
         for layer in range(self.layers):
             for half in halves:
@@ -467,14 +511,16 @@ class Layers:
                         if batch in done:
                             stream.wait_event(done[batch])
                         if kind == "compute":
-                            getattr(self.layer, part)(layer, batch, self.buffers)
+                            getattr(self.layer, part)(layer, batch, buffers)
                         else:
-                            self._exchange(variant, part, batch, stream)
+                            self._exchange(variant, part, batch, buffers, stream)
                         if compute is not exchange and variant.kind not in ONE_KIND:
                             done[batch] = stream.record_event()
 
-    def _exchange(self, variant: Variant, part: str, batch: int, stream: Any) -> None:
-        buffers, home = self.buffers, part == "combine"
+    def _exchange(
+        self, variant: Variant, part: str, batch: int, buffers: Buffers, stream: Any
+    ) -> None:
+        home = part == "combine"
         source = (buffers.back if home else buffers.send)[batch]
         target = (buffers.home if home else buffers.received)[batch]
         if variant.copies:

@@ -1,6 +1,7 @@
 """Runs one of two programs that share a GPU, and prints its results as JSON:
-interference.py big|small SECONDS [PAUSE]. The big one makes large products without pause, the small
-one small products, so many seconds after each other.
+interference.py big|loop|small SECONDS [PAUSE]. The big one makes large products without pause, the
+loop products of 4,096 in fp32, as HAMi-core's pull request 317 does, and the small one small
+products, so many seconds after each other.
 """
 
 import gc
@@ -14,6 +15,9 @@ role, seconds = sys.argv[1], float(sys.argv[2])
 pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 if role == "big":
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    b = a.clone()
+elif role == "loop":
+    a = torch.randn(4096, 4096, device="cuda")
     b = a.clone()
 else:
     a = torch.randn(32, 1024, device="cuda", dtype=torch.bfloat16)

@@ -2,10 +2,10 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl mps shares tests); all
-if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy,
-numba and jax; a step without its package is skipped. nccl needs two GPUs. tests needs
-PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
+BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl mps shares loops
+tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
+triton), cupy, numba and jax; a step without its package is skipped. nccl needs two GPUs. tests
+needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
 test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
 as text, and last "N passed, N failed".
 """
@@ -332,6 +332,32 @@ def step_shares(suite: Suite) -> None:
             suite.check(close, f"torch in {share}: {name} is as in the plain run")
 
 
+def step_loops(suite: Suite) -> None:
+    """Two loops of matrix products, one with 30 percent of the GPU and one with 70."""
+    needs("torch")
+    loop = suite.python("interference.py", "loop", str(SECONDS))
+    shares = ("30", "70")
+    with mps(suite) as env:
+        alone = side_by_side(suite, env, {"alone": loop})["alone"]["per_second"]
+        ways = {
+            "plain MPS": dict.fromkeys(shares, loop),
+            "MPS percentages": {
+                share: ["env", f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={share}", *loop]
+                for share in shares
+            },
+            "gcx exec": {share: [*suite.inside(f"{share}%"), *loop] for share in shares},
+        }
+        found = {name: side_by_side(suite, env, commands) for name, commands in ways.items()}
+    print(f"alone: {alone:.1f} products of 4,096 a second in fp32")
+    for name, answers in found.items():
+        parts = [answers[share]["per_second"] / alone for share in shares]
+        print(f"{name}: {parts[0]:.3f} and {parts[1]:.3f} of that, {sum(parts):.3f} in all")
+    for share in shares:
+        part = found["gcx exec"][share]["per_second"] / alone
+        close = abs(part - int(share) / 100) < 0.05
+        suite.check(close, f"gcx exec --sms {share}%: {part:.3f} of its speed alone")
+
+
 def summary_of(output: str) -> str:
     """Returns the counts that unittest ends with, without the run time."""
     ran = re.findall(r"^Ran (\d+) tests?", output, re.M)
@@ -384,6 +410,7 @@ STEPS: dict[str, Callable[[Suite], None]] = {
     "nccl": step_nccl,
     "mps": step_mps,
     "shares": step_shares,
+    "loops": step_loops,
     "tests": step_tests,
 }
 
