@@ -317,9 +317,15 @@ class WaitNotice {
               std::condition_variable_any ended;
               std::unique_lock lock(mutex);
               do {
-                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: it has %s\n",
+                  std::string state;
+                  try {
+                      state = "it has " + usage_text(place);
+                  } catch (const error& error) { // a folder that can't be read any more
+                      state = visible(message_of(error));
+                  }
+                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: %s\n",
                                is_simulated() ? "SIMULATED: " : "", place.label.c_str(),
-                               usage_text(place).c_str());
+                               state.c_str());
               } while (!ended.wait_for(lock, stop, std::chrono::seconds(10),
                                        [&] { return stop.stop_requested(); }));
           }) {}

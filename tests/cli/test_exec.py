@@ -588,6 +588,24 @@ def test_exec_wait_gets_sms_that_are_released() -> None:
             assert second.communicate()[0] == "at last\n"
 
 
+def test_exec_wait_reports_a_folder_that_becomes_unsafe(folder: Path) -> None:
+    """Also if another process has it locked, so that the list of reservations fails first."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with started(*WAIT_FOR_100) as waiting:
+            opened = Path(f"/proc/{waiting.pid}/fd")
+            until(lambda: any(each.readlink() == folder for each in opened.iterdir()))
+            folder.chmod(0o777)
+            line = said(waiting)
+            assert "waiting for SMs of device 0: the folder" in line
+            assert "has mode 777" in line
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            assert waiting.wait(60) in {0, 125}
+    finally:
+        os.close(descriptor)
+
+
 def test_exec_wait_limits_all_devices_together() -> None:
     two = "sim:2xh100@13.0"
     with ExitStack() as stack:
