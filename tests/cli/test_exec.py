@@ -687,9 +687,24 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
     assert done.returncode == 127
     assert "can't run no-such-program" in done.stderr
     assert " has " not in done.stderr, "reserves nothing"
-    file = tmp_path / "file"
-    file.write_text("text")
-    assert inside(str(tmp_path)).returncode == inside(str(file)).returncode == 126
+    for name, (mode, content) in {
+        "text": (0o644, b"text"),
+        "format": (0o755, b"\x7fELF\0"),
+        "interpreter": (0o755, b"#!/nonexistent/interpreter\n"),
+    }.items():
+        file = tmp_path / name
+        file.write_bytes(content)
+        file.chmod(mode)
+        for word in (str(file), name):
+            done = gcx("exec", "--sms", "24", "--", word, env={"PATH": f"/nonexistent:{tmp_path}"})
+            assert done.returncode == 126, done
+            assert f"can't run {word}: " in done.stderr
+    assert "interpreter or loader that it names does not exist" in done.stderr
+    assert inside(str(tmp_path)).returncode == 126
+    script = tmp_path / "script"
+    script.write_text('echo "$1"')
+    script.chmod(0o755)
+    assert inside(str(script), "run by a shell").stdout == "run by a shell\n"
 
 
 def test_exec_program_out_of_reach_is_reported(unaware: str, tmp_path: Path) -> None:
