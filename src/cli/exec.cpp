@@ -586,7 +586,8 @@ std::string find_auditor() {
     std::string auditor = find_library("libgcx-audit.so");
     if (auditor.find(':') != std::string::npos)
         throw Failure(GCX_ERROR_INVALID_VALUE,
-                      format("gcx exec can't work from a folder with a colon in its name: %s",
+                      format("LD_AUDIT separates auditors by colons, and gcx's is %s; install gcx "
+                             "in a folder without a colon in its path",
                              auditor.c_str()));
     return auditor;
 }

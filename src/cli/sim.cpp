@@ -99,6 +99,13 @@ void put_libcuda_first(const Simulator& simulator) {
         throw Failure(GCX_ERROR_FILE_NOT_FOUND,
                       format("the simulated libcuda isn't installed: %s: %s", library.c_str(),
                              std::strerror(errno)));
+    if (folder.find_first_of(":;") != std::string::npos)
+        throw Failure(
+            GCX_ERROR_INVALID_VALUE,
+            format("the simulated libcuda is in %s, and LD_LIBRARY_PATH separates folders "
+                   "by \":\" and \";\"; set GCX_SIM_LIBRARY to a path without them, as "
+                   "through a symbolic link to the folder of %s",
+                   folder.c_str(), simulator.path.c_str()));
     const char* const before = std::getenv("LD_LIBRARY_PATH");
     const bool any = before != nullptr && *before != '\0';
     set_environment("LD_LIBRARY_PATH", any ? folder + ":" + before : folder);

@@ -116,6 +116,19 @@ def test_sim_run_of_an_unknown_machine_runs_nothing(tmp_path: Path) -> None:
     assert not witness.exists()
 
 
+@pytest.mark.parametrize("separator", [":", ";"])
+def test_sim_run_from_a_folder_with_a_separator_runs_nothing(
+    tmp_path: Path, separator: str
+) -> None:
+    library = Path(succeed_json("sim", "list")["library"])
+    folder = tmp_path / f"a{separator}b"
+    folder.symlink_to(library.parent)
+    message = fail(
+        "sim", "run", "--", "echo", "ran", env={"GCX_SIM_LIBRARY": str(folder / library.name)}
+    )
+    assert f"{folder}/libcuda, and LD_LIBRARY_PATH separates" in message
+
+
 def test_sim_without_the_simulator_fails() -> None:
     message = fail("sim", "list", env={"GCX_SIM_LIBRARY": "/nonexistent/libgcx-sim.so"})
     assert "/nonexistent/libgcx-sim.so" in message
