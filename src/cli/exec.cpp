@@ -28,6 +28,7 @@
 #include <set>
 #include <stop_token>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -415,8 +416,11 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
     const bool in_use = refused && refused->result() == GCX_ERROR_ALREADY_ACQUIRED;
     if (refused && options.timeout.count() != 0) {
         std::optional<WaitNotice> notice;
-        if (!options.quiet)
-            notice.emplace(place);
+        try {
+            if (!options.quiet)
+                notice.emplace(place);
+        } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): waits without it
+        }
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
         params.timeout = std::max(left, std::chrono::milliseconds(0));
         refused = acquire();

@@ -606,6 +606,18 @@ def test_exec_wait_reports_a_folder_that_becomes_unsafe(folder: Path) -> None:
         os.close(descriptor)
 
 
+def test_exec_wait_without_threads_waits(tmp_path: Path) -> None:
+    """As in a container with as many processes as it may have."""
+    source = "#include <errno.h>\nint pthread_create(void) { return EAGAIN; }\n"
+    options = ("-shared", "-fPIC", "-fno-builtin")
+    preloaded = {"LD_PRELOAD": compiled(tmp_path / "no_threads.so", source, *options)}
+    with started("exec", "--sms", "100", "--", "cat") as holder:
+        said(holder)
+        done = gcx("exec", "--sms", "100", "--wait", "1", "--", "true", env=preloaded)
+        assert done.returncode == 125
+        assert "timed out after 1 s" in done.stderr
+
+
 def test_exec_wait_limits_all_devices_together() -> None:
     two = "sim:2xh100@13.0"
     with ExitStack() as stack:
