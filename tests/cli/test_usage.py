@@ -91,6 +91,10 @@ def test_control_characters_in_words_are_escaped(nonsense: str) -> None:
 
 
 VOCABULARY = [
+def test_empty_log_level_is_as_none() -> None:
+    succeed("info", env={"GCX_LOG": ""})
+
+
     *COMMANDS, "sim", "help", "--sms", "--sms=8", "--sms=", "8,16", "rest", "108,24", "1,2,3",
     "133",
     "--device", "0", "7", "-1", "--family", "fine", "max-cluster", "--exact", "--json", "--help",
