@@ -39,6 +39,7 @@ WRONG_LINES = {
     '"16"': ["plan --sms 8 16"],
     "--json takes no value": ["plan --sms 8 --json=yes"],
     "--exact takes no value": ["plan --sms 8 --exact=1"],
+    "--version takes no value": ["--version=1"],
     '"x"': ["plan --sms 8 --device x"],
     '"-1"': ["plan --sms 8 --device -1"],
     "--device needs a value": ["plan --sms 8 --device"],
