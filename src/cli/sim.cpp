@@ -78,6 +78,9 @@ std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     if (spec.empty())
         throw UsageError("--gpu is empty; gcx sim list shows the GPUs, e.g. --gpu h100");
     if (const auto version = arguments.get("--driver")) {
+        if (version->empty())
+            throw UsageError(
+                "--driver is empty; gcx sim list shows the versions, e.g. --driver 13.0");
         if (version->starts_with("sim:"))
             throw UsageError(format("--driver %s: sim run takes only the version, and the GPU with "
                                     "--gpu, e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info",

@@ -49,7 +49,7 @@ WRONG_LINES = {
     "unknown option --sms": ["info --sms 8"],
     "--record needs a value": ["info --record"],
     "--record is empty": ["info --record="],
-    "--driver is empty": ["info --driver="],
+    "--driver is empty": ["info --driver=", "sim run --driver= -- true"],
     "--svg needs a value": ["verify --sms 8 --svg"],
     "--svg is empty": ["verify --sms 8 --svg="],
     '"0"': ["bench --rounds 0", "top --interval 0"],
@@ -91,11 +91,11 @@ def test_control_characters_in_words_are_escaped(nonsense: str) -> None:
     assert f"\\x{ord(min(nonsense)):02x}" in message or "\\x7f" in message
 
 
-VOCABULARY = [
 def test_empty_log_level_is_as_none() -> None:
     succeed("info", env={"GCX_LOG": ""})
 
 
+VOCABULARY = [
     *COMMANDS, "sim", "help", "--sms", "--sms=8", "--sms=", "8,16", "rest", "108,24", "1,2,3",
     "133",
     "--device", "0", "7", "-1", "--family", "fine", "max-cluster", "--exact", "--json", "--help",
