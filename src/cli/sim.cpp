@@ -161,7 +161,7 @@ Report run_sim_run(const Arguments& arguments) {
     set_environment("GCX_SIM", spec);
     set_environment("GCX_DRIVER", "sim:" + spec);
     std::fprintf(stderr, "SIMULATED: %s runs on gcx's simulated driver, %s; no GPU is involved\n",
-                 arguments.operands[0].c_str(), spec.c_str());
+                 visible(arguments.operands[0]).c_str(), visible(spec).c_str());
 
     return become(arguments.operands, true);
 }

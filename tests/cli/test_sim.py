@@ -116,6 +116,19 @@ def test_sim_run_of_an_unknown_machine_runs_nothing(tmp_path: Path) -> None:
     assert not witness.exists()
 
 
+def test_sim_output_escapes_paths_and_words(tmp_path: Path) -> None:
+    library = Path(succeed_json("sim", "list")["library"])
+    folder = tmp_path / "\x1b[31m"
+    folder.symlink_to(library.parent)
+    recording = tmp_path / "\x1b[2J"
+    path = {"GCX_SIM_LIBRARY": str(folder / library.name)}
+    succeed("info", "--record", str(recording))
+    assert "/\\x1b[31m/" in succeed("info", env=path)
+    message = gcx("sim", "run", "--gpu", str(recording), "--", "\x1b[1m", env=path).stderr
+    assert "\x1b" not in message
+    assert "SIMULATED: \\x1b[1m runs on" in message
+
+
 @pytest.mark.parametrize("separator", [":", ";"])
 def test_sim_run_from_a_folder_with_a_separator_runs_nothing(
     tmp_path: Path, separator: str
