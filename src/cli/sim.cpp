@@ -154,6 +154,12 @@ Report run_sim_run(const Arguments& arguments) {
                          "gcx info");
     const Simulator simulator;
     const std::string spec = read_spec(arguments, simulator);
+    if (const ProgramKind kind = program_kind(arguments.operands[0]);
+        kind.reach == ProgramKind::Reach::kNone)
+        throw Failure(GCX_ERROR_NOT_SUPPORTED,
+                      format("%s, so the system clears its environment; run gcx sim run inside it, "
+                             "like sudo gcx sim run -- COMMAND",
+                             kind.why.c_str()));
     leave_partition();
     put_libcuda_first(simulator);
     if (std::getenv("GCX_SIM_LIBRARY") != nullptr)

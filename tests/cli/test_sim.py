@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -127,6 +128,18 @@ def test_sim_output_escapes_paths_and_words(tmp_path: Path) -> None:
     message = gcx("sim", "run", "--gpu", str(recording), "--", "\x1b[1m", env=path).stderr
     assert "\x1b" not in message
     assert "SIMULATED: \\x1b[1m runs on" in message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
+def test_sim_run_of_a_setuid_program_runs_nothing(tmp_path: Path) -> None:
+    """Its loader ignores LD_LIBRARY_PATH, so that it would run on the GPU."""
+    setuid = tmp_path / "setuid"
+    setuid.write_bytes(Path("/bin/echo").read_bytes())
+    os.chown(setuid, 12345, 12345)
+    setuid.chmod(0o4755)
+    if os.statvfs(setuid).f_flag & os.ST_NOSUID:
+        pytest.skip("this folder is mounted with nosuid")
+    assert "like sudo gcx sim run" in fail("sim", "run", "--", str(setuid), "ran")
 
 
 @pytest.mark.parametrize("separator", [":", ";"])
