@@ -23,7 +23,7 @@ constexpr const char* kLevelNames[] = {"none", "error", "warning", "info", "debu
 
 gcx_log_level level_of_environment() {
     const char* text = std::getenv("GCX_LOG");
-    if (text == nullptr)
+    if (text == nullptr || *text == '\0')
         return GCX_LOG_NONE;
     for (int level = GCX_LOG_NONE; level <= GCX_LOG_DEBUG; level++) {
         if (std::strcmp(text, kLevelNames[level]) == 0)

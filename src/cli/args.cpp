@@ -287,13 +287,15 @@ class Parser {
     void read_option(std::string_view word) {
         if (word == "-h")
             word = "--help";
-        if (word == "--version" && command() == nullptr) {
+        const std::size_t equals = word.find('=');
+        const std::string_view name = word.substr(0, equals);
+        if (name == "--version" && command() == nullptr) {
+            if (equals != std::string_view::npos)
+                throw UsageError("--version takes no value");
             invocation_.version = true;
             at_++;
             return;
         }
-        const std::size_t equals = word.find('=');
-        const std::string_view name = word.substr(0, equals);
         const Option* option =
             command() != nullptr ? find_option(command()->options, name) : nullptr;
         if (option == nullptr)

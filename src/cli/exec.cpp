@@ -28,6 +28,7 @@
 #include <set>
 #include <stop_token>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -317,9 +318,15 @@ class WaitNotice {
               std::condition_variable_any ended;
               std::unique_lock lock(mutex);
               do {
-                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: it has %s\n",
+                  std::string state;
+                  try {
+                      state = "it has " + usage_text(place);
+                  } catch (const error& error) { // a folder that can't be read any more
+                      state = visible(message_of(error));
+                  }
+                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: %s\n",
                                is_simulated() ? "SIMULATED: " : "", place.label.c_str(),
-                               usage_text(place).c_str());
+                               state.c_str());
               } while (!ended.wait_for(lock, stop, std::chrono::seconds(10),
                                        [&] { return stop.stop_requested(); }));
           }) {}
@@ -409,8 +416,11 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
     const bool in_use = refused && refused->result() == GCX_ERROR_ALREADY_ACQUIRED;
     if (refused && options.timeout.count() != 0) {
         std::optional<WaitNotice> notice;
-        if (!options.quiet)
-            notice.emplace(place);
+        try {
+            if (!options.quiet)
+                notice.emplace(place);
+        } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): waits without it
+        }
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
         params.timeout = std::max(left, std::chrono::milliseconds(0));
         refused = acquire();
@@ -580,7 +590,8 @@ std::string find_auditor() {
     std::string auditor = find_library("libgcx-audit.so");
     if (auditor.find(':') != std::string::npos)
         throw Failure(GCX_ERROR_INVALID_VALUE,
-                      format("gcx exec can't work from a folder with a colon in its name: %s",
+                      format("LD_AUDIT separates auditors by colons, and gcx's is %s; install gcx "
+                             "in a folder without a colon in its path",
                              auditor.c_str()));
     return auditor;
 }

@@ -370,7 +370,7 @@ Report run_info(const Arguments& arguments) {
     report.json = report_start(driver).set("version", library_version());
     report.text = banner(driver);
     report.text += "driver   CUDA " + version_text(driver.version) + "\n";
-    report.text += format("library  %s\n", driver.library);
+    report.text += "library  " + visible(driver.library) + "\n";
     report.text += "gcx      " + library_version() + ", built with the headers of CUDA " +
                    version_text(driver.header_version) + "\n";
     std::vector<Json> devices;

@@ -39,18 +39,24 @@ std::optional<T> read_struct(std::ifstream& file, std::size_t offset) {
                                                                        : std::nullopt;
 }
 
+// Returns the file that execvp would run for this name; if there is none, the first that it would
+// run if it were executable; else an empty text.
 std::string found_in_path(const std::string& name) {
     if (name.find('/') != std::string::npos)
         return name;
     const char* const path = std::getenv("PATH");
+    std::string unusable;
     for (const std::string& folder : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
         std::string file = (folder.empty() ? "." : folder) + "/" + name;
         struct stat status{};
-        if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &status) == 0 &&
-            S_ISREG(status.st_mode))
+        if (stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+            continue;
+        if (access(file.c_str(), X_OK) == 0)
             return file;
+        if (unusable.empty())
+            unusable = file;
     }
-    return "";
+    return unusable;
 }
 
 // Whether the program gets rights that its caller lacks: its loader then ignores LD_AUDIT.
@@ -77,6 +83,14 @@ std::optional<std::string> interpreter_of_script(std::ifstream& file) {
                                                                     : line.find('\n') - 2);
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+// Whether a shell can read the file: it has no zero byte in its first line, as in bash.
+bool is_text(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::array<char, kFirstLineBytes> bytes{};
+    const std::string_view line(bytes.data(), read_at(file, 0, bytes.data(), bytes.size()));
+    return file.is_open() && line.substr(0, line.find('\n')).find('\0') == std::string_view::npos;
 }
 
 // Returns an empty string if the program has none.
@@ -127,9 +141,13 @@ void set_environment(const char* name, const std::string& value) {
 }
 
 Report cannot_run(const std::string& command, int reason, bool on_simulation) {
+    const bool found = reason != ENOENT || why_not_found(command) == 0;
     Report report;
-    report.status = reason == ENOENT ? 127 : 126;
-    report.problems.push_back(format("can't run %s: %s", command.c_str(), std::strerror(reason)));
+    report.status = found ? 126 : 127;
+    report.problems.push_back(format("can't run %s: %s", command.c_str(),
+                                     found && reason == ENOENT
+                                         ? "the interpreter or loader that it names does not exist"
+                                         : std::strerror(reason)));
     report.json.set("simulated", on_simulation)
         .set("error", error_json(GCX_ERROR_OPERATING_SYSTEM, report.problems[0]));
     return report;
@@ -141,8 +159,13 @@ Report become(const std::vector<std::string>& words, bool on_simulation) {
     for (const std::string& word : words)
         arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    return cannot_run(words[0], errno, on_simulation);
+    const std::string path = found_in_path(words[0]);
+    execv(path.c_str(), arguments.data());
+    const int reason = errno;
+    // A script without an interpreter's name is run by a shell.
+    if (reason == ENOEXEC && is_text(path))
+        execvp(arguments[0], arguments.data());
+    return cannot_run(words[0], reason, on_simulation);
 }
 
 int why_not_found(const std::string& name) {

@@ -78,6 +78,9 @@ std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     if (spec.empty())
         throw UsageError("--gpu is empty; gcx sim list shows the GPUs, e.g. --gpu h100");
     if (const auto version = arguments.get("--driver")) {
+        if (version->empty())
+            throw UsageError(
+                "--driver is empty; gcx sim list shows the versions, e.g. --driver 13.0");
         if (version->starts_with("sim:"))
             throw UsageError(format("--driver %s: sim run takes only the version, and the GPU with "
                                     "--gpu, e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info",
@@ -99,6 +102,13 @@ void put_libcuda_first(const Simulator& simulator) {
         throw Failure(GCX_ERROR_FILE_NOT_FOUND,
                       format("the simulated libcuda isn't installed: %s: %s", library.c_str(),
                              std::strerror(errno)));
+    if (folder.find_first_of(":;") != std::string::npos)
+        throw Failure(
+            GCX_ERROR_INVALID_VALUE,
+            format("the simulated libcuda is in %s, and LD_LIBRARY_PATH separates folders "
+                   "by \":\" and \";\"; set GCX_SIM_LIBRARY to a path without them, as "
+                   "through a symbolic link to the folder of %s",
+                   folder.c_str(), simulator.path.c_str()));
     const char* const before = std::getenv("LD_LIBRARY_PATH");
     const bool any = before != nullptr && *before != '\0';
     set_environment("LD_LIBRARY_PATH", any ? folder + ":" + before : folder);
@@ -144,6 +154,12 @@ Report run_sim_run(const Arguments& arguments) {
                          "gcx info");
     const Simulator simulator;
     const std::string spec = read_spec(arguments, simulator);
+    if (const ProgramKind kind = program_kind(arguments.operands[0]);
+        kind.reach == ProgramKind::Reach::kNone)
+        throw Failure(GCX_ERROR_NOT_SUPPORTED,
+                      format("%s, so the system clears its environment; run gcx sim run inside it, "
+                             "like sudo gcx sim run -- COMMAND",
+                             kind.why.c_str()));
     leave_partition();
     put_libcuda_first(simulator);
     if (std::getenv("GCX_SIM_LIBRARY") != nullptr)
@@ -151,7 +167,7 @@ Report run_sim_run(const Arguments& arguments) {
     set_environment("GCX_SIM", spec);
     set_environment("GCX_DRIVER", "sim:" + spec);
     std::fprintf(stderr, "SIMULATED: %s runs on gcx's simulated driver, %s; no GPU is involved\n",
-                 arguments.operands[0].c_str(), spec.c_str());
+                 visible(arguments.operands[0]).c_str(), visible(spec).c_str());
 
     return become(arguments.operands, true);
 }

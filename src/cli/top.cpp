@@ -5,6 +5,7 @@
 #include "cli/ps.hpp"
 #include "cli/sm_map.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -525,11 +526,17 @@ class LiveView {
             sigaddset(&signals, signal);
         pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
         signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+        // O_NONBLOCK would affect the other programs that have the same open file. Opening it again
+        // fails if the terminal belongs to another user, as after su.
+        output_ = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (output_ < 0)
+            output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
         enter();
     }
     ~LiveView() {
         leave();
         close(signals_);
+        close(output_);
         pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     }
     LiveView(const LiveView&) = delete;
@@ -566,16 +573,20 @@ class LiveView {
             tcsetattr(STDIN_FILENO, TCSANOW, &settings_before_);
     }
 
-    static bool write_all(std::string_view text) {
+    // Waits for a terminal that takes no output until a signal arrives, at the end for 1 s. Returns
+    // false if the terminal is gone.
+    bool write_all(std::string_view text) const {
         while (!text.empty()) {
-            const ssize_t wrote = write(STDOUT_FILENO, text.data(), text.size());
+            const ssize_t wrote = write(output_, text.data(), text.size());
             if (wrote < 0 && errno != EINTR && errno != EAGAIN)
                 return false;
             if (wrote > 0)
                 text.remove_prefix(static_cast<std::size_t>(wrote));
-            pollfd writable{STDOUT_FILENO, POLLOUT, 0};
-            if (wrote < 0)
-                poll(&writable, 1, -1);
+            std::array<pollfd, 2> files = {
+                {{output_, POLLOUT, 0}, {ended_ ? -1 : signals_, POLLIN, 0}}};
+            if (wrote < 0 && (poll(files.data(), files.size(), ended_ ? 1000 : -1) <= 0 ||
+                              files[1].revents != 0))
+                break;
         }
         return true;
     }
@@ -608,14 +619,17 @@ class LiveView {
                 std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
             if (left.count() <= 0)
                 return;
-            std::array<pollfd, 2> files = {
-                {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}}};
+            std::array<pollfd, 3> files = {{{signals_, POLLIN, 0},
+                                            {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0},
+                                            {output_, 0, 0}}};
             poll(files.data(), files.size(), static_cast<int>(left.count()));
             signalfd_siginfo info{};
             while (read(signals_, &info, sizeof info) == sizeof info)
                 redraw = take_signal(static_cast<int>(info.ssi_signo)) || redraw;
             if (files[1].revents != 0)
                 read_keys();
+            if (files[2].revents != 0) // it hung up
+                ended_ = gone_ = true;
         }
     }
 
@@ -638,7 +652,7 @@ class LiveView {
     void read_keys() {
         std::array<char, 64> keys{};
         const ssize_t count = read(STDIN_FILENO, keys.data(), keys.size());
-        if (count <= 0 && errno != EINTR && errno != EAGAIN)
+        if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) // it hung up
             ended_ = gone_ = true;
         constexpr char kInterrupt = 3;
         for (const char key :
@@ -652,6 +666,7 @@ class LiveView {
     bool has_keys_ = tcgetattr(STDIN_FILENO, &settings_before_) == 0;
     sigset_t mask_before_{};
     int signals_ = -1;
+    int output_ = -1;
     bool ended_ = false;
     bool gone_ = false;
     int signal_ = 0;

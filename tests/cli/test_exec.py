@@ -588,6 +588,36 @@ def test_exec_wait_gets_sms_that_are_released() -> None:
             assert second.communicate()[0] == "at last\n"
 
 
+def test_exec_wait_reports_a_folder_that_becomes_unsafe(folder: Path) -> None:
+    """Also if another process has it locked, so that the list of reservations fails first."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with started(*WAIT_FOR_100) as waiting:
+            opened = Path(f"/proc/{waiting.pid}/fd")
+            until(lambda: any(each.readlink() == folder for each in opened.iterdir()))
+            folder.chmod(0o777)
+            line = said(waiting)
+            assert "waiting for SMs of device 0: the folder" in line
+            assert "has mode 777" in line
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            assert waiting.wait(60) in {0, 125}
+    finally:
+        os.close(descriptor)
+
+
+def test_exec_wait_without_threads_waits(tmp_path: Path) -> None:
+    """As in a container with as many processes as it may have."""
+    source = "#include <errno.h>\nint pthread_create(void) { return EAGAIN; }\n"
+    options = ("-shared", "-fPIC", "-fno-builtin")
+    preloaded = {"LD_PRELOAD": compiled(tmp_path / "no_threads.so", source, *options)}
+    with started("exec", "--sms", "100", "--", "cat") as holder:
+        said(holder)
+        done = gcx("exec", "--sms", "100", "--wait", "1", "--", "true", env=preloaded)
+        assert done.returncode == 125
+        assert "timed out after 1 s" in done.stderr
+
+
 def test_exec_wait_limits_all_devices_together() -> None:
     two = "sim:2xh100@13.0"
     with ExitStack() as stack:
@@ -669,9 +699,24 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
     assert done.returncode == 127
     assert "can't run no-such-program" in done.stderr
     assert " has " not in done.stderr, "reserves nothing"
-    file = tmp_path / "file"
-    file.write_text("text")
-    assert inside(str(tmp_path)).returncode == inside(str(file)).returncode == 126
+    for name, (mode, content) in {
+        "text": (0o644, b"text"),
+        "format": (0o755, b"\x7fELF\0"),
+        "interpreter": (0o755, b"#!/nonexistent/interpreter\n"),
+    }.items():
+        file = tmp_path / name
+        file.write_bytes(content)
+        file.chmod(mode)
+        for word in (str(file), name):
+            done = gcx("exec", "--sms", "24", "--", word, env={"PATH": f"/nonexistent:{tmp_path}"})
+            assert done.returncode == 126, done
+            assert f"can't run {word}: " in done.stderr
+    assert "interpreter or loader that it names does not exist" in done.stderr
+    assert inside(str(tmp_path)).returncode == 126
+    script = tmp_path / "script"
+    script.write_text('echo "$1"')
+    script.chmod(0o755)
+    assert inside(str(script), "run by a shell").stdout == "run by a shell\n"
 
 
 def test_exec_program_out_of_reach_is_reported(unaware: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -114,6 +115,44 @@ def test_sim_run_of_an_unknown_machine_runs_nothing(tmp_path: Path) -> None:
     message = fail("--driver", "sim:a100@13.0", "sim", "run", "--", "touch", str(witness), status=2)
     assert "only the version" in message
     assert not witness.exists()
+
+
+def test_sim_output_escapes_paths_and_words(tmp_path: Path) -> None:
+    library = Path(succeed_json("sim", "list")["library"])
+    folder = tmp_path / "\x1b[31m"
+    folder.symlink_to(library.parent)
+    recording = tmp_path / "\x1b[2J"
+    path = {"GCX_SIM_LIBRARY": str(folder / library.name)}
+    succeed("info", "--record", str(recording))
+    assert "/\\x1b[31m/" in succeed("info", env=path)
+    message = gcx("sim", "run", "--gpu", str(recording), "--", "\x1b[1m", env=path).stderr
+    assert "\x1b" not in message
+    assert "SIMULATED: \\x1b[1m runs on" in message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
+def test_sim_run_of_a_setuid_program_runs_nothing(tmp_path: Path) -> None:
+    """Its loader ignores LD_LIBRARY_PATH, so that it would run on the GPU."""
+    setuid = tmp_path / "setuid"
+    setuid.write_bytes(Path("/bin/echo").read_bytes())
+    os.chown(setuid, 12345, 12345)
+    setuid.chmod(0o4755)
+    if os.statvfs(setuid).f_flag & os.ST_NOSUID:
+        pytest.skip("this folder is mounted with nosuid")
+    assert "like sudo gcx sim run" in fail("sim", "run", "--", str(setuid), "ran")
+
+
+@pytest.mark.parametrize("separator", [":", ";"])
+def test_sim_run_from_a_folder_with_a_separator_runs_nothing(
+    tmp_path: Path, separator: str
+) -> None:
+    library = Path(succeed_json("sim", "list")["library"])
+    folder = tmp_path / f"a{separator}b"
+    folder.symlink_to(library.parent)
+    message = fail(
+        "sim", "run", "--", "echo", "ran", env={"GCX_SIM_LIBRARY": str(folder / library.name)}
+    )
+    assert f"{folder}/libcuda, and LD_LIBRARY_PATH separates" in message
 
 
 def test_sim_without_the_simulator_fails() -> None:

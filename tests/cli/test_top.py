@@ -13,6 +13,7 @@ import subprocess
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_top_wrong_interval_is_refused(value: str) -> None:
 class Terminal:
     """gcx top in a private terminal."""
 
-    def __init__(self, *words: str, env: Env | None = None) -> None:
+    def __init__(self, *words: str, env: Env | None = None, **options: Any) -> None:
         self.master, slave = pty.openpty()
         self.resize(100, 30)
         self.before = termios.tcgetattr(slave)
@@ -154,7 +155,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [program(), "top", *words],
             env=environment({"TERM": "xterm", **(env or {})}),
-            stdin=slave, stdout=slave, stderr=slave, preexec_fn=lead,
+            **{"stdin": slave, "stdout": slave, "stderr": slave, "preexec_fn": lead, **options},
         )  # fmt: skip
 
     def resize(self, columns: int, rows: int) -> None:
@@ -258,6 +259,34 @@ def test_top_live_ends_with_its_terminal() -> None:
     os.close(terminal.master)
     os.close(terminal.slave)
     assert terminal.process.wait(60) != 0
+
+
+def test_top_live_ends_if_its_terminal_hangs_up_without_a_signal() -> None:
+    """Only the processes that a terminal controls get SIGHUP."""
+    terminal = Terminal("--interval", "3600", preexec_fn=None)
+    terminal.wait_for("no process publishes")
+    os.close(terminal.master)
+    os.close(terminal.slave)
+    assert terminal.process.wait(60) == 1
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout"])
+def test_top_live_ends_if_one_terminal_of_two_hangs_up(closed: str) -> None:
+    other = pty.openpty()
+    terminal = Terminal("--interval", "3600", preexec_fn=None, stdin=other[1])
+    terminal.wait_for("no process publishes")
+    for descriptor in other if closed == "stdin" else (terminal.master, terminal.slave):
+        os.close(descriptor)
+    assert terminal.process.wait(60) == 1
+
+
+def test_top_live_ends_at_signals_while_its_terminal_takes_no_output() -> None:
+    """As after Ctrl-S, or behind a connection that stalls."""
+    terminal = Terminal()
+    terminal.wait_for("no process publishes")
+    termios.tcflow(terminal.slave, termios.TCOOFF)
+    terminal.process.terminate()
+    assert terminal.process.wait(60) == -signal.SIGTERM
 
 
 def test_top_on_a_dumb_terminal_prints_once() -> None:

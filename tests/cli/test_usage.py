@@ -39,6 +39,7 @@ WRONG_LINES = {
     '"16"': ["plan --sms 8 16"],
     "--json takes no value": ["plan --sms 8 --json=yes"],
     "--exact takes no value": ["plan --sms 8 --exact=1"],
+    "--version takes no value": ["--version=1"],
     '"x"': ["plan --sms 8 --device x"],
     '"-1"': ["plan --sms 8 --device -1"],
     "--device needs a value": ["plan --sms 8 --device"],
@@ -48,7 +49,7 @@ WRONG_LINES = {
     "unknown option --sms": ["info --sms 8"],
     "--record needs a value": ["info --record"],
     "--record is empty": ["info --record="],
-    "--driver is empty": ["info --driver="],
+    "--driver is empty": ["info --driver=", "sim run --driver= -- true"],
     "--svg needs a value": ["verify --sms 8 --svg"],
     "--svg is empty": ["verify --sms 8 --svg="],
     '"0"': ["bench --rounds 0", "top --interval 0"],
@@ -88,6 +89,10 @@ def test_control_characters_in_words_are_escaped(nonsense: str) -> None:
     assert message.endswith("\n")
     assert message[:-1].isprintable()
     assert f"\\x{ord(min(nonsense)):02x}" in message or "\\x7f" in message
+
+
+def test_empty_log_level_is_as_none() -> None:
+    succeed("info", env={"GCX_LOG": ""})
 
 
 VOCABULARY = [
