@@ -230,6 +230,11 @@ constexpr mode_t kModeReadOnly = S_IRUSR | S_ISVTX;
     fail(GCX_ERROR_OPERATING_SYSTEM, std::move(message));
 }
 
+// Returns whether a call failed because descriptors or memory ran out, whatever the file is.
+bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 std::string path_of_user(const std::string& shared) {
     return shared.empty() ? usual_folder() : format("%s/user-%u", shared.c_str(), geteuid());
 }
@@ -540,7 +545,7 @@ LockDir::Found LockDir::look_at(const std::string& name) const {
     found.file = CloseOnForkFile(dir_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!found.file) {
         const int error = errno;
-        if (error == EMFILE || error == ENFILE || error == ENOMEM) // not the file's fault
+        if (is_shortage(error))
             fail_in_dir("can't open", path_ + "/" + name, error);
         found.is_plain = error != ELOOP && error != ENXIO && error != ENODEV;
         if (error == ELOOP)
@@ -634,9 +639,14 @@ bool LockDir::remove_dead(const std::string& name) const {
     // A file that this process may not write is removed without the lock: those of other members
     // of the group, and those that are read-only.
     const CloseOnForkFile file(dir_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (!file && is_shortage(errno))
+        fail_in_dir("can't open", path_ + "/" + name, errno);
     struct flock lock = whole_file(F_WRLCK);
-    if (file && fcntl(file.get(), F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
-        return false;
+    if (file && fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+        if (errno == EAGAIN || errno == EACCES)
+            return false;
+        fail_in_dir("can't lock", path_ + "/" + name, errno);
+    }
     remove(name);
     return true;
 }

@@ -140,7 +140,8 @@ class LockDir {
     // Takes no lock and no memory, so that it can be called while the process ends.
     void remove(const std::string& name) const noexcept;
     // Removes a file without an owner. Returns false if it has one: a process may become an owner
-    // without locking the directory, but not while the file is being removed here.
+    // without locking the directory, but not while the file is being removed here. Throws if that is
+    // not known, because descriptors, memory or locks ran out.
     [[nodiscard]] bool remove_dead(const std::string& name) const;
 
     // Overwrites an open file.
