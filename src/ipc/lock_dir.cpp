@@ -611,9 +611,9 @@ void LockDir::allocate(const CloseOnForkFile& file, std::size_t size, mode_t mod
         fail_in_dir("can't set the mode of a file in", path_, errno);
     rlimit most{};
     // Beyond the limit the kernel would end the process.
-    const int error = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size
-                          ? EFBIG
-                          : posix_fallocate(file.get(), 0, static_cast<off_t>(size));
+    int error = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size ? EFBIG : EINTR;
+    while (error == EINTR) // not called yet, or interrupted by a signal
+        error = posix_fallocate(file.get(), 0, static_cast<off_t>(size));
     if (error != 0)
         fail_in_dir(format("can't make a file of %zu bytes in", size), path_, error);
 }

@@ -131,10 +131,20 @@ void file_joined_while_descriptors_are_exhausted_stays() {
     CHECK(folder.files().empty());
 }
 
+void allocation_interrupted_by_signals_is_repeated() {
+    const Folder folder;
+    on_machine("h100@13.0", [] {
+        calls::interruptions = 3;
+        CHECK_OK(try_reserve(8));
+        CHECK_EQ(calls::interruptions, 0);
+    });
+}
+
 } // namespace
 
 int main() {
     system_call_failed_leaves_nothing_reserved();
     file_joined_while_descriptors_are_exhausted_stays();
+    allocation_interrupted_by_signals_is_repeated();
     return check::summary("reservation faults");
 }
