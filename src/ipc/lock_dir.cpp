@@ -260,7 +260,14 @@ void refuse_if_removed(const std::string& path) {
 }
 
 void make_dir(const std::string& path) {
-    if (mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST)
+    if (mkdir(path.c_str(), S_IRWXU) == 0) {
+        // The umask may have removed permissions. Don't follow a link that replaced the folder:
+        // fchmodat() can't before glibc 2.32, and fchmod() needs a folder that can be read.
+        const CloseOnForkFile dir(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+        chmod(("/proc/self/fd/" + std::to_string(dir.get())).c_str(), S_IRWXU);
+        return;
+    }
+    if (errno == EEXIST)
         return;
     const int error = errno;
     const std::string parent = path.substr(0, path.rfind('/'));
