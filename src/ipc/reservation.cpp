@@ -323,10 +323,6 @@ std::vector<StoredReservation> list(const char* dir_path) {
 }
 
 Process owner_of(const Record& record) {
-    // Normally only an inheritable reservation outlives its first owner. Messages are made while
-    // the directory is locked, so don't search for the others.
-    if (record.inherit == 0 && access(("/proc/" + std::to_string(record.pid)).c_str(), F_OK) == 0)
-        return {record.pid, record.process_name};
     // The name contains a random number of 64 bits. The path differs in processes that see the
     // directory elsewhere, so it is not compared.
     const auto is_file = [ending = "/" + file_name(record)](std::string_view path) {
