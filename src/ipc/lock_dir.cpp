@@ -249,7 +249,10 @@ void refuse_if_removed(const std::string& path) {
         return file.starts_with(path + "/") && file.ends_with(" (deleted)") &&
                file.find("reservation-", path.size()) != std::string_view::npos;
     };
-    for (const int32_t pid : visible_processes()) {
+    const std::vector<int32_t> pids = visible_processes();
+    if (pids.empty() && is_shortage(errno))
+        fail_in_dir("can't list", "/proc", errno);
+    for (const int32_t pid : pids) {
         if (owns_file(pid, is_removed_reservation) == Owns::yes)
             fail(GCX_ERROR_OPERATING_SYSTEM,
                  format("the folder %s was removed while process %d had a reservation in it, as "

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,6 +179,15 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
             CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(listed().empty());
         }
+        // Without descriptors, /proc can't be searched for such a process.
+        rlimit before{};
+        CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        const rlimit none{0, before.rlim_max};
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+        CHECK_EQ(try_reserve(100), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        CHECK(message_has("Too many open files"));
+        CHECK(!fs::exists(usual_path()));
     });
     first.next();
     first.ended();
