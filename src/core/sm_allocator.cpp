@@ -236,12 +236,15 @@ class SmAllocator::Planner {
         const auto planned = shared_atoms_for(request, exclusive);
         if (!planned)
             return false;
-        AtomSet shared = (*planned - units_) | (now_[index].shared & shareable_ & units_);
+        AtomSet shared = *planned - units_;
+        // As in a split, the remainder atom goes with the last atoms.
+        const bool from_back = !((next.exclusive | shared) - units_).empty();
+        shared = shared | (now_[index].shared & shareable_ & units_);
         const std::size_t requested = (*planned & units_).count();
         while ((shared & units_).count() > requested)
-            shared = shared - only(least_shared(shared & units_));
+            shared = shared - only(least_shared(shared & units_, from_back));
         while ((shared & units_).count() < requested)
-            shared.add(most_shared((shareable_ - shared) & units_));
+            shared.add(most_shared((shareable_ - shared) & units_, from_back));
         next.shared = shared;
         shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
         return true;
@@ -265,21 +268,23 @@ class SmAllocator::Planner {
         return planned;
     }
 
-    // The atom with the most sharers, the first of several.
-    std::size_t most_shared(const AtomSet& atoms) const {
+    // Returns the atom with the most sharers; of several, the last one if from_back, else the first.
+    std::size_t most_shared(const AtomSet& atoms, bool from_back) const {
         std::size_t best = kNoAtom;
         atoms.for_each([&](std::size_t atom) {
-            if (best == kNoAtom || sharer_counts_[atom] > sharer_counts_[best])
+            if (best == kNoAtom || sharer_counts_[atom] > sharer_counts_[best] ||
+                (from_back && sharer_counts_[atom] == sharer_counts_[best]))
                 best = atom;
         });
         return best;
     }
 
-    // The atom with the fewest sharers, the last of several.
-    std::size_t least_shared(const AtomSet& atoms) const {
+    // Returns the atom that most_shared() would add last.
+    std::size_t least_shared(const AtomSet& atoms, bool from_back) const {
         std::size_t worst = kNoAtom;
         atoms.for_each([&](std::size_t atom) {
-            if (worst == kNoAtom || sharer_counts_[atom] <= sharer_counts_[worst])
+            if (worst == kNoAtom || sharer_counts_[atom] < sharer_counts_[worst] ||
+                (!from_back && sharer_counts_[atom] == sharer_counts_[worst]))
                 worst = atom;
         });
         return worst;

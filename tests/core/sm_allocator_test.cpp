@@ -125,6 +125,20 @@ void remainder_atom_goes_with_the_last_ones() {
     CHECK(plan_one(allocator, {4, kRest, 0, false, 0}).exclusive == set_of({15}));
 }
 
+// Like an exclusive lease, and like a split.
+void shared_lease_with_remainder_atom_has_the_last_ones() {
+    SmAllocator allocator({15, 8, 12}, any);
+    CHECK(plan_one(allocator, {1, 36, 0, true, 0}).shared == range(12, 16));
+    CHECK(plan_one(allocator, {1, 28, 0, true, 0}).shared == range(13, 16));
+    CHECK(plan_one(allocator, {1, 44, 0, true, 0}).shared == range(11, 16));
+    CHECK(plan_one(allocator, {1, 20, 0, true, 0}).shared == range(14, 16));
+    // Here the remainder atom is exclusive.
+    allocator.forget(1);
+    CHECK(plan_one(allocator, {2, 36, 0, true, 10}).exclusive == set_of({15}));
+    CHECK(allocator.of(2).shared == range(12, 15));
+    CHECK(plan_one(allocator, {2, 28, 0, true, 10}).shared == range(13, 15));
+}
+
 } // namespace
 
 int main() {
@@ -132,5 +146,6 @@ int main() {
     plan_without_enough_atoms_fails();
     shared_leases_overlap();
     remainder_atom_goes_with_the_last_ones();
+    shared_lease_with_remainder_atom_has_the_last_ones();
     return check::summary("sm_allocator");
 }
