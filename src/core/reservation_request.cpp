@@ -202,7 +202,7 @@ class Acquisition final : private Cancel::Wait {
 
     // Reads the device's files, and finds the reservations that contain this one.
     Reservations read_others(const LockDir& dir) {
-        Reservations others = read_reservations(dir, prefix_, OnInvalid::fail, true);
+        Reservations others = read_reservations(dir, prefix_, OnInvalid::fail, true, known_dead_);
         ancestors_.clear();
         const Record* ancestor = nullptr;
         for (uint64_t id = record_.parent; id != 0 && ancestors_.size() <= others.size();
@@ -451,8 +451,9 @@ class Acquisition final : private Cancel::Wait {
     std::string dir_;
     std::shared_ptr<Reservation> parent_; // null: divides the device
     AtomSet within_ = request_.usable.value_or(family_->all());
-    std::vector<uint64_t> ancestors_; // the ids of the reservations that contain this one
-    std::mutex state_mutex_;          // guards the members below
+    std::vector<uint64_t> ancestors_;     // the ids of the reservations that contain this one
+    std::vector<std::string> known_dead_; // the files that need no second wait for an owner
+    std::mutex state_mutex_;              // guards the members below
     State state_ = State::undecided;
     CloseOnForkFile file_;
 };

@@ -53,7 +53,7 @@ bool is_owner(std::span<const SmAllocator::Request> requests, uint64_t owner) {
 class SmAllocator::Planner {
   public:
     Planner(const SmAllocator& allocator, std::span<const Request> requests, const AtomSet& usable,
-            Moving moving)
+            const AtomSet& exclusive, Moving moving)
         : shape_(allocator.shape_), requests_(requests), moving_(moving), next_(requests.size()) {
         units_ = AtomSet::first(shape_.unit_count);
         if (std::any_of(requests.begin(), requests.end(),
@@ -67,7 +67,7 @@ class SmAllocator::Planner {
         const Allocation others = allocator.of_others(requests);
         for (const Request& request : requests)
             now_.push_back(allocator.of(request.owner));
-        exclusive_input_ = usable - others.all();
+        exclusive_input_ = exclusive - others.all();
         for (std::size_t i = 0; i < requests.size(); i++) {
             if (requests[i].shared && !shrinks_exclusive(i))
                 exclusive_input_ = exclusive_input_ - now_[i].exclusive;
@@ -236,12 +236,16 @@ class SmAllocator::Planner {
         const auto planned = shared_atoms_for(request, exclusive);
         if (!planned)
             return false;
-        AtomSet shared = (*planned - units_) | (now_[index].shared & shareable_ & units_);
+        AtomSet shared = *planned - units_;
+        // As in a split, the remainder atom goes with the last atoms.
+        const bool from_back = !((next.exclusive | shared) - units_).empty();
+        if (moving_ == Moving::avoided)
+            shared = shared | (now_[index].shared & shareable_ & units_);
         const std::size_t requested = (*planned & units_).count();
         while ((shared & units_).count() > requested)
-            shared = shared - only(least_shared(shared & units_));
+            shared = shared - only(least_shared(shared & units_, from_back));
         while ((shared & units_).count() < requested)
-            shared.add(most_shared((shareable_ - shared) & units_));
+            shared.add(most_shared((shareable_ - shared) & units_, from_back));
         next.shared = shared;
         shared.for_each([&](std::size_t atom) { sharer_counts_[atom]++; });
         return true;
@@ -265,24 +269,31 @@ class SmAllocator::Planner {
         return planned;
     }
 
-    // The atom with the most sharers, the first of several.
-    std::size_t most_shared(const AtomSet& atoms) const {
+    // Returns the atom with the most sharers; of several, the last one if from_back, else the first.
+    std::size_t most_shared(const AtomSet& atoms, bool from_back) const {
         std::size_t best = kNoAtom;
         atoms.for_each([&](std::size_t atom) {
-            if (best == kNoAtom || sharer_counts_[atom] > sharer_counts_[best])
+            if (best == kNoAtom || sharers(atom) > sharers(best) ||
+                (from_back && sharers(atom) == sharers(best)))
                 best = atom;
         });
         return best;
     }
 
-    // The atom with the fewest sharers, the last of several.
-    std::size_t least_shared(const AtomSet& atoms) const {
+    // Returns the atom that most_shared() would add last.
+    std::size_t least_shared(const AtomSet& atoms, bool from_back) const {
         std::size_t worst = kNoAtom;
         atoms.for_each([&](std::size_t atom) {
-            if (worst == kNoAtom || sharer_counts_[atom] <= sharer_counts_[worst])
+            if (worst == kNoAtom || sharers(atom) < sharers(worst) ||
+                (!from_back && sharers(atom) == sharers(worst)))
                 worst = atom;
         });
         return worst;
+    }
+
+    // Returns 0 where leases may move: the positions alone then decide, as in a split.
+    uint32_t sharers(std::size_t atom) const {
+        return moving_ == Moving::avoided ? sharer_counts_[atom] : 0;
     }
 
     const AtomShape& shape_;
@@ -300,13 +311,14 @@ class SmAllocator::Planner {
 
 std::optional<SmAllocator::Allocations> SmAllocator::plan(std::span<const Request> requests,
                                                           const AtomSet& usable) const {
-    auto found = plan_within(requests, usable);
+    auto found = plan_within(requests, usable, usable);
     // If the driver makes no context of the planned sets with the remainder atom, a plan without it
-    // or one of the last atoms alone may be legal.
+    // may be legal, or one that gives out only the last atoms exclusively.
     if (!found && shape_.remainder_size != 0 && usable.contains(shape_.unit_count)) {
-        found = plan_within(requests, usable - only(shape_.unit_count));
+        const AtomSet units = usable - only(shape_.unit_count);
+        found = plan_within(requests, units, units);
         if (!found)
-            found = plan_within(requests, last_run(requests, usable));
+            found = plan_within(requests, usable, last_run(requests, usable));
     }
     return found;
 }
@@ -329,8 +341,9 @@ bool SmAllocator::are_legal(const Allocations& allocations) const {
 }
 
 std::optional<SmAllocator::Allocations> SmAllocator::plan_within(std::span<const Request> requests,
-                                                                 const AtomSet& usable) const {
-    auto found = Planner(*this, requests, usable, Moving::avoided).run();
+                                                                 const AtomSet& usable,
+                                                                 const AtomSet& exclusive) const {
+    auto found = Planner(*this, requests, usable, exclusive, Moving::avoided).run();
     if (!found)
         return std::nullopt;
     if (auto layout = find_layout(requests, *found, usable))
@@ -339,7 +352,7 @@ std::optional<SmAllocator::Allocations> SmAllocator::plan_within(std::span<const
         return found;
     // The sets of a split are legal if the available atoms have no gaps. The fallback makes the SM
     // counts that leases get independent of the SMs that they had before.
-    found = Planner(*this, requests, usable, Moving::allowed).run();
+    found = Planner(*this, requests, usable, exclusive, Moving::allowed).run();
     return found && are_legal(*found) ? std::move(found) : std::nullopt;
 }
 

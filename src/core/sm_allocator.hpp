@@ -91,8 +91,9 @@ class SmAllocator {
     class Planner;
     // Whether a lease that grows or shrinks may exchange atoms that it has for others.
     enum class Moving : uint8_t { avoided, allowed };
-    std::optional<Allocations> plan_within(std::span<const Request> requests,
-                                           const AtomSet& usable) const;
+    // exclusive are the atoms that leases may get exclusively.
+    std::optional<Allocations> plan_within(std::span<const Request> requests, const AtomSet& usable,
+                                           const AtomSet& exclusive) const;
     AtomSet last_run(std::span<const Request> requests, const AtomSet& usable) const;
     bool are_legal(const Allocations& allocations) const;
 

@@ -230,6 +230,11 @@ constexpr mode_t kModeReadOnly = S_IRUSR | S_ISVTX;
     fail(GCX_ERROR_OPERATING_SYSTEM, std::move(message));
 }
 
+// Returns whether a call failed because descriptors or memory ran out, whatever the file is.
+bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 std::string path_of_user(const std::string& shared) {
     return shared.empty() ? usual_folder() : format("%s/user-%u", shared.c_str(), geteuid());
 }
@@ -244,7 +249,10 @@ void refuse_if_removed(const std::string& path) {
         return file.starts_with(path + "/") && file.ends_with(" (deleted)") &&
                file.find("reservation-", path.size()) != std::string_view::npos;
     };
-    for (const int32_t pid : visible_processes()) {
+    const std::vector<int32_t> pids = visible_processes();
+    if (pids.empty() && is_shortage(errno))
+        fail_in_dir("can't list", "/proc", errno);
+    for (const int32_t pid : pids) {
         if (owns_file(pid, is_removed_reservation) == Owns::yes)
             fail(GCX_ERROR_OPERATING_SYSTEM,
                  format("the folder %s was removed while process %d had a reservation in it, as "
@@ -255,7 +263,14 @@ void refuse_if_removed(const std::string& path) {
 }
 
 void make_dir(const std::string& path) {
-    if (mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST)
+    if (mkdir(path.c_str(), S_IRWXU) == 0) {
+        // The umask may have removed permissions. Don't follow a link that replaced the folder:
+        // fchmodat() can't before glibc 2.32, and fchmod() needs a folder that can be read.
+        const CloseOnForkFile dir(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+        chmod(("/proc/self/fd/" + std::to_string(dir.get())).c_str(), S_IRWXU);
+        return;
+    }
+    if (errno == EEXIST)
         return;
     const int error = errno;
     const std::string parent = path.substr(0, path.rfind('/'));
@@ -540,7 +555,7 @@ LockDir::Found LockDir::look_at(const std::string& name) const {
     found.file = CloseOnForkFile(dir_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!found.file) {
         const int error = errno;
-        if (error == EMFILE || error == ENFILE || error == ENOMEM) // not the file's fault
+        if (is_shortage(error))
             fail_in_dir("can't open", path_ + "/" + name, error);
         found.is_plain = error != ELOOP && error != ENXIO && error != ENODEV;
         if (error == ELOOP)
@@ -606,9 +621,9 @@ void LockDir::allocate(const CloseOnForkFile& file, std::size_t size, mode_t mod
         fail_in_dir("can't set the mode of a file in", path_, errno);
     rlimit most{};
     // Beyond the limit the kernel would end the process.
-    const int error = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size
-                          ? EFBIG
-                          : posix_fallocate(file.get(), 0, static_cast<off_t>(size));
+    int error = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size ? EFBIG : EINTR;
+    while (error == EINTR) // not called yet, or interrupted by a signal
+        error = posix_fallocate(file.get(), 0, static_cast<off_t>(size));
     if (error != 0)
         fail_in_dir(format("can't make a file of %zu bytes in", size), path_, error);
 }
@@ -634,9 +649,14 @@ bool LockDir::remove_dead(const std::string& name) const {
     // A file that this process may not write is removed without the lock: those of other members
     // of the group, and those that are read-only.
     const CloseOnForkFile file(dir_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (!file && is_shortage(errno))
+        fail_in_dir("can't open", path_ + "/" + name, errno);
     struct flock lock = whole_file(F_WRLCK);
-    if (file && fcntl(file.get(), F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
-        return false;
+    if (file && fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+        if (errno == EAGAIN || errno == EACCES)
+            return false;
+        fail_in_dir("can't lock", path_ + "/" + name, errno);
+    }
     remove(name);
     return true;
 }

@@ -140,7 +140,8 @@ class LockDir {
     // Takes no lock and no memory, so that it can be called while the process ends.
     void remove(const std::string& name) const noexcept;
     // Removes a file without an owner. Returns false if it has one: a process may become an owner
-    // without locking the directory, but not while the file is being removed here.
+    // without locking the directory, but not while the file is being removed here. Throws if that is
+    // not known, because descriptors, memory or locks ran out.
     [[nodiscard]] bool remove_dead(const std::string& name) const;
 
     // Overwrites an open file.
@@ -176,7 +177,8 @@ bool has_owner(const CloseOnForkFile& file, const std::string& path);
 enum class Owns : uint8_t { yes, no, unknown };
 // matches: tests the path of a file as /proc shows it.
 Owns owns_file(int32_t pid, const std::function<bool(std::string_view path)>& matches);
-// Returns the process ids that /proc lists, in ascending order.
+// Returns the process ids that /proc lists, in ascending order. If /proc can't be listed, there are
+// none and errno is set.
 std::vector<int32_t> visible_processes();
 // Returns the content of a file of /proc; an empty string if the process has ended.
 std::string read_proc(int32_t pid, const std::string& name);

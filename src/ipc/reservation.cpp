@@ -74,12 +74,14 @@ bool may_return(const CloseOnForkFile& file, const std::string& name) {
 }
 
 struct DeadFiles {
+    const std::vector<std::string>* known; // sorted; those that had no owner for long enough
     std::vector<std::string> names;
     bool may_return = false; // one of them
 
     void add(const LockDir::Found& found, const std::string& name) {
         names.push_back(name);
-        may_return = may_return || gcx::reservations::may_return(found.file, name);
+        may_return = may_return || (!std::binary_search(known->begin(), known->end(), name) &&
+                                    gcx::reservations::may_return(found.file, name));
     }
 };
 
@@ -123,7 +125,7 @@ std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInva
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (dead.may_return && LockDir::Clock::now() < end) {
         std::this_thread::sleep_for(kReturnCheckInterval);
-        DeadFiles still_dead;
+        DeadFiles still_dead{dead.known, {}};
         for (const std::string& name : dead.names) {
             if (auto stored = read_file(dir, name, on_invalid, &still_dead))
                 alive.push_back(std::move(*stored));
@@ -266,9 +268,10 @@ LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
 }
 
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
-                                                 OnInvalid on_invalid, bool clean_up) {
+                                                 OnInvalid on_invalid, bool clean_up,
+                                                 std::vector<std::string>& known_dead) {
     std::vector<StoredReservation> found;
-    DeadFiles dead;
+    DeadFiles dead{&known_dead, {}};
     for (const std::string& name : dir.names(prefix)) {
         if (clean_up && is_unfinished(name))
             dir.remove(name);
@@ -278,9 +281,9 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
             found.push_back(std::move(*stored));
     }
     const std::size_t before = found.size();
-    const auto left = await_return(dir, std::move(dead), on_invalid, found);
+    known_dead = await_return(dir, std::move(dead), on_invalid, found);
     if (clean_up)
-        remove_dead(dir, left, on_invalid, found);
+        remove_dead(dir, known_dead, on_invalid, found);
     if (found.size() != before)
         std::sort(found.begin(), found.end(),
                   [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -307,8 +310,9 @@ std::vector<StoredReservation> list(const char* dir_path) {
         return {};
     // Without the lock, a file that is being written has a wrong checksum and is skipped.
     static_cast<void>(dir->lock(LockDir::Clock::now() + kListTimeout));
-    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false);
-    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false);
+    std::vector<std::string> known_dead;
+    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false, known_dead);
+    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false, known_dead);
     std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
     const auto order = [](const StoredReservation& stored) {
         const Record& record = stored.record;
@@ -323,10 +327,6 @@ std::vector<StoredReservation> list(const char* dir_path) {
 }
 
 Process owner_of(const Record& record) {
-    // Normally only an inheritable reservation outlives its first owner. Messages are made while
-    // the directory is locked, so don't search for the others.
-    if (record.inherit == 0 && access(("/proc/" + std::to_string(record.pid)).c_str(), F_OK) == 0)
-        return {record.pid, record.process_name};
     // The name contains a random number of 64 bits. The path differs in processes that see the
     // directory elsewhere, so it is not compared.
     const auto is_file = [ending = "/" + file_name(record)](std::string_view path) {

@@ -84,10 +84,12 @@ struct StoredReservation {
 enum class OnInvalid : uint8_t { fail, skip };
 
 // Reads the reservations whose file names have this prefix, sorted by name. Takes 100 ms if one
-// without an owner is inheritable. With clean_up, which needs the directory's lock, removes those
-// without an owner.
+// without an owner is inheritable and not in known_dead. With clean_up, which needs the directory's
+// lock, removes those without an owner; in a group's directory with the sticky bit, those of other
+// users stay. known_dead then contains the names of all those without an owner.
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
-                                                 OnInvalid on_invalid, bool clean_up);
+                                                 OnInvalid on_invalid, bool clean_up,
+                                                 std::vector<std::string>& known_dead);
 // Reads the record of an open file. Throws if that fails.
 Record read_record(const CloseOnForkFile& file);
 // Does the same and returns what is wrong; an empty string if the record is valid.

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,21 +139,23 @@ void sessions_of_one_user_share_reservations_and_published_leases() {
 }
 
 void folder_is_created_with_mode_700() {
-    const Shm shm;
-    in_child("any umask", [] {
-        umask(0);
-        uint32_t count = 1;
-        CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
-        CHECK_EQ(count, 0U);
-        CHECK_OK(gcx_published_process_list(nullptr, 0, &count));
-        CHECK(fs::is_empty("/dev/shm")); // listing creates nothing
-        publish::open_machine();
-        release(reserve(8));
-        struct stat info{};
-        CHECK_EQ(stat(usual_path().c_str(), &info), 0);
-        CHECK_EQ(info.st_mode, mode_t{S_IFDIR | 0700});
-        CHECK_EQ(info.st_uid, geteuid());
-    });
+    for (const mode_t mask : {0U, 0177U, 0777U}) {
+        const Shm shm;
+        in_child("any umask", [mask] {
+            umask(mask);
+            uint32_t count = 1;
+            CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
+            CHECK_EQ(count, 0U);
+            CHECK_OK(gcx_published_process_list(nullptr, 0, &count));
+            CHECK(fs::is_empty("/dev/shm")); // listing creates nothing
+            publish::open_machine();
+            release(reserve(8));
+            struct stat info{};
+            CHECK_EQ(stat(usual_path().c_str(), &info), 0);
+            CHECK_EQ(info.st_mode, mode_t{S_IFDIR | 0700});
+            CHECK_EQ(info.st_uid, geteuid());
+        });
+    }
 }
 
 // Removes the folder, as logind does at the end of a session.
@@ -176,6 +179,15 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
             CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(listed().empty());
         }
+        // Without descriptors, /proc can't be searched for such a process.
+        rlimit before{};
+        CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        const rlimit none{0, before.rlim_max};
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+        CHECK_EQ(try_reserve(100), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        CHECK(message_has("Too many open files"));
+        CHECK(!fs::exists(usual_path()));
     });
     first.next();
     first.ended();

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 using namespace reservations;
 using namespace support;
@@ -18,6 +20,16 @@ namespace {
 int left = 0;
 int error = 0;
 int failed_calls = 0;
+// A file that gets an owner when a call fails; empty: none. The descriptor is that of the owner.
+std::string joined_path;
+int joined_file = -1;
+
+void join_file() {
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    joined_file = open(joined_path.c_str(), O_RDONLY | O_CLOEXEC);
+    fcntl(joined_file, F_OFD_SETLK, &lock);
+}
 
 } // namespace
 
@@ -25,6 +37,8 @@ bool calls::fails(int& with) {
     if (left == 0 || --left != 0)
         return false;
     failed_calls++;
+    if (!joined_path.empty())
+        join_file();
     with = error;
     return true;
 }
@@ -85,9 +99,52 @@ void system_call_failed_leaves_nothing_reserved() {
     });
 }
 
+// Between the look at a file without an owner and its removal, another process may become its
+// owner. The removal must notice that, also without descriptors.
+void file_joined_while_descriptors_are_exhausted_stays() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_reservation own = reserve(24);
+        const std::string token = token_of(own);
+        const std::string path = token.substr(0, token.size() - 16) + "0123456789abcdef";
+        int refused = 0;
+        for (int nth = 1, before = -1; before != failed_calls; nth++) {
+            before = failed_calls;
+            std::ofstream(path) << "a file without an owner";
+            joined_path = path;
+            order(nth, EMFILE);
+            const gcx_result result = try_reserve(8);
+            order(0, 0);
+            joined_path.clear();
+            if (joined_file >= 0) {
+                CHECK(std::filesystem::exists(path));
+                CHECK(result == GCX_SUCCESS || result == GCX_ERROR_OPERATING_SYSTEM ||
+                      result == GCX_ERROR_CORRUPT_FILE);
+                refused += result == GCX_ERROR_OPERATING_SYSTEM ? 1 : 0;
+                close(std::exchange(joined_file, -1));
+            }
+        }
+        CHECK(refused > 4);
+        release(own);
+    });
+    remove_dead_files();
+    CHECK(folder.files().empty());
+}
+
+void allocation_interrupted_by_signals_is_repeated() {
+    const Folder folder;
+    on_machine("h100@13.0", [] {
+        calls::interruptions = 3;
+        CHECK_OK(try_reserve(8));
+        CHECK_EQ(calls::interruptions, 0);
+    });
+}
+
 } // namespace
 
 int main() {
     system_call_failed_leaves_nothing_reserved();
+    file_joined_while_descriptors_are_exhausted_stays();
+    allocation_interrupted_by_signals_is_repeated();
     return check::summary("reservation faults");
 }

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -215,6 +217,56 @@ void group_members_respect_each_other() {
     CHECK(fs::is_empty(path));
 }
 
+// Counts how often the folder's lock is free, in percent.
+int lock_is_free(const std::string& folder) {
+    int free = 0;
+    for (int tries = 0; tries < 100; tries++) {
+        const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        free += flock(file, LOCK_EX | LOCK_NB) == 0 ? 1 : 0;
+        close(file);
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    return free;
+}
+
+// An inherited reservation is dead if it has no owner for 100 ms. A waiting request waits that long
+// once, though it may not remove the file.
+void waiter_does_not_keep_the_folder_locked_for_a_dead_file() {
+    if (geteuid() != 0)
+        return;
+    const Folder folder;
+    CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
+    CHECK_EQ(chown(folder.inner().c_str(), 0, 4711), 0);
+    CHECK_EQ(chmod(folder.inner().c_str(), 03770), 0);
+    const auto become = [](uid_t user) {
+        publish::open_machine(kH100);
+        CHECK_EQ(setgid(4711), 0);
+        CHECK_EQ(setuid(user), 0);
+    };
+    Other first([&](Other& self) {
+        become(1001);
+        reserve(24, {.flags = GCX_RESERVATION_INHERIT});
+        self.point();
+    });
+    first.arrived();
+    Other second([&](Other& self) {
+        become(1002);
+        const gcx_reservation rest = reserve(GCX_REST);
+        self.point();
+        self.say_arrived();
+        CHECK_EQ(try_reserve(132, {.timeout_ms = 1'000}), GCX_ERROR_TIMEOUT);
+        release(rest);
+    });
+    second.arrived();
+    first.kill(SIGKILL);
+    second.proceed();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    CHECK(lock_is_free(folder.inner()) > 60);
+    second.ended();
+    remove_dead_files(); // as root, who may
+    CHECK(folder.files().empty());
+}
+
 void resource_exhausted_is_reported() {
     const Folder folder;
     on_machine(kH100, [&] {
@@ -283,6 +335,7 @@ int main() {
     leaves_no_file(waiter_reports_invalid_files);
     leaves_no_file(unusable_folder_is_refused);
     group_members_respect_each_other();
+    waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
     return check::summary("reservation files");
 }

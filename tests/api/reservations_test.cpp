@@ -448,6 +448,29 @@ void listed_process_first_owner_ended_is_another_owner() {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+// The first owner releases the reservation, which another process joined, and goes on.
+void listed_process_first_owner_released_is_another_owner() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        const gcx_reservation reservation = reserve(24, {.name = "job"});
+        const std::string token = token_of(reservation);
+        Other joined([&token](Other& self) {
+            gcx_reservation inner = nullptr;
+            CHECK_OK(gcx_reservation_join(token.c_str(), &inner));
+            self.point();
+        });
+        joined.arrived();
+        const auto found = listed();
+        CHECK(found.size() == 1 && found[0].pid == getpid());
+        release(reservation);
+        const auto left = listed();
+        CHECK(left.size() == 1 && left[0].pid == joined.pid());
+        CHECK_REFUSED(try_reserve(112), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("\"job\" of process " + std::to_string(joined.pid()) + " "));
+    });
+    remove_dead_files();
+}
+
 // While the first owner exists, lists name it, with its current program.
 void listed_process_after_exec_has_new_name() {
     const Folder folder;
@@ -488,6 +511,7 @@ int main() {
     fork_inherits_only_if_requested();
     if (!check::emulated) { // an emulator is the program then
         listed_process_first_owner_ended_is_another_owner();
+        listed_process_first_owner_released_is_another_owner();
         listed_process_after_exec_has_new_name();
     }
     return check::summary("reservations");

@@ -19,6 +19,9 @@ namespace calls {
 // Defined by the test: returns whether the call fails, and with which error.
 bool fails(int& with);
 
+// How many calls of posix_fallocate a signal is to interrupt.
+inline int interruptions = 0;
+
 inline bool stopped() {
     const int before = errno;
     int with = 0;
@@ -55,6 +58,10 @@ INTERCEPT int fchmod(int file, mode_t mode) noexcept {
     return calls::stopped() ? -1 : static_cast<int>(syscall(SYS_fchmod, file, mode));
 }
 INTERCEPT int posix_fallocate64(int file, off64_t at, off64_t bytes) {
+    if (calls::interruptions != 0) {
+        calls::interruptions--;
+        return EINTR;
+    }
     if (calls::stopped())
         return errno;
     return syscall(SYS_fallocate, file, 0, at, bytes) == 0 ? 0 : errno;

@@ -5,6 +5,10 @@
 
 #include "check.hpp"
 
+#include <random>
+#include <span>
+#include <vector>
+
 namespace {
 
 using namespace gcx;
@@ -125,6 +129,85 @@ void remainder_atom_goes_with_the_last_ones() {
     CHECK(plan_one(allocator, {4, kRest, 0, false, 0}).exclusive == set_of({15}));
 }
 
+// Like an exclusive lease, and like a split.
+void shared_lease_with_remainder_atom_has_the_last_ones() {
+    SmAllocator allocator({15, 8, 12}, any);
+    CHECK(plan_one(allocator, {1, 36, 0, true, 0}).shared == range(12, 16));
+    CHECK(plan_one(allocator, {1, 28, 0, true, 0}).shared == range(13, 16));
+    CHECK(plan_one(allocator, {1, 44, 0, true, 0}).shared == range(11, 16));
+    CHECK(plan_one(allocator, {1, 20, 0, true, 0}).shared == range(14, 16));
+    // Here the remainder atom is exclusive.
+    allocator.forget(1);
+    CHECK(plan_one(allocator, {2, 36, 0, true, 10}).exclusive == set_of({15}));
+    CHECK(allocator.of(2).shared == range(12, 15));
+    CHECK(plan_one(allocator, {2, 28, 0, true, 10}).shared == range(13, 15));
+}
+
+// Returns whether the driver allows sets for these requests, from the first on, that have the
+// planned SM counts. Tries all sets. exclusive and shared are the atoms of other leases.
+bool is_possible(const AtomShape& shape, std::span<const Request> requests,
+                 const Allocation* planned, const AtomSet& exclusive, const AtomSet& shared) {
+    if (requests.empty())
+        return true;
+    const bool shares = requests[0].shared;
+    const AtomSet others = shares ? exclusive : exclusive | shared;
+    const auto is_legal = run_up_to_the_last(shape);
+    for (uint64_t bits = 0; bits < uint64_t{1} << shape.atom_count(); bits++) {
+        const uint64_t words[AtomSet::kWords] = {bits};
+        const AtomSet set = AtomSet::of_words(words);
+        if (shape.sm_count(set) == shape.sm_count(planned->all()) && (set & others).empty() &&
+            is_legal(set) &&
+            is_possible(shape, requests.subspan(1), planned + 1, shares ? exclusive : others | set,
+                        shares ? shared | set : shared))
+            return true;
+    }
+    return false;
+}
+
+// Resizes random leases by the rule of CUDA 13.1. A plan is refused only if no sets with the SM
+// counts that other drivers give are legal. The exclusive leases have even ids.
+void plan_is_refused_only_if_no_sets_are_legal() {
+    const AtomShape shape = {5, 8, 12};
+    std::mt19937 random(20261126);
+    const auto below = [&](uint32_t end) { return static_cast<uint32_t>(random() % end); };
+    std::size_t refused = 0;
+    for (int round = 0; round < 1'000; round++) {
+        SmAllocator allocator(shape, run_up_to_the_last(shape));
+        SmAllocator lenient(shape, any);
+        for (int step = 0; step < 10; step++) {
+            std::vector<Request> requests;
+            Allocation others;
+            for (const uint64_t owner : {1U, 2U, 3U, 4U}) {
+                const bool shared = owner % 2 != 0;
+                const Allocation now = allocator.of(owner);
+                if (below(2) != 0) {
+                    const uint32_t kind = below(8);
+                    requests.push_back({owner,
+                                        kind == 0   ? 0
+                                        : kind == 1 ? kRest
+                                                    : 1 + below(45),
+                                        0, shared, 0});
+                } else {
+                    others.exclusive = others.exclusive | now.exclusive;
+                    others.shared = others.shared | now.shared;
+                }
+            }
+            const auto planned = allocator.plan(requests, shape.all());
+            const auto wanted = lenient.plan(requests, shape.all());
+            for (std::size_t i = 0; planned && i < requests.size(); i++) {
+                allocator.assign(requests[i].owner, (*planned)[i]);
+                lenient.assign(requests[i].owner, (*planned)[i]);
+            }
+            if (planned || !wanted)
+                continue;
+            refused++;
+            CHECK(
+                !is_possible(shape, requests, &*wanted->begin(), others.exclusive, others.shared));
+        }
+    }
+    CHECK(refused > 10);
+}
+
 } // namespace
 
 int main() {
@@ -132,5 +215,7 @@ int main() {
     plan_without_enough_atoms_fails();
     shared_leases_overlap();
     remainder_atom_goes_with_the_last_ones();
+    shared_lease_with_remainder_atom_has_the_last_ones();
+    plan_is_refused_only_if_no_sets_are_legal();
     return check::summary("sm_allocator");
 }
