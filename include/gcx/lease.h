@@ -17,9 +17,10 @@ extern "C" {
  * apart. docs/explanation/concepts.md has a picture of a resize.
  *
  * Placement. Deterministic; counts are rounded as by gcx_sm_split(). A lease that grows keeps its
- *   SMs, a lease that shrinks gets no new ones, and a prepared layout returns to the same SMs.
- *   Where these contradict each other, the prepared layout wins, and the lease that moves waits on
- *   the device as after any resize.
+ *   SMs, and a lease that shrinks gets no new ones, unless the rounded count needs the remainder
+ *   atom or cannot include it: on an H100, 28 (8 + 8 + 12) to 24 takes one new atom of 8. A
+ *   prepared layout returns to the same SMs. Where these contradict each other, the prepared layout
+ *   wins, and the lease that moves waits on the device as after any resize.
  * Queue. Waiting requests are served in order of arrival; while one waits, no later request and no
  *   growing lease gets free SMs. Each reservation has a queue of its own.
  * Streams. A function that takes a stream of a lease uses a CUstream on the SMs that the lease has
