@@ -386,8 +386,10 @@ class Acquisition final : private Cancel::Wait {
         if (own == others.end() && cancelled())
             return false; // cancel() ended its ownership
         if (own == others.end())
-            fail(GCX_ERROR_OPERATING_SYSTEM, format("the file of this wait was removed, %s/%s",
-                                                    dir_.c_str(), file_name(record_).c_str()));
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("the file of this wait was removed, %s/%s; request the SMs again, and let "
+                        "nothing else remove files from that folder",
+                        dir_.c_str(), file_name(record_).c_str()));
         others.erase(own);
         const StoredReservation* before = nullptr;
         for (const auto& other : others) {
