@@ -1,5 +1,6 @@
 #include "cli/output.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -385,21 +386,37 @@ bool wants_colours() {
 }
 
 void write_file(const std::string& path, const std::string& content) {
-    const auto refuse = [&](const char* what) {
+    const auto refuse = [&](const char* what, int reason) {
         throw Failure(GCX_ERROR_OPERATING_SYSTEM,
-                      format("can't %s %s: %s", what, path.c_str(), std::strerror(errno)));
+                      format("can't %s %s: %s", what, path.c_str(), std::strerror(reason)));
     };
-    std::FILE* const file = std::fopen(path.c_str(), "we");
+    // A plain file is replaced by a complete one; a device, a pipe or a link is written to.
+    struct stat old = {};
+    const bool exists = lstat(path.c_str(), &old) == 0;
+    const bool replaces = !exists || S_ISREG(old.st_mode);
+    if (exists && replaces && access(path.c_str(), W_OK) != 0)
+        refuse("write", errno);
+    const std::string target = replaces ? path + ".unfinished" : path;
+    std::FILE* const file = std::fopen(target.c_str(), "we");
     if (file == nullptr)
-        refuse("write");
-    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    const int reason = errno;
+        refuse("write", errno);
+    bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+    int reason = errno;
     // A full disk may show only here.
-    const bool closed = std::fclose(file) == 0;
-    if (!written)
-        errno = reason;
-    if (!written || !closed)
-        refuse("write all of");
+    if (std::fclose(file) != 0 && done) {
+        done = false;
+        reason = errno;
+    }
+    if (!replaces && done)
+        return;
+    if (done && (!exists || chmod(target.c_str(), old.st_mode & 07777) == 0) &&
+        std::rename(target.c_str(), path.c_str()) == 0)
+        return;
+    if (done)
+        reason = errno;
+    if (replaces)
+        unlink(target.c_str());
+    refuse("write all of", reason);
 }
 
 } // namespace gcx::cli

@@ -148,7 +148,8 @@ class Warnings {
 bool is_terminal();
 bool wants_colours();
 
-// Writes a file. Throws Failure with the path and the reason.
+// Writes a file; an old one stays until the new one is complete. Throws Failure with the path and
+// the reason.
 void write_file(const std::string& path, const std::string& content);
 
 } // namespace gcx::cli

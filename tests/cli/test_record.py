@@ -56,6 +56,20 @@ def test_record_replays_on_another_driver(tmp_path: Path) -> None:
     assert [len(group["seen"]) for group in verified["groups"]] == [108, 24]
 
 
+def test_record_that_does_not_fit_the_disk_keeps_the_old_file(tmp_path: Path) -> None:
+    path = record(tmp_path / "gpu.profile", "sim:orin@12.8")
+    before = path.read_bytes()
+    limited = f"trap '' XFSZ; ulimit -f 1; exec {program()} info --record {path}"
+    done = subprocess.run(
+        ["sh", "-c", limited],
+        env=environment({"GCX_DRIVER": H100}), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert f"can't write all of {path}: File too large" in done.stderr
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
 def test_record_of_a_replay_is_identical(tmp_path: Path) -> None:
     first = record(tmp_path / "first.profile", "sim:h100@13.0")
     second = record(tmp_path / "second.profile", f"sim:{first}")
