@@ -182,5 +182,11 @@ def execute(
 
 def tracked(*patterns: str) -> list[Path]:
     """The project's files of these patterns, those not yet committed among them."""
-    listed = execute(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns])
+    repository: list[str | Path] = []
+    if not (ROOT / ".git").exists():
+        # Unpacked from a tarball: to an empty repository all files are new but those of .gitignore.
+        empty = BUILD / "empty.git"
+        execute(["git", "init", "--quiet", "--bare", empty])
+        repository = [f"--git-dir={empty}", f"--work-tree={ROOT}"]
+    listed = execute(["git", *repository, "ls-files", "-co", "--exclude-standard", "--", *patterns])
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
