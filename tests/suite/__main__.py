@@ -34,6 +34,7 @@ class Part:
 PYTHON_HEADER = str(Path(sysconfig.get_paths()["include"]) / "Python.h")
 TOOLS = {
     "aarch64-gcc": ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
+    "bash-completion": ("/usr/share/bash-completion/bash_completion", "bash-completion"),
     "clang": ("clang++-19", "clang-19"),
     "clang-rt": ("/usr/lib/llvm-19/lib/clang/19/lib/linux", "libclang-rt-19-dev"),
     "dpkg-dev": ("dpkg-architecture", "dpkg-dev"),  # Meson finds Debian's library folder with it.
@@ -51,7 +52,7 @@ PARTS = {
     "style": Part(parts.part_style, "git shellcheck", "lint"),
     "units": Part(parts.part_units),
     "dist": Part(parts.part_dist, "git"),
-    "command": Part(parts.part_command, "cmake make pkg-config dpkg-dev"),
+    "command": Part(parts.part_command, "cmake make pkg-config dpkg-dev bash-completion fish zsh"),
     "python": Part(parts.part_python, "python-dev"),
     "drivers": Part(parts.part_drivers, "python-dev", "ray"),
     "languages": Part(languages.part_languages, "aarch64-gcc", "lint"),
