@@ -1,4 +1,6 @@
-// Tests that a partition's thread block clusters follow from how it was split.
+// Tests that a partition's thread block clusters follow from how it was split, and that gcx reports
+// the largest. It queries with its own kernel, of one small block; raw:: queries with one that has
+// blocks as large as an SM.
 
 #include "fixture.hpp"
 #include "tests.hpp"
@@ -18,6 +20,9 @@ struct Clusters {
 Clusters clusters_of(const char* label, const gcx_resource& resource) {
     const Partition partition(resource);
     Clusters result{raw::max_cluster_size(partition.native()), {}, CUDA_SUCCESS};
+    uint32_t reported = 0;
+    CHECK_OK(gcx_resource_find_max_cluster_size(&resource, &reported));
+    CHECK_EQ(static_cast<int>(reported), result.largest);
     unsigned size = 1;
     for (int& active : result.active) {
         active = raw::active_clusters(partition.native(), size);
@@ -44,8 +49,7 @@ void test_clusters() {
     CHECK_EQ(clusters_of("the whole device", whole_device()).largest, 16);
 
     const gcx_resource device = whole_device();
-    gcx_resource remainder{};
-    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &remainder));
+    const gcx_resource remainder = atom_of(device, atom_count(device) - 1);
     CHECK_EQ(clusters_of("the remainder atom alone", remainder).launch_of_8,
              CUDA_ERROR_INVALID_CLUSTER_SIZE);
 

@@ -4,30 +4,13 @@
 #include "fixture.hpp"
 #include "tests.hpp"
 
+#include <array>
 #include <cstdio>
 #include <thread>
 
 using namespace fixture;
 
 namespace {
-
-void cached_context_is_the_same() {
-    const Split parts = split(whole_device(), {16});
-    CUcontext first = nullptr;
-    uint64_t id = 0;
-    for (int round = 0; round < 3; round++) {
-        const Partition partition(parts.groups[0]);
-        gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-        CHECK_OK(gcx_context_get_info(partition.context, &info));
-        if (round == 0) {
-            first = gcx_context_native(partition.context);
-            id = info.id;
-        }
-        CHECK(gcx_context_native(partition.context) == first);
-        CHECK_EQ(info.id, id);
-        CHECK_EQ(info.sm_count, 16U);
-    }
-}
 
 void cached_context_waits_for_no_kernel() {
     const Split parts = split(whole_device(), {24, GCX_REST});
@@ -99,21 +82,87 @@ void order_across_partitions() {
         CHECK_OK(gcx_event_destroy(event));
 }
 
-void priorities() {
+void external_and_blocking_events() {
     const Split parts = split(whole_device(), {8});
     const Partition partition(parts.groups[0]);
-    for (const auto& [requested, expected] :
-         {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-10, -5}, {10, 0}}) {
-        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
-        params.priority = requested;
-        gcx_stream stream = nullptr;
-        gcx_stream_info info = GCX_STREAM_INFO_INIT;
-        CHECK_OK(gcx_stream_create(partition.context, &params, &stream));
-        CHECK_OK(gcx_stream_get_info(stream, &info));
-        CHECK_EQ(info.priority, expected);
-        CHECK_EQ(info.sm_count, 8U);
-        CHECK_OK(gcx_stream_destroy(stream));
+    CUevent native = nullptr;
+    CHECK_EQ(raw::cuCtxSetCurrent(raw::primary()), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuEventCreate(&native, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    gcx_event others = nullptr;
+    CHECK_OK(gcx_event_from_native(native, &others));
+    CHECK(gcx_event_native(others) == native);
+    CHECK_EQ(raw::launch_spin(partition.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(partition.stream, others));
+    CHECK_EQ(gcx_event_query(others), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_event_synchronize(others));
+    CHECK_EQ(gcx_stream_query(partition.stream), GCX_SUCCESS);
+    CHECK_OK(gcx_event_destroy(others));
+    // The event belonged to other code, and still does.
+    CHECK_EQ(raw::cuEventQuery(native), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuEventDestroy(native), CUDA_SUCCESS);
+
+    gcx_event sleeping = nullptr;
+    CHECK_OK(gcx_event_create(0, GCX_EVENT_BLOCKING_SYNC, &sleeping));
+    CHECK_EQ(raw::launch_spin(partition.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(partition.stream, sleeping));
+    CHECK_OK(gcx_event_synchronize(sleeping));
+    CHECK_EQ(gcx_stream_query(partition.stream), GCX_SUCCESS);
+    CHECK_OK(gcx_event_destroy(sleeping));
+}
+
+void private_contexts_are_listed() {
+    const Split parts = split(whole_device(), {16, 16});
+    gcx_context_params own = GCX_CONTEXT_PARAMS_INIT;
+    own.flags = GCX_CONTEXT_PRIVATE;
+    gcx_context shared[2] = {};
+    gcx_context apart = nullptr;
+    for (gcx_context& context : shared)
+        CHECK_OK(gcx_context_create(parts.groups.data(), 1, nullptr, &context));
+    CHECK_OK(gcx_context_create(parts.groups.data(), 1, &own, &apart));
+    CHECK(gcx_context_native(shared[0]) == gcx_context_native(shared[1]));
+    CHECK(gcx_context_native(shared[0]) != gcx_context_native(apart));
+
+    // A capture in one context doesn't block waiting for the other.
+    gcx_stream capturing = nullptr;
+    CHECK_OK(gcx_stream_create(apart, nullptr, &capturing));
+    CHECK_EQ(
+        raw::cuStreamBeginCapture(gcx_stream_native(capturing), CU_STREAM_CAPTURE_MODE_RELAXED),
+        CUDA_SUCCESS);
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    CHECK_OK(gcx_context_synchronize(shared[0]));
+    CHECK_OK(gcx_context_record(shared[0], event));
+    // A call that would break the capture is refused before the driver is called.
+    CHECK_EQ(gcx_context_record(apart, event), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(gcx_context_wait(apart, event), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(gcx_context_synchronize(apart), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(gcx_stream_synchronize(capturing), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(gcx_stream_query(capturing), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(capturing), 1000), CUDA_SUCCESS);
+    CUgraph graph = nullptr;
+    CHECK_EQ(raw::cuStreamEndCapture(gcx_stream_native(capturing), &graph), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
+    CHECK_OK(gcx_event_destroy(event));
+
+    std::array<gcx_live_context, 256> live{};
+    uint32_t count = 0;
+    CHECK_OK(gcx_context_list(0, live.data(), static_cast<uint32_t>(live.size()), &count));
+    CHECK_EQ(count, 2U);
+    uint32_t handles = 0;
+    uint32_t streams = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        CHECK_EQ(live[i].sm_count, 16U);
+        CHECK_EQ(std::memcmp(&live[i].resource, parts.groups.data(), sizeof(gcx_resource)), 0);
+        handles += live[i].handle_count;
+        streams += live[i].stream_count;
     }
+    CHECK_EQ(handles, 3U);
+    CHECK_EQ(streams, 1U);
+
+    CHECK_OK(gcx_stream_destroy(capturing));
+    CHECK_OK(gcx_context_destroy(apart));
+    for (const gcx_context context : shared)
+        CHECK_OK(gcx_context_destroy(context));
 }
 
 void current_context() {
@@ -135,10 +184,7 @@ void current_context() {
     gcx_resource resource{};
     CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
     CHECK(std::memcmp(&resource, parts.groups.data(), sizeof resource) == 0);
-    SmIds ids(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-    CHECK_EQ(count, 24U);
+    CHECK_EQ(probed(stream).size(), 24U);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(raw::cuStreamDestroy(plain), CUDA_SUCCESS);
     gcx_context popped = nullptr;
@@ -148,27 +194,6 @@ void current_context() {
     CHECK_EQ(raw::cuCtxGetCurrent(&after), CUDA_SUCCESS);
     CHECK(before == after);
     CHECK_EQ(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-}
-
-void external_streams() {
-    CUcontext old = nullptr;
-    CUstream plain = nullptr;
-    CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
-    gcx_stream stream = nullptr;
-    gcx_stream_info info = GCX_STREAM_INFO_INIT;
-    gcx_resource resource{};
-    CHECK_OK(gcx_stream_from_native(plain, &stream));
-    CHECK_OK(gcx_stream_get_info(stream, &info));
-    CHECK_EQ(info.sm_count, 132U);
-    CHECK_EQ(info.context_id, 0U);
-    // It can run on all SMs, so its SMs are known.
-    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
-    const gcx_resource device = whole_device();
-    CHECK(std::memcmp(&resource, &device, sizeof resource) == 0);
-    CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_EQ(raw::cuStreamDestroy(plain), CUDA_SUCCESS);
 }
 
 void memory_stays_flat(int rounds) {
@@ -239,8 +264,6 @@ void resets() {
 } // namespace
 
 void test_contexts(bool quick) {
-    section("cached contexts are the same");
-    cached_context_is_the_same();
     if (!quick) { // compute-sanitizer runs no kernel next to the host
         section("cached contexts wait for no kernel");
         cached_context_waits_for_no_kernel();
@@ -249,12 +272,12 @@ void test_contexts(bool quick) {
     }
     section("order across partitions");
     order_across_partitions();
-    section("priorities");
-    priorities();
+    section("external and blocking events");
+    external_and_blocking_events();
+    section("private contexts, and live ones");
+    private_contexts_are_listed();
     section("the current context");
     current_context();
-    section("external streams");
-    external_streams();
     section("device memory stays flat");
     memory_stays_flat(quick ? 100 : 10000);
     section("16 threads");

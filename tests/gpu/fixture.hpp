@@ -18,9 +18,9 @@ namespace fixture {
 
 using SmIds = std::vector<uint32_t>;
 
-inline gcx_resource whole_device() {
+inline gcx_resource whole_device(int32_t device = 0) {
     gcx_resource resource{};
-    CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_SM, &resource));
+    CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &resource));
     return resource;
 }
 
@@ -41,22 +41,39 @@ inline Split split(const gcx_resource& from, const std::vector<uint32_t>& counts
     return result;
 }
 
-inline uint32_t sm_count(const gcx_resource& resource) {
+inline gcx_resource_info info_of(const gcx_resource& resource) {
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     CHECK_OK(gcx_resource_get_info(&resource, &info));
-    return info.sm_count;
+    return info;
+}
+
+inline uint32_t sm_count(const gcx_resource& resource) {
+    return info_of(resource).sm_count;
 }
 
 inline uint32_t atom_count(const gcx_resource& resource) {
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    CHECK_OK(gcx_resource_get_info(&resource, &info));
-    return info.atom_count;
+    return info_of(resource).atom_count;
+}
+
+inline gcx_resource atom_of(const gcx_resource& resource, uint32_t index) {
+    gcx_resource atom{};
+    CHECK_OK(gcx_resource_get_atom(&resource, index, &atom));
+    return atom;
 }
 
 inline SmIds mapped_sms(const gcx_resource& resource) {
     SmIds ids(GCX_MAX_SMS);
     uint32_t count = 0;
     CHECK_OK(gcx_resource_get_sm_ids(&resource, ids.data(), GCX_MAX_SMS, &count));
+    ids.resize(count);
+    return ids;
+}
+
+// Returns the SMs that the stream's kernels run on.
+inline SmIds probed(gcx_stream stream) {
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
     ids.resize(count);
     return ids;
 }
@@ -76,13 +93,7 @@ class Partition {
     Partition& operator=(const Partition&) = delete;
 
     CUstream native() const { return gcx_stream_native(stream); }
-    SmIds probe() const {
-        SmIds ids(GCX_MAX_SMS);
-        uint32_t count = 0;
-        CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-        ids.resize(count);
-        return ids;
-    }
+    SmIds probe() const { return probed(stream); }
 
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
@@ -114,12 +125,10 @@ inline std::string ranges(const SmIds& ids) {
 }
 
 inline uint64_t free_memory() {
-    CUcontext old = nullptr;
+    const raw::InPrimary current;
     std::size_t free = 0;
     std::size_t total = 0;
-    CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
     CHECK_EQ(raw::cuMemGetInfo(&free, &total), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
     return free;
 }
 

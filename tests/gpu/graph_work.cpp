@@ -168,15 +168,6 @@ CUresult launch_clusters(CUfunction clusters, CUstream stream, CUdeviceptr seen,
 
 } // namespace
 
-InPrimary::InPrimary() {
-    OK(raw::cuCtxPushCurrent(raw::primary()));
-}
-
-InPrimary::~InPrimary() {
-    CUcontext old = nullptr;
-    OK(raw::cuCtxPopCurrent(&old));
-}
-
 Kernels::Kernels() {
     OK(raw::cuLibraryLoadData(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
     OK(raw::cuModuleLoadData(&module, kKernels));

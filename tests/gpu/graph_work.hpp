@@ -15,15 +15,6 @@ using fixture::SmIds;
 inline constexpr uint32_t kMaxSms = 1024;
 inline constexpr uint32_t kNumbers = 1 << 16;
 
-// Makes the primary context current while it lives.
-class InPrimary {
-  public:
-    InPrimary();
-    ~InPrimary();
-    InPrimary(const InPrimary&) = delete;
-    InPrimary& operator=(const InPrimary&) = delete;
-};
-
 // The kernel's PTX has the same: each number becomes itself times factor plus more.
 struct ScaleArguments {
     CUdeviceptr numbers;

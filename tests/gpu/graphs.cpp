@@ -35,14 +35,6 @@ class Moved {
     gcx_graph handle = nullptr;
 };
 
-SmIds probed(gcx_stream stream) {
-    SmIds ids(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
-    ids.resize(count);
-    return ids;
-}
-
 SmIds all_sms() {
     SmIds ids(sm_count(whole_device()));
     for (uint32_t sm = 0; sm < ids.size(); sm++)
@@ -372,7 +364,7 @@ void without_a_current_context(Template& work) {
 } // namespace
 
 void test_graphs(bool quick) {
-    const InPrimary current;
+    const raw::InPrimary current;
     const Kernels kernels;
     Template work(kernels);
     section("graphs: descriptions of their nodes");

@@ -6,11 +6,9 @@
 #include "tests.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <map>
 #include <random>
-#include <thread>
 
 using namespace fixture;
 
@@ -20,30 +18,17 @@ constexpr unsigned kSeed = 20261121;
 constexpr uint32_t kBlocks = 264; // two for each SM of the device
 constexpr uint64_t kMicrosecond = 1000;
 
-class Random {
-  public:
-    explicit Random(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
-
-  private:
-    std::mt19937 engine_;
-};
-
 // Has a value for each block of a stream's kernels.
 class Values {
   public:
     Values() {
-        CUcontext old = nullptr;
-        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        const raw::InPrimary current;
         CHECK_EQ(raw::cuMemAlloc(&memory_, kBytes), CUDA_SUCCESS);
         CHECK_EQ(raw::cuMemsetD8(memory_, 0, kBytes), CUDA_SUCCESS);
-        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
     }
     ~Values() {
-        CUcontext old = nullptr;
-        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        const raw::InPrimary current;
         CHECK_EQ(raw::cuMemFree(memory_), CUDA_SUCCESS);
-        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
     }
     Values(const Values&) = delete;
     Values& operator=(const Values&) = delete;
@@ -55,10 +40,8 @@ class Values {
         for (uint32_t i = 0; i < kernels; i++)
             expected = expected * 3 + 1;
         std::vector<uint64_t> values(kBlocks);
-        CUcontext old = nullptr;
-        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        const raw::InPrimary current;
         CHECK_EQ(raw::cuMemcpyDtoH(values.data(), memory_, kBytes), CUDA_SUCCESS);
-        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
         return std::all_of(values.begin(), values.end(),
                            [&](uint64_t value) { return value == expected; });
     }
@@ -125,21 +108,21 @@ class Table {
 
     // Draws random sizes for some or all of them, and parks one now and then.
     void change(uint32_t flags) {
-        if (random_.below(20) == 0) {
+        if (random_below(20) == 0) {
             park_one();
             return;
         }
         std::vector<gcx_lease_size> sizes;
         uint32_t room = 132;
-        const bool all = random_.below(2) == 0;
-        const std::size_t one = random_.below(static_cast<uint32_t>(owners_.size()));
+        const bool all = random_below(2) == 0;
+        const std::size_t one = random_below(static_cast<uint32_t>(owners_.size()));
         for (std::size_t i = 0; i < owners_.size(); i++) {
             if (!all && i != one)
                 continue;
             const auto others = static_cast<uint32_t>(owners_.size() - 1);
             const uint32_t most = all ? room - 8 * (others - static_cast<uint32_t>(sizes.size()))
                                       : room - count_of_others(i);
-            const uint32_t count = 8 + random_.below(most - 8 + 1) / 8 * 8;
+            const uint32_t count = 8 + random_below(most - 8 + 1) / 8 * 8;
             sizes.push_back({owners_[i].lease, count, 0});
             room -= all ? count : 0;
         }
@@ -156,10 +139,7 @@ class Table {
     void probe() {
         for (const Owner& owner : owners_) {
             const SmIds expected = mapped_sms(owner.sms());
-            SmIds seen(GCX_MAX_SMS);
-            uint32_t count = 0;
-            CHECK_OK(gcx_stream_probe_sms(owner.work[0].stream, seen.data(), GCX_MAX_SMS, &count));
-            seen.resize(count);
+            const SmIds seen = probed(owner.work[0].stream);
             if (!CHECK(seen == expected))
                 std::printf("   seen %s, promised %s\n", ranges(seen).c_str(),
                             ranges(expected).c_str());
@@ -181,11 +161,13 @@ class Table {
     }
 
   private:
+    uint32_t random_below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
     void launch(std::size_t owner, Work& work) {
         const auto tag = static_cast<uint32_t>(launches_.size());
         launches_.push_back({owner, work.last, mapped_sms(owners_[owner].sms())});
         CHECK_EQ(notes_.launch(gcx_stream_native(work.stream), kBlocks, tag,
-                               (10 + random_.below(60)) * kMicrosecond, work.values.memory()),
+                               (10 + random_below(60)) * kMicrosecond, work.values.memory()),
                  CUDA_SUCCESS);
         work.kernels++;
         work.last = tag;
@@ -201,8 +183,8 @@ class Table {
     // One lease is parked and gives all its SMs to another, and comes back with some of them.
     void park_one() {
         const auto count = static_cast<uint32_t>(owners_.size());
-        const uint32_t from = random_.below(count);
-        const uint32_t to = (from + 1 + random_.below(count - 1)) % count;
+        const uint32_t from = random_below(count);
+        const uint32_t to = (from + 1 + random_below(count - 1)) % count;
         const gcx_lease_size all[] = {{owners_[from].lease, 0, GCX_SIZE_PARKED},
                                       {owners_[to].lease, GCX_REST, 0}};
         CHECK_OK(gcx_lease_resize(all, 2, GCX_RESIZE_DEFAULT));
@@ -259,7 +241,7 @@ class Table {
         return met;
     }
 
-    Random random_;
+    std::mt19937 random_;
     std::array<Owner, 3> owners_;
     std::vector<Launch> launches_;
     raw::Notes notes_;
@@ -323,37 +305,6 @@ void resize_does_not_wait() {
     CHECK_OK(gcx_lease_release(large));
 }
 
-// A lease that waits for its SMs gets them when they are released, and its work still waits for the
-// former owner's.
-void waiting_for_sms() {
-    gcx_lease all = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
-    gcx_stream busy = nullptr;
-    CHECK_OK(gcx_lease_stream_create(all, nullptr, &busy));
-    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &all), GCX_ERROR_ALREADY_ACQUIRED);
-    std::atomic<bool> got{false};
-    std::thread thread([&] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.timeout_ms = GCX_FOREVER;
-        gcx_lease lease = nullptr;
-        CHECK_OK(gcx_lease_acquire(0, 16, &params, &lease));
-        got = true;
-        gcx_stream stream = nullptr;
-        CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-        CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 1000), CUDA_SUCCESS);
-        CHECK_EQ(gcx_stream_query(stream), GCX_ERROR_NOT_READY);
-        CHECK_OK(gcx_stream_synchronize(stream));
-        CHECK_OK(gcx_stream_destroy(stream));
-        CHECK_OK(gcx_lease_release(lease));
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    CHECK(!got);
-    CHECK_EQ(raw::launch_spin(gcx_stream_native(busy), 200 * raw::kMillisecond), CUDA_SUCCESS);
-    CHECK_OK(gcx_lease_release(all));
-    thread.join();
-    CHECK_OK(gcx_stream_destroy(busy));
-}
-
 } // namespace
 
 void test_leases(bool quick) {
@@ -366,8 +317,6 @@ void test_leases(bool quick) {
     if (!quick) { // compute-sanitizer runs no kernel next to the host
         section("leases: no caller is blocked");
         resize_does_not_wait();
-        section("leases: waiting for SMs");
-        waiting_for_sms();
     }
     CHECK_OK(gcx_cache_set_limit(64));
     uint32_t left = 0;

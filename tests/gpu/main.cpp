@@ -28,7 +28,6 @@ int main(int argc, char** argv) {
     }
     test_splits();
     test_clusters();
-    test_queries();
     test_contexts(quick);
     test_captures(quick);
     test_graphs(quick);

@@ -9,10 +9,7 @@
 //     108 or 24                  that part of gcx's split of both
 //     reserved-108, reserved-24  a reservation of so many SMs
 #include "critical.hpp"
-
-#include <gcx.h>
-
-#include <unistd.h>
+#include "need.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -23,21 +20,6 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-void need(CUresult result, const char* call) {
-    if (result == CUDA_SUCCESS)
-        return;
-    std::fprintf(stderr, "%s: %s\n", call, raw::name_of(result));
-    _exit(2);
-}
-
-void need(gcx_result result, const char* call) {
-    if (result == GCX_SUCCESS)
-        return;
-    std::fprintf(stderr, "%s: %s: %s\n", call, gcx_result_name(result), gcx_last_error_message());
-    _exit(2);
-}
-#define NEED(call) need(call, #call)
 
 // Returns a reservation's SMs, for as long as the process lives.
 gcx_resource reserved(uint32_t sm_count) {

@@ -36,11 +36,9 @@ std::vector<gcx_resource> layouts() {
     const gcx_resource whole = whole_device();
     std::vector<gcx_resource> found;
     for (uint32_t first = 1; first <= 8; first++) {
-        gcx_resource set{};
-        CHECK_OK(gcx_resource_get_atom(&whole, first, &set));
+        gcx_resource set = atom_of(whole, first);
         for (uint32_t atom = first + 2; atom < 15; atom += first + 1) {
-            gcx_resource next{};
-            CHECK_OK(gcx_resource_get_atom(&whole, atom, &next));
+            const gcx_resource next = atom_of(whole, atom);
             CHECK_OK(gcx_resource_union(&set, &next, &set));
         }
         found.push_back(set);
@@ -159,11 +157,11 @@ void what_fits_everywhere() {
     what_fits(large.stream, 108);
     what_fits(fine.stream, 10);
     // One stream is of the application, and one follows a lease.
-    CUcontext old = nullptr;
     CUstream plain = nullptr;
-    CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    {
+        const raw::InPrimary current;
+        CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    }
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_stream_from_native(plain, &stream));
     what_fits(stream, 132);

@@ -156,13 +156,11 @@ void load() {
     const auto function = [&](const char* name) {
         CUkernel kernel = nullptr;
         must(cuLibraryGetKernel(&kernel, kernels, name), name);
-        CUcontext old = nullptr;
-        must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+        const InPrimary current;
         CUfunction result = nullptr;
         must(cuKernelGetFunction(&result, kernel), name);
         must(cuFuncSetAttribute(result, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
              name);
-        must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
         return result;
     };
     spin = function("spin");
@@ -175,6 +173,15 @@ void load() {
 
 CUcontext primary() {
     return the_primary;
+}
+
+InPrimary::InPrimary() {
+    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+}
+
+InPrimary::~InPrimary() {
+    CUcontext old = nullptr;
+    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
 }
 
 const char* name_of(CUresult result) {
@@ -202,20 +209,16 @@ CUresult launch_read(CUstream stream, CUdeviceptr words, uint32_t count, unsigne
 }
 
 Notes::Notes(uint32_t capacity) : capacity_(capacity) {
-    CUcontext old = nullptr;
-    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    const InPrimary current;
     must(cuMemAlloc(&notes_, capacity * sizeof(Note)), "cuMemAlloc");
     must(cuMemAlloc(&count_, sizeof(uint32_t)), "cuMemAlloc");
     must(cuMemsetD8(count_, 0, sizeof(uint32_t)), "cuMemsetD8");
-    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
 }
 
 Notes::~Notes() {
-    CUcontext old = nullptr;
-    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    const InPrimary current;
     must(cuMemFree(notes_), "cuMemFree");
     must(cuMemFree(count_), "cuMemFree");
-    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
 }
 
 CUresult Notes::launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t nanoseconds,
@@ -230,13 +233,11 @@ CUresult Notes::launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t 
 }
 
 std::vector<Note> Notes::read() const {
-    CUcontext old = nullptr;
+    const InPrimary current;
     uint32_t count = 0;
     std::vector<Note> notes(expected_);
-    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
     must(cuMemcpyDtoH(&count, count_, sizeof count), "cuMemcpyDtoH");
     must(cuMemcpyDtoH(notes.data(), notes_, notes.size() * sizeof(Note)), "cuMemcpyDtoH");
-    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
     if (count != expected_) {
         std::fprintf(stderr, "%u blocks left a note, and %u were launched\n", count, expected_);
         std::exit(1);
@@ -253,13 +254,11 @@ CUfunction empty_kernel() {
 }
 
 int blocks_per_sm(CUfunction function, uint32_t threads, uint32_t shared_bytes) {
-    CUcontext old = nullptr;
+    const InPrimary current;
     int blocks = 0;
-    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
     must(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, static_cast<int>(threads),
                                                      shared_bytes),
          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
     return blocks;
 }
 

@@ -102,6 +102,15 @@ void load();
 // Returns the primary context of device 0, retained by load().
 CUcontext primary();
 
+// Makes the primary context current while it lives. Ends the program on failure.
+class InPrimary {
+  public:
+    InPrimary();
+    ~InPrimary();
+    InPrimary(const InPrimary&) = delete;
+    InPrimary& operator=(const InPrimary&) = delete;
+};
+
 // Returns "CUDA_ERROR_..." for a result.
 const char* name_of(CUresult result);
 

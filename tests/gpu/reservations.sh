@@ -4,84 +4,23 @@
 #     tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]
 # Starts a private MPS daemon, with private folders, and ends it. Needs exclusive use of a GPU of
 # 132 SMs. Ends with "N passed, N failed".
-set -uo pipefail
-build=$(realpath "${1:?usage: tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]}")
-seconds=${2:-10}
-program=$build/tests/gpu/gcx-gpu-mps
-gcx=$build/src/cli/gcx
-export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-unset GCX_DRIVER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
-folder=$(mktemp -d)
-mkdir "$folder/none" "$folder/pipe" "$folder/log"
+# shellcheck source=tests/gpu/mps-common.sh
+. "$(dirname "$0")/mps-common.sh"
+
 mkdir -m 700 "$folder/run"
 export GCX_RESERVATION_DIR=$folder/run # where the reservations are
-passed=0
-failed=0
-daemon=
-started=()
-
-control() { CUDA_MPS_PIPE_DIRECTORY=$folder/pipe CUDA_MPS_LOG_DIRECTORY=$folder/log nvidia-cuda-mps-control "$@"; }
-
-end() {
-    [ ${#started[@]} -eq 0 ] || kill -KILL "${started[@]}" 2>/dev/null
-    [ -z "$daemon" ] || echo quit | control >"$folder/log/quit" 2>&1
-    rm -rf "$folder"
-}
-trap end EXIT
-trap 'exit 1' INT TERM
-
-under_mps=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/pipe" "CUDA_MPS_LOG_DIRECTORY=$folder/log")
-without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/none")
-
-check() { # NAME CONDITION: of awk
-    if awk "BEGIN { exit !($2) }"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s: %s\n' "$1" "$2"
-    fi
-}
-
-# row NAME PART-OF-THE-BIG PART-OF-THE-SMALL: sets p50, p90, p99 of the small one in us, and the big
-# one's kernels a second; PART "" runs none.
-row() {
-    local big=
-    rate=0 p50=0 p90=0 p99=0
-    if [ -n "$2" ]; then
-        "${under_mps[@]}" "$program" hog "$((seconds + 6))" "$2" >"$folder/hog" 2>"$folder/hog.err" &
-        big=$!
-        started+=("$big")
-        sleep 3
-    fi
-    [ -z "$3" ] || read -r p50 p90 p99 < <("${under_mps[@]}" timeout 120 "$program" critical "$seconds" "$3")
-    if [ -n "$big" ]; then
-        wait "$big" && rate=$(<"$folder/hog")
-        cat "$folder/hog.err"
-    fi
-    printf '%-46s %10s %10s %10s %8s\n' "$1" "$p50" "$p90" "$p99" "$rate"
-    check "$1: it ran" "(\"$3\" == \"\" || $p50 > 0) && (\"$2\" == \"\" || $rate > 0)"
-}
 
 # waiter SECONDS SMS: sets result and waited, in ms.
 waiter() { read -r result waited < <("${under_mps[@]}" timeout 120 "$program" waiter "$1" "$2"); }
 
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-date -u +%Y-%m-%d
-if ! command -v nvidia-cuda-mps-control >/dev/null || ! control -d; then
-    printf 'the MPS daemon did not start, or nvidia-cuda-mps-control is not installed\n'
-    cat "$folder"/log/* 2>/dev/null
-    printf '%d passed, %d failed\n' "$passed" "$((failed + 1))"
-    exit 1
-fi
-daemon=yes
-printf '%-46s %10s %10s %10s %8s\n' 'us, launch to end of a kernel of 24 blocks' p50 p90 p99 big/s
-row 'the small one alone' '' plain
+start_mps
+row 'the small one alone' under_mps '' '' plain ''
 alone=$p50
-row 'the big one alone' plain ''
+row 'the big one alone' under_mps plain '' '' ''
 most=$rate
-row 'plain MPS' plain plain
+row 'plain MPS' under_mps plain '' plain ''
 plain_p50=$p50 plain_p99=$p99
-row 'reservations of 108 and 24 SMs' reserved-108 reserved-24
+row 'reservations of 108 and 24 SMs' under_mps reserved-108 '' reserved-24 ''
 check 'the small one has its latency' "$p50 < $alone * 4"
 check 'its p99 is at most a tenth of that of plain MPS' "$p99 * 10 <= $plain_p99"
 check 'the big one keeps 0.7 of its kernels: 108 of 132 SMs are 0.82' "$rate >= 0.7 * $most"

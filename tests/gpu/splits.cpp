@@ -48,11 +48,9 @@ void map_families() {
                 info.min_partition_size, info.coscheduled_alignment);
     CHECK_EQ(mapped_sms(whole_device()).size(), info.sm_count);
     const gcx_resource device = whole_device();
-    for (uint32_t i = 0; i < atom_count(device); i++) {
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&device, i, &atom));
-        std::printf("  coscheduled atom %2u: %s\n", i, ranges(mapped_sms(atom)).c_str());
-    }
+    for (uint32_t i = 0; i < atom_count(device); i++)
+        std::printf("  coscheduled atom %2u: %s\n", i,
+                    ranges(mapped_sms(atom_of(device, i))).c_str());
 }
 
 // Checks each set that runs from one atom to the last: it is what a direct split leaves, and the
@@ -60,8 +58,7 @@ void map_families() {
 void suffixes_are_their_atoms(uint32_t flags) {
     gcx_resource rest = split(whole_device(), {GCX_REST}, flags).groups[0];
     while (atom_count(rest) > 1) {
-        gcx_resource first{};
-        CHECK_OK(gcx_resource_get_atom(&rest, 0, &first));
+        const gcx_resource first = atom_of(rest, 0);
         CHECK_OK(gcx_resource_subtract(&rest, &first, &rest));
         const Partition partition(rest);
         CHECK(partition.probe() == mapped_sms(rest));
@@ -80,11 +77,9 @@ void resplits() {
 
 void scattered_unions() {
     const gcx_resource device = whole_device();
-    gcx_resource some{};
-    CHECK_OK(gcx_resource_get_atom(&device, 1, &some));
+    gcx_resource some = atom_of(device, 1);
     for (const uint32_t index : {4U, 9U, 15U}) { // 15 is the remainder atom
-        gcx_resource atom{};
-        CHECK_OK(gcx_resource_get_atom(&device, index, &atom));
+        const gcx_resource atom = atom_of(device, index);
         CHECK_OK(gcx_resource_union(&some, &atom, &some));
     }
     gcx_resource others{};
@@ -123,10 +118,7 @@ SmIds seen_by_driver(const std::vector<CUdevResource>& natives) {
     CHECK_EQ(raw::cuCtxPopCurrent(&context), CUDA_SUCCESS);
     gcx_stream stream = nullptr;
     CHECK_OK(gcx_stream_from_native(native, &stream));
-    SmIds seen(GCX_MAX_SMS);
-    uint32_t count = 0;
-    CHECK_OK(gcx_stream_probe_sms(stream, seen.data(), GCX_MAX_SMS, &count));
-    seen.resize(count);
+    const SmIds seen = probed(stream);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(raw::cuStreamDestroy(native), CUDA_SUCCESS);
     CHECK_EQ(raw::cuGreenCtxDestroy(green), CUDA_SUCCESS);
@@ -145,8 +137,7 @@ std::vector<CUdevResource> to_native(const gcx_resource& resource) {
 void check_native(const CUdevResource& native) {
     gcx_resource resource{};
     CHECK_OK(gcx_resource_from_native(0, &native, &resource));
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    CHECK_OK(gcx_resource_get_info(&resource, &info));
+    const gcx_resource_info info = info_of(resource);
     const SmIds seen = seen_by_driver({native});
     const std::vector<CUdevResource> back = to_native(resource);
     std::printf("  %3u SMs: family %d, %u atoms, %zu resources\n", info.sm_count, info.family,
@@ -218,11 +209,4 @@ void test_splits() {
     for (const unsigned sms : {8U, 24U})
         native_resources(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, sms);
     native_resource_of_a_context();
-    section("133 SMs are refused");
-    const gcx_resource device = whole_device();
-    const gcx_sm_request too_many = {.sm_count = 133};
-    gcx_resource group{};
-    CHECK_EQ(gcx_sm_split(&device, &too_many, 1, 0, &group, nullptr, nullptr, nullptr),
-             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    std::printf("  %s\n", gcx_last_error_message());
 }

@@ -6,7 +6,6 @@ void section(const char* name);
 
 void test_splits();
 void test_clusters();
-void test_queries();
 // quick runs fewer rounds, for compute-sanitizer.
 void test_contexts(bool quick);
 void test_captures(bool quick);

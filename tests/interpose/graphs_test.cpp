@@ -5,14 +5,6 @@ namespace {
 
 using inside::Inside;
 
-CUcontext primary = nullptr;
-
-void start() {
-    CU_OK(cuInit, 0);
-    CU_OK(cuDevicePrimaryCtxRetain, &primary, 0);
-    CU_OK(cuCtxSetCurrent, primary);
-}
-
 void launch_graph(CUgraph graph, const inside::Sms& sms, std::size_t nodes) {
     CUgraphExec executable = nullptr;
     CUstream stream = nullptr;
@@ -27,7 +19,7 @@ void launch_graph(CUgraph graph, const inside::Sms& sms, std::size_t nodes) {
 }
 
 void graph_captured_runs_in_partition(const Inside& inside) {
-    start();
+    inside::use_primary();
     CUstream stream = nullptr;
     CUgraph graph = nullptr;
     CUfunction function = inside::kernel();
@@ -64,9 +56,9 @@ CUDA_MEMSET_NODE_PARAMS fill_node(CUdeviceptr memory) {
 }
 
 void graph_of_nodes_runs_in_partition(const Inside& inside) {
-    start();
+    const CUcontext primary = inside::use_primary();
     CUgraph graph = nullptr;
-    CUgraphNode nodes[6] = {};
+    CUgraphNode nodes[5] = {};
     CUdeviceptr memory = 0;
     CU_OK(cuGraphCreate, &graph, 0);
     CU_OK(cuMemAlloc, &memory, 4096);
@@ -81,7 +73,6 @@ void graph_of_nodes_runs_in_partition(const Inside& inside) {
     CU_OK(cuGraphKernelNodeGetParams, nodes[0], &read);
     CHECK(read.ctx == nullptr || read.ctx == primary);
     CU_OK(cuGraphKernelNodeSetParams, nodes[1], &kernel);
-    std::size_t count = 3;
     // cudart adds nodes this way from 12.3 on.
     CUgraphNodeParams any{};
     any.type = CU_GRAPH_NODE_TYPE_KERNEL;
@@ -91,7 +82,6 @@ void graph_of_nodes_runs_in_partition(const Inside& inside) {
     any.kernel.ctx = primary;
     CU_OK(cuGraphAddNode, &nodes[3], graph, nullptr, nullptr, 0, &any);
     CHECK(any.kernel.ctx == primary);
-    count++;
     CUgraphNodeParams filled{};
     filled.type = CU_GRAPH_NODE_TYPE_MEMSET;
     filled.memset.dst = memory;
@@ -101,15 +91,14 @@ void graph_of_nodes_runs_in_partition(const Inside& inside) {
     filled.memset.ctx = primary;
     CU_OK(cuGraphAddNode, &nodes[4], graph, nullptr, nullptr, 0, &filled);
     CHECK(filled.memset.ctx == primary);
-    count++;
-    launch_graph(graph, inside.sms[0], count);
+    launch_graph(graph, inside.sms[0], 5);
     CU_OK(cuGraphDestroy, graph);
     CHECK_EQ(CU(cuGraphAddKernelNode)(&nodes[0], nullptr, nullptr, 0, nullptr),
              NATIVE(cuGraphAddKernelNode)(&nodes[0], nullptr, nullptr, 0, nullptr));
 }
 
 void graph_with_changed_nodes_runs_in_partition(const Inside& inside) {
-    start();
+    const CUcontext primary = inside::use_primary();
     CUgraph graph = nullptr;
     CUgraphNode kernel = nullptr;
     CUgraphNode fill = nullptr;

@@ -38,6 +38,16 @@ void each_way(const std::string& name, const Call& call) {
 #define EACH_WAY_AS(symbol, type, ...)                                                             \
     each_way<type>(#symbol, [&](auto f, CUstream s) { return __VA_ARGS__; })
 
+CUDA_MEMCPY2D copy_of_square(CUdeviceptr to, CUdeviceptr from) {
+    CUDA_MEMCPY2D square{};
+    square.srcMemoryType = square.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    square.srcDevice = from;
+    square.dstDevice = to;
+    square.srcPitch = square.dstPitch = square.WidthInBytes = 16;
+    square.Height = 4;
+    return square;
+}
+
 void use_memory() {
     CUdeviceptr memory = 0;
     CUdeviceptr other = 0;
@@ -52,12 +62,7 @@ void use_memory() {
     EACH_WAY(cuMemcpyDtoDAsync, f(other, memory, 64, s));
     EACH_WAY(cuMemcpyAsync, f(other, memory, 64, s));
     EACH_WAY(cuMemcpyPeerAsync, f(other, nullptr, memory, nullptr, 64, s));
-    CUDA_MEMCPY2D square{};
-    square.srcMemoryType = square.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    square.srcDevice = memory;
-    square.dstDevice = other;
-    square.srcPitch = square.dstPitch = square.WidthInBytes = 16;
-    square.Height = 4;
+    const CUDA_MEMCPY2D square = copy_of_square(other, memory);
     EACH_WAY(cuMemcpy2DAsync, f(&square, s));
     EACH_WAY(cuMemsetD8Async, f(memory, 1, 64, s));
     EACH_WAY(cuMemsetD16Async, f(memory, 1, 32, s));
@@ -179,41 +184,26 @@ void copy_without_naming() {
     CU_OK(cuMemAlloc, &memory, 64);
     CU_OK(cuMemAlloc, &other, 64);
 #define PTDS(name) inside::function<decltype(&::name)>(SUPPORT_NAME(name) "_ptds")
-    const auto check_copied = [&] {
+    const auto check_copied = [&](CUresult result) {
+        CHECK_EQ(result, CUDA_SUCCESS);
         CHECK_EQ(PTDS(cuMemcpyDtoH)(to.data(), other, 64), CUDA_SUCCESS);
         CHECK(to == from);
         CHECK_EQ(PTDS(cuMemsetD32)(other, 0, 16), CUDA_SUCCESS);
     };
     CHECK_EQ(PTDS(cuMemcpyHtoD)(memory, from.data(), 64), CUDA_SUCCESS);
-    CHECK_EQ(PTDS(cuMemcpyDtoD)(other, memory, 64), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemcpy)(other, memory, 64), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemcpyPeer)(other, nullptr, memory, nullptr, 64), CUDA_SUCCESS);
-    check_copied();
-    CUDA_MEMCPY2D square{};
-    square.srcMemoryType = square.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    square.srcDevice = memory;
-    square.dstDevice = other;
-    square.srcPitch = square.dstPitch = square.WidthInBytes = 16;
-    square.Height = 4;
-    CHECK_EQ(PTDS(cuMemcpy2D)(&square), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemcpy2DUnaligned)(&square), CUDA_SUCCESS);
-    check_copied();
+    check_copied(PTDS(cuMemcpyDtoD)(other, memory, 64));
+    check_copied(PTDS(cuMemcpy)(other, memory, 64));
+    check_copied(PTDS(cuMemcpyPeer)(other, nullptr, memory, nullptr, 64));
+    const CUDA_MEMCPY2D square = copy_of_square(other, memory);
+    check_copied(PTDS(cuMemcpy2D)(&square));
+    check_copied(PTDS(cuMemcpy2DUnaligned)(&square));
     from.fill(0x05050505);
-    CHECK_EQ(PTDS(cuMemsetD8)(other, 5, 64), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemsetD16)(other, 0x0505, 32), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemsetD32)(other, 0x05050505, 16), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemsetD2D8)(other, 16, 5, 16, 4), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemsetD2D16)(other, 16, 0x0505, 8, 4), CUDA_SUCCESS);
-    check_copied();
-    CHECK_EQ(PTDS(cuMemsetD2D32)(other, 16, 0x05050505, 4, 4), CUDA_SUCCESS);
-    check_copied();
+    check_copied(PTDS(cuMemsetD8)(other, 5, 64));
+    check_copied(PTDS(cuMemsetD16)(other, 0x0505, 32));
+    check_copied(PTDS(cuMemsetD32)(other, 0x05050505, 16));
+    check_copied(PTDS(cuMemsetD2D8)(other, 16, 5, 16, 4));
+    check_copied(PTDS(cuMemsetD2D16)(other, 16, 0x0505, 8, 4));
+    check_copied(PTDS(cuMemsetD2D32)(other, 16, 0x05050505, 4, 4));
     // The call waits if the host can read the memory.
     CUdeviceptr managed = 0;
     CU_OK(cuMemAllocManaged, &managed, 64, CU_MEM_ATTACH_GLOBAL);

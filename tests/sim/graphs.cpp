@@ -1,5 +1,5 @@
 // Graphs: moving them to other SMs, nodes of all kinds, executables and launches.
-#include "replay_bench.hpp"
+#include "replay.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -555,16 +555,6 @@ std::vector<NamedTest> context_rules() {
              CHECK_OK(cuCtxPopCurrent_v2(nullptr));
              CHECK_EQ(named, current);
          }},
-        {"stream_get_green_ctx_returns_context",
-         [] {
-             const Primary primary;
-             const Partition part({query()});
-             CUgreenCtx green = nullptr;
-             CHECK_OK(cuStreamGetGreenCtx(part.stream, &green));
-             CHECK(green == part.green);
-             CHECK_OK(cuStreamGetGreenCtx(nullptr, &green));
-             CHECK(green == nullptr);
-         }},
         {"stream_get_dev_resource_returns_sms",
          [] {
              const Partition part({split(query(), 1, 0, 24).groups[0]});

@@ -1,5 +1,5 @@
 // facts/h200-driver580-sets-and-graphs.txt: lists line by line, and prose as statements.
-#include "replay_bench.hpp"
+#include "replay.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -109,24 +109,6 @@ fails(cu.cuGreenCtxDestroy(made[0][0]), "CUDA_ERROR_CONTEXT_IS_DESTROYED")
     )
 
 
-@pytest.mark.parametrize("driver", ["12.5", "13.0", "13.5"])
-def test_green_context_creates_streams(driver: str) -> None:
-    run(
-        f"h100@{driver}",
-        """
-whole = ok(cu.cuDeviceGetDevResource(device, SM))
-green = ok(cu.cuGreenCtxCreate(ok(cu.cuDevResourceGenerateDesc([whole], 1)), device, DEFAULT))
-fails(cu.cuGreenCtxStreamCreate(green, 0, 0), "CUDA_ERROR_INVALID_VALUE")
-stream = ok(cu.cuGreenCtxStreamCreate(green, NON_BLOCKING, -100))
-assert ok(cu.cuStreamGetPriority(stream)) == -5
-ok(cu.cuStreamDestroy(stream))
-if version >= 13000 and hasattr(cu, "cuGreenCtxGetId"):
-    assert ok(cu.cuGreenCtxGetId(green)) == 1
-ok(cu.cuGreenCtxDestroy(green))
-""",
-    )
-
-
 @pytest.mark.parametrize("driver", ["12.4", "13.0", "13.1", "13.5"])
 def test_kernel_runs_on_sms_of_partition(driver: str) -> None:
     run(
@@ -178,34 +160,6 @@ if hasattr(cu, "cuDevSmResourceSplit"):
     groups, rest = ok(cu.cuDevSmResourceSplit(2, whole, 0, params))[:2]
     assert [group.sm.smCount for group in groups] == [64, 24]
     assert rest.sm.smCount == 44
-""",
-    )
-
-
-def test_graph_replays_captured_work() -> None:
-    run(
-        "h100@13.0",
-        """
-whole = ok(cu.cuDeviceGetDevResource(device, SM))
-green = ok(cu.cuGreenCtxCreate(ok(cu.cuDevResourceGenerateDesc([whole], 1)), device, DEFAULT))
-ok(cu.cuCtxPushCurrent(ok(cu.cuCtxFromGreenCtx(green))))
-stream = ok(cu.cuStreamCreate(NON_BLOCKING))
-memory = ok(cu.cuMemAlloc(64))
-ok(cu.cuStreamBeginCapture(stream, cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
-ok(cu.cuMemsetD8Async(memory, 3, 64, stream))
-graph = ok(cu.cuStreamEndCapture(stream))
-executable = ok(cu.cuGraphInstantiate(graph, 0))
-ok(cu.cuGraphLaunch(executable, stream))
-ok(cu.cuStreamSynchronize(stream))
-back = bytearray(64)
-ok(cu.cuMemcpyDtoH(back, memory, 64))
-assert bytes(back) == bytes([3]) * 64
-ok(cu.cuGraphExecDestroy(executable))
-ok(cu.cuGraphDestroy(graph))
-ok(cu.cuMemFree(memory))
-ok(cu.cuStreamDestroy(stream))
-ok(cu.cuCtxPopCurrent())
-ok(cu.cuGreenCtxDestroy(green))
 """,
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib
 import json
 import math
 import os
@@ -19,14 +20,302 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gcx
-from isolation_rows import DONE, ROWS, Body, Missing, Row, Side
 
 COSTS, BREAKS = 2, 10  # Times the 99th percentile alone.
 MOST = 200_000  # Launches.
+MIB = 1 << 20
+DONE = object()  # Returned by a body that has nothing more to do.
+Body = Callable[[], object]
+Prepare = Callable[[gcx.Stream], Body]  # The stream is partition A's, or of the whole device.
+EXPANDABLE = "expandable_segments:True"
+
+
+class Missing(Exception):
+    """This machine lacks what the row needs."""
+
+
+class Row(NamedTuple):
+    """What the other thread does. known: holds, costs, breaks, or - if it was never measured."""
+
+    name: str
+    prepare: Prepare
+    known: str
+    environment: dict[str, str]
+
+
+ROWS: list[Row] = []
+
+
+def row(name: str, known: str = "-", **environment: str) -> Callable[[Prepare], Prepare]:
+    """Adds a row that the function prepares. Of several decorators the last one is added first."""
+
+    def add(prepare: Prepare) -> Prepare:
+        ROWS.append(Row(name, prepare, known, environment))
+        return prepare
+
+    return add
+
+
+def library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Missing(str(error)) from error
+
+
+def torch_on(stream: gcx.Stream) -> Any:
+    """PyTorch with the stream current in this thread."""
+    torch = library("torch")
+    torch.cuda.set_stream(stream.torch())
+    return torch
+
+
+def cupy_on(stream: gcx.Stream) -> Any:
+    """CuPy with the stream current in this thread."""
+    cupy = library("cupy")
+    stream.cupy().use()
+    return cupy
+
+
+@row("Python, nothing", known="holds")
+def nothing(stream: gcx.Stream) -> Body:
+    """Python that sleeps: what the measurement itself costs."""
+    del stream
+
+    def body() -> None:
+        time.sleep(0.001)
+
+    return body
+
+
+@row("torch, the same, expandable segments", PYTORCH_CUDA_ALLOC_CONF=EXPANDABLE)
+@row("torch, the allocator grows and shrinks")
+def torch_grows(stream: gcx.Stream) -> Body:
+    torch = torch_on(stream)
+    kept: list[Any] = []
+
+    def body() -> None:
+        kept.append(torch.empty(256 * MIB, dtype=torch.uint8, device="cuda"))
+        if len(kept) == 16:
+            kept.clear()
+            torch.cuda.empty_cache()
+
+    return body
+
+
+@row("torch, the allocator reuses")
+def torch_reuses(stream: gcx.Stream) -> Body:
+    torch = torch_on(stream)
+
+    def body() -> None:
+        torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+
+    return body
+
+
+@row("torch, pinned memory grows")
+def torch_pinned(stream: gcx.Stream) -> Body:
+    torch = torch_on(stream)
+    kept: list[Any] = []
+
+    def body() -> object:
+        kept.append(torch.empty(32 * MIB, dtype=torch.uint8, pin_memory=True))
+        return DONE if len(kept) == 40 else None
+
+    return body
+
+
+@row("torch, sum().item()")
+def torch_item(stream: gcx.Stream) -> Body:
+    """A copy from the device, and waiting for it."""
+    torch = torch_on(stream)
+    x = torch.ones(MIB, device="cuda")
+
+    def body() -> None:
+        x.sum().item()
+
+    return body
+
+
+@row("torch, products of 4096^3")
+def torch_matmul(stream: gcx.Stream) -> Body:
+    """Products with an existing cuBLAS handle and plans."""
+    torch = torch_on(stream)
+    x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    torch.mm(x, x)
+
+    def body() -> None:
+        torch.mm(x, x)
+        stream.synchronize()
+
+    return body
+
+
+def torch_capture(mode: str) -> Prepare:
+    """Graphs captured in a mode of PyTorch's; "global" is its default."""
+
+    def prepare(stream: gcx.Stream) -> Body:
+        torch = torch_on(stream)
+        x = torch.zeros(MIB, device="cuda")
+        capturing = stream.torch()
+
+        def body() -> None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=capturing, capture_error_mode=mode):
+                for _ in range(50):
+                    x.add_(1)
+            graph.replay()
+            stream.synchronize()
+
+        return body
+
+    return prepare
+
+
+row("torch, graphs captured, global mode")(torch_capture("global"))
+row("torch, graphs captured, thread_local")(torch_capture("thread_local"))
+
+
+@row("torch, its profiler")
+def torch_profiler(stream: gcx.Stream) -> Body:
+    """PyTorch's profiler, which is CUPTI's."""
+    torch = torch_on(stream)
+    x = torch.ones(MIB, device="cuda")
+
+    def body() -> None:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+            for _ in range(20):
+                x.mul_(1)
+            stream.synchronize()
+
+    return body
+
+
+@row("torch, GreenContext.create")
+def torch_green_contexts(stream: gcx.Stream) -> Body:
+    """PyTorch's own green contexts. Each loses 4 MiB."""
+    torch = torch_on(stream)
+    made = getattr(torch.cuda, "GreenContext", None)
+    if made is None:
+        raise Missing("this PyTorch has no GreenContext")
+    left = [200]
+
+    def body() -> object:
+        made.create(num_sms=8, device_id=0)
+        left[0] -= 1
+        return DONE if left[0] == 0 else None
+
+    return body
+
+
+@row("cuBLAS handles made and destroyed")
+def cublas_set_up(stream: gcx.Stream) -> Body:
+    cupy_on(stream)
+    from cupy_backends.cuda.libs import cublas
+
+    def body() -> None:
+        handle = cublas.create()
+        cublas.destroy(handle)
+
+    return body
+
+
+@row("NCCL communicators made and destroyed")
+def nccl_set_up(stream: gcx.Stream) -> Body:
+    cupy = cupy_on(stream)
+    try:
+        from cupy.cuda import nccl
+    except ImportError as error:
+        raise Missing(str(error)) from error
+    if not getattr(nccl, "available", False):
+        raise Missing("this CuPy has no NCCL")
+    x = cupy.ones(MIB, dtype=cupy.float32)
+
+    def body() -> None:
+        communicator = nccl.NcclCommunicator(1, nccl.get_unique_id(), 0)
+        communicator.allReduce(
+            x.data.ptr, x.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream.native
+        )
+        stream.synchronize()
+        communicator.destroy()
+
+    return body
+
+
+@row("CuPy, the pool grows and shrinks")
+def cupy_grows(stream: gcx.Stream) -> Body:
+    cupy = cupy_on(stream)
+    kept: list[Any] = []
+
+    def body() -> None:
+        kept.append(cupy.empty(256 * MIB, dtype=cupy.uint8))
+        if len(kept) == 16:
+            kept.clear()
+            cupy.get_default_memory_pool().free_all_blocks()
+
+    return body
+
+
+@row("printf")
+def printf(stream: gcx.Stream) -> Body:
+    cupy = cupy_on(stream)
+    source = r'extern "C" __global__ void say(int n) { printf("%d\n", n); }'
+    say = cupy.RawKernel(source, "say")
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # The driver prints there; the result is saved.
+
+    def body() -> None:
+        say((4,), (32,), (cupy.int32(7),))
+        stream.synchronize()
+
+    return body
+
+
+@row("CuPy, ever more local memory")
+def local_memory(stream: gcx.Stream) -> Body:
+    cupy = cupy_on(stream)
+    source = "\n".join(
+        f'extern "C" __global__ void k{n}(int* out, int at) {{ int room[{128 * n}]; '
+        f"for (int i = 0; i < {128 * n}; i++) room[i] = i * at; *out = room[at]; }}"
+        for n in range(1, 25)
+    )
+    module = cupy.RawModule(code=source)
+    kernels = [module.get_function(f"k{n}") for n in range(1, 25)]
+    out = cupy.zeros(1, dtype=cupy.int32)
+
+    def body() -> object:
+        kernels.pop(0)((1,), (1,), (out, cupy.int32(3)))
+        stream.synchronize()
+        return None if kernels else DONE
+
+    return body
+
+
+@row("CuPy, first launches, eager", CUDA_MODULE_LOADING="EAGER")
+@row("CuPy, first launches, lazy", CUDA_MODULE_LOADING="LAZY")
+def first_launches(stream: gcx.Stream) -> Body:
+    """Kernels of one module, each launched for the first time."""
+    cupy = cupy_on(stream)
+    count = 200
+    source = "\n".join(
+        f'extern "C" __global__ void k{n}(int* out) {{ *out = {n}; }}' for n in range(count)
+    )
+    module = cupy.RawModule(code=source)
+    out = cupy.zeros(1, dtype=cupy.int32)
+    number = [0]
+
+    def body() -> object:
+        module.get_function(f"k{number[0]}")((1,), (1,), (out,))
+        stream.synchronize()
+        number[0] += 1
+        return DONE if number[0] == count else None
+
+    return body
 
 
 class Times:
@@ -73,7 +362,7 @@ def run_cell(row: Row, own: bool, library: str, launches: int) -> dict[str, Any]
     def neighbour() -> None:
         nonlocal body, calls, failure, missing
         try:
-            body = row.prepare(Side(streams[1]))
+            body = row.prepare(streams[1])
         except Missing as error:
             missing = str(error)
             return

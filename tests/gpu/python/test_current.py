@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
-import types
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -117,15 +115,3 @@ def test_threads_have_private_handles(parts: gcx.Partitions) -> None:
         found = [threads.submit(run, part) for part in parts]
         for part, done in zip(parts, found):
             assert done.result(300) == [0, *[part.sm_count, 0] * 20]
-
-
-def test_deep_gemm_imported_is_set(parts: gcx.Partitions, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "deep_gemm" not in sys.modules:
-        counts = [gcx.Device(0).sm_count]
-        module = types.SimpleNamespace(get_num_sms=lambda: counts[-1], set_num_sms=counts.append)
-        monkeypatch.setitem(sys.modules, "deep_gemm", module)
-    deep_gemm: Any = sys.modules["deep_gemm"]
-    former = deep_gemm.get_num_sms()
-    with gcx.current(parts[0], deep_gemm=True):
-        assert deep_gemm.get_num_sms() == parts[0].sm_count
-    assert deep_gemm.get_num_sms() == former

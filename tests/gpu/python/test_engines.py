@@ -174,15 +174,6 @@ def test_tensorrt_llm_cleanup_leaves_streams_in_use(torch: Any, sms: int) -> Non
     others[2]()
 
 
-def test_tensorrt_llm_count_of_any_stream(torch: Any, sms: int) -> None:
-    count = tensorrt_llm.get_current_stream_gc_sm_count
-    assert count() == -1
-    with torch.cuda.stream(torch.cuda.Stream()):
-        assert count() == -1
-    with gcx.split([24])[0] as part, torch.cuda.stream(part.stream.torch()):
-        assert count() == 24
-
-
 def test_tensorrt_llm_count_of_torch_green_context(torch: Any, sms: int) -> None:
     module = pytest.importorskip("torch.cuda.green_contexts", reason="no green contexts in PyTorch")
     if not hasattr(module.GreenContext, "Stream"):
@@ -191,16 +182,6 @@ def test_tensorrt_llm_count_of_torch_green_context(torch: Any, sms: int) -> None
     stream = context.Stream()  # It ends with its context.
     with torch.cuda.stream(stream):
         assert tensorrt_llm.get_current_stream_gc_sm_count() == 24
-
-
-def test_tensorrt_llm_isolated_workqueues_need_13_1(torch: Any, sms: int) -> None:
-    create = tensorrt_llm.create_wq_isolated_gc_streams
-    if gcx.driver_info().version < (13, 1):
-        with pytest.raises(RuntimeError, match=r"^cuDeviceGetDevResource\(WQ_CONFIG\) failed"):
-            create(sms - 24, 24, 0)
-        return
-    fc1, router, _ = create(sms - 24, 24, 0)
-    assert not used_by(fc1) & used_by(router)
 
 
 # Both

@@ -200,14 +200,3 @@ def test_wait_orders_memory_between_partitions(parts: gcx.Partitions, cupy: Any)
         copy = seen.copy()
     second.synchronize()
     assert int(copy.sum()) == 4096
-
-
-def test_everything_works_after_misuse(parts: gcx.Partitions) -> None:
-    resource = parts[0].resource
-    with pytest.raises(gcx.ResourceConfigurationError):
-        gcx.Context([resource, resource])
-    with parts[0].context.make_current(), pytest.raises(gcx.ContextInUseError):
-        parts[0].close()
-    with pytest.raises(gcx.ResourceConfigurationError):
-        gcx.split([10_000])
-    assert gcx.verify(parts).ok
