@@ -155,13 +155,11 @@ void fit_is_known_for_any_stream() {
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 128U);
     // The capture stays in its context, and continues.
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     const gcx_lease_size less = {lease, 16, 0};
     CHECK_OK(gcx_lease_resize(&less, 1, 0));
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024, 0, 8)).sm_count, 64U);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 32U);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_OK(gcx_lease_release(lease));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 using namespace support;
 using From = GraphKernels::From;
@@ -168,30 +169,6 @@ void graph_follows_a_lease() {
     CHECK_REFUSED(gcx_graph_launch(graph, &stream, 1), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(gcx_lease_release(lease));
     CHECK_OK(gcx_graph_destroy(graph));
-}
-
-// Captures a graph over two partitions, as PyTorch forks.
-CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
-    CUevent fork = nullptr;
-    CUevent join = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
-    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CUgraph captured = capture(one, [&] {
-        kernels.clear(one, 4);
-        CHECK_NATIVE(cuEventRecord, fork, one);
-        CHECK_NATIVE(cuStreamWaitEvent, two, fork, 0);
-        kernels.probe(one, from, 0);
-        kernels.probe(two, from, 1);
-        kernels.clear(two, 5);
-        CHECK_NATIVE(cuEventRecord, join, two);
-        CHECK_NATIVE(cuStreamWaitEvent, one, join, 0);
-    });
-    CHECK_NATIVE(cuEventDestroy, fork);
-    CHECK_NATIVE(cuEventDestroy, join);
-    return captured;
 }
 
 void parts_run_on_their_own_sms() {
@@ -663,7 +640,7 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
     // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 1),
                   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     // The capture stays intact, also when an executable is created during it.
@@ -757,21 +734,181 @@ void graph_after_a_reset_is_refused() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// The contexts of a capture live as long as the graph; a destroyed external one is an error, and is
+// never used.
+
+void captured_context_stays_while_its_graph_lives() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    auto partition = std::make_unique<Partition>(resource);
+    const SmIds sms = partition->probe();
+    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(partition->stream)));
+    partition.reset();
+    CHECK_EQ(trim(0).contexts, 0U);
+    CHECK_EQ(cache_stats().in_use, 1U);
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1)); // as it was captured
+    CHECK(kernels.take_sms(0) == sms);
+    CHECK_EQ(trim(0).contexts, 0U);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim(0).contexts, 1U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void captured_context_is_not_evicted_for_others() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    CHECK_OK(gcx_cache_set_limit(2));
+    gcx_lease lease = nullptr;
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(stream)));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    const SmIds sms = kernels.take_sms(0);
+    CHECK_EQ(sms.size(), 24U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_lease_release(lease));
+    for (uint32_t size = 8; size <= 120; size += 8)
+        const Partition other(split(whole_device(), {size}).groups[0]);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+// The graph keeps the contexts of both parts, and after an update only those of the new capture.
+void update_keeps_the_contexts_of_the_new_capture() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    const Split parts = split(whole_device(), {24, 32, 40});
+    std::vector<std::unique_ptr<Partition>> partitions;
+    std::vector<SmIds> sms;
+    for (const gcx_resource& part : parts.groups) {
+        partitions.push_back(std::make_unique<Partition>(part));
+        sms.push_back(partitions.back()->probe());
+    }
+    const auto capture_in = [&](std::size_t a, std::size_t b) {
+        return capture_fork(kernels, gcx_stream_native(partitions[a]->stream),
+                            gcx_stream_native(partitions[b]->stream));
+    };
+    const auto check = [&](gcx_graph graph, std::size_t a, std::size_t b) {
+        CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+        CHECK(kernels.take_sms(0) == sms[a]);
+        CHECK(kernels.take_sms(1) == sms[b]);
+    };
+    gcx_graph graph = graph_of(capture_in(0, 1));
+    check(graph, 0, 1);
+    CUgraph other = capture_in(1, 2);
+    partitions.clear();
+    CHECK_EQ(trim(0).contexts, 1U); // the third
+    check(graph, 0, 1);
+    // The capture's own context is gone, so the driver may reuse its address.
+    CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_NATIVE(cuGraphDestroy, other);
+    check(graph, 0, 1);
+    for (const gcx_resource& part : parts.groups)
+        partitions.push_back(std::make_unique<Partition>(part));
+    other = capture_in(1, 2);
+    CHECK_OK(gcx_graph_update(graph, other));
+    CHECK_NATIVE(cuGraphDestroy, other);
+    partitions.clear();
+    CHECK_EQ(trim(0).contexts, 1U); // the first
+    check(graph, 1, 2);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim(0).contexts, 2U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void create_after_the_context_is_gone_is_refused() {
+    const GraphKernels kernels;
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    CUgraph captured = capture_mixed(kernels, gcx_stream_native(partition->stream));
+    partition.reset();
+    CHECK_EQ(trim(0).contexts, 1U);
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("node 0, a kernel node"));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+}
+
+void destroyed_external_context_is_an_error() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    auto external = std::make_unique<External>(24);
+    gcx_graph graph = graph_of(capture_mixed(kernels, external->stream));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK_EQ(kernels.count_sms(0), 24U);
+    external.reset();
+    const Partition partition(split(whole_device(), {40}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("has been destroyed"));
+    // The graph runs in other contexts; the executable that cannot run does not block changes.
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
+    CHECK_EQ(kernels.count_sms(0), 40U);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_EQ(info_of(graph).executables, 1U);
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
+    CHECK_EQ(kernels.count_sms(3), 40U);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void reset_under_a_captured_context_is_an_error() {
+    // The reset destroyed what this created.
+    static const GraphKernels& kernels = *new GraphKernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(partition->stream)));
+    partition.reset();
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(kernels.redirect(graph, 0, 3), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    const Partition fresh(split(whole_device(), {24}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_EQ(cache_stats().in_use, 1U);
+}
+
 } // namespace
 
 int main() {
-    for (const auto body :
-         {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
-          parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams, launches_reuse_events,
-          set_part_assigns_nodes, set_kernel_changes_all_executables,
-          update_takes_over_another_capture, update_with_another_order_is_refused,
-          nodes_report_clusters, least_recently_used_executable_is_evicted,
-          updates_refused_by_the_driver_rebuild, failed_destruction_of_an_executable_is_repeated,
-          immovable_nodes_are_refused, external_streams_run_as_captured,
-          invalid_arguments_are_refused, launches_make_few_driver_calls, attributes_are_copied}) {
+    for (const auto body : {graph_runs_where_it_is_launched,
+                            node_of_every_kind_moves,
+                            graph_follows_a_lease,
+                            parts_run_on_their_own_sms,
+                            parts_keep_the_order_of_all_streams,
+                            launches_reuse_events,
+                            set_part_assigns_nodes,
+                            set_kernel_changes_all_executables,
+                            update_takes_over_another_capture,
+                            update_with_another_order_is_refused,
+                            nodes_report_clusters,
+                            least_recently_used_executable_is_evicted,
+                            updates_refused_by_the_driver_rebuild,
+                            failed_destruction_of_an_executable_is_repeated,
+                            immovable_nodes_are_refused,
+                            external_streams_run_as_captured,
+                            invalid_arguments_are_refused,
+                            launches_make_few_driver_calls,
+                            attributes_are_copied,
+                            captured_context_stays_while_its_graph_lives,
+                            captured_context_is_not_evicted_for_others,
+                            update_keeps_the_contexts_of_the_new_capture,
+                            create_after_the_context_is_gone_is_refused,
+                            destroyed_external_context_is_an_error}) {
         for (const char* driver : drivers())
             leaves_nothing(std::string("h100@") + driver, body);
     }
+    // Later drivers refuse the reset.
     on_machine("h100@12.8", graph_after_a_reset_is_refused);
+    on_machine("h100@12.8", reset_under_a_captured_context_is_an_error);
     return support::summary("graphs");
 }

@@ -2,12 +2,13 @@
 // checks them against the contract of gcx.h. Each thread has a private device, where it knows the
 // state exactly although other threads call functions on its leases. All threads share device 0.
 //
-//   api-lease_storm MODE      storm: four threads
-//                             signals: the same, while signals interrupt the threads
-//                             history: one thread; each step depends on its number only
+//   api-lease_storm MODE DRIVER_WRAPPER
+//     MODE is storm: four threads
+//             signals: the same, while signals interrupt the threads
+//             history: one thread; each step depends on its number only
 //   GCX_LEASE_STORM=SECONDS[:SEED]   length and first seed; 2 seconds and a random seed by default.
 //                                    0:SEED repeats one seed.
-#include "storm_driver.hpp"
+#include "driver_wrapper.hpp"
 #include "support.hpp"
 
 #include <dlfcn.h>
@@ -43,6 +44,7 @@ enum class Mode { storm, signals, history };
 
 struct Options {
     Mode mode = Mode::storm;
+    const char* driver = nullptr; // the path of driver_wrapper.cpp's library
     double seconds = 2;
     unsigned seed = 0;
     bool one_seed = false;
@@ -53,7 +55,9 @@ constexpr unsigned kSteps = 120; // of a history
 
 Options options_of(int count, char** arguments) {
     Options options;
-    const std::string mode = count > 1 ? arguments[1] : "storm";
+    CHECK_EQ(count, 3);
+    const std::string mode = arguments[1];
+    options.driver = arguments[2];
     options.mode =
         mode == "history" ? Mode::history : (mode == "signals" ? Mode::signals : Mode::storm);
     options.seed = std::random_device{}() % 1'000'000'000;
@@ -86,9 +90,9 @@ class SeededRandom {
     uint64_t state_;
 };
 
-storm_driver::ThreadFunction driver_thread_function = nullptr;
+driver_wrapper::ThreadFunction* driver_thread_function = nullptr;
 
-storm_driver::Thread& driver_thread() {
+driver_wrapper::Thread& driver_thread() {
     return *driver_thread_function();
 }
 
@@ -249,7 +253,7 @@ bool Worker::complain(const char* format, ...) {
 template <class Function>
 gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allowed,
                         const Function& function_to_call) {
-    storm_driver::Thread& driver = driver_thread();
+    driver_wrapper::Thread& driver = driver_thread();
     driver.calls = driver.contexts_created = driver.evictions = 0;
     driver.failed = nullptr;
     const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
@@ -1585,7 +1589,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
         threads.emplace_back([&] {
             Worker& worker = *each;
             worker.native = pthread_self();
-            driver_thread() = storm_driver::Thread();
+            driver_thread() = driver_wrapper::Thread();
             driver_thread().jitter = 4 + worker.random.below(100);
             driver_thread().random = worker.random.next() | 1;
             worker.runs = true;
@@ -1636,7 +1640,7 @@ void history(const Options& options, unsigned seed, const std::string& spec) {
     const auto storm = begin_storm(options, seed, spec, 1);
     storm->alone = true;
     Worker& worker = *storm->workers[0];
-    driver_thread() = storm_driver::Thread();
+    driver_thread() = driver_wrapper::Thread();
     for (unsigned step = 0; step < kSteps && check::failed == 0; step++) {
         worker.step = step;
         worker.random = SeededRandom(seed_of_step(seed, step));
@@ -1657,21 +1661,20 @@ std::string spec_of(const Options& options, unsigned seed) {
 
 // Opens the simulated driver through the library that counts each thread's calls.
 void open_driver(const Options& options, const std::string& spec) {
-    const char* const path = std::getenv("GCX_STORM_DRIVER");
-    void* const driver = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void* const driver = dlopen(options.driver, RTLD_NOW | RTLD_LOCAL);
     if (driver == nullptr) {
-        std::fprintf(stderr, "GCX_STORM_DRIVER names no libapi-storm-driver.so\n");
+        std::fprintf(stderr, "%s\n", dlerror());
         std::exit(2);
     }
     driver_thread_function =
-        reinterpret_cast<storm_driver::ThreadFunction>(dlsym(driver, "storm_driver_thread"));
+        reinterpret_cast<driver_wrapper::ThreadFunction*>(dlsym(driver, "driver_wrapper_thread"));
     CHECK_EQ(sim_function<decltype(&gcx_sim_configure)>("gcx_sim_configure")(spec.c_str()), 0);
     if (options.mode == Mode::signals) {
         struct sigaction action{};
         action.sa_handler = on_signal; // without SA_RESTART
         sigaction(SIGUSR1, &action, nullptr);
     }
-    CHECK_OK(gcx_driver_open(path));
+    CHECK_OK(gcx_driver_open(options.driver));
 }
 
 // Runs histories, each in a child process, until the time is over or one has failed.

@@ -536,14 +536,12 @@ void parked_lease_waits_for_no_one() {
     CHECK_EQ(live_leases().size(), 3U);
     const gcx_stream stream = stream_of(decode);
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_OK(resize({{decode, 0, GCX_SIZE_PARKED}}));
     waiter.join();
     CHECK_EQ(sms_of(waited), 16U);
     CHECK_EQ(gcx_stream_native(stream), native);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK(gcx_stream_native(stream) == nullptr);
     // The SMs that the others leave; with none left the parked lease stays as it is.
     CHECK_OK(resize({{prefill, GCX_REST, 0}}));
@@ -560,14 +558,11 @@ void captures_survive_resizes() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_OK(resize({{lease, 64, 0}}));
     CHECK_EQ(gcx_stream_native(stream), native);
     CHECK_OK(gcx_lease_query(lease));
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK(graph != nullptr);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK(gcx_stream_native(stream) != native);
     CHECK_EQ(probe(stream).size(), 64U);
     release_all({stream}, {lease});

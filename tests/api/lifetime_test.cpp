@@ -1,6 +1,6 @@
 // Tests cached contexts, resets of the device, forks, threads and exits.
 
-#include "support.hpp"
+#include "calls.hpp"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -59,55 +59,8 @@ void contexts_in_use_are_not_evicted() {
     CHECK_EQ(cache_stats().lost, 0U);
 }
 
-struct Live {
-    gcx_context context;
-    gcx_stream stream;
-    gcx_event event = nullptr;
-    explicit Live(const gcx_resource& resource) : context(make_context(resource)) {
-        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
-        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &event));
-        CHECK_OK(gcx_stream_record(stream, event));
-    }
-};
-
-// Calls every function except the destroy functions with dead objects.
-void check_dead(const Live& dead) {
-    constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
-    gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
-    gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
-    gcx_resource resource{};
-    gcx_stream stream = nullptr;
-    uint32_t ids[GCX_MAX_SMS];
-    uint32_t count = 0;
-    float milliseconds = 0;
-    CHECK_REFUSED(gcx_context_get_info(dead.context, &context_info), kDead);
-    CHECK(message_has("reset"));
-    CHECK_REFUSED(gcx_context_get_resource(dead.context, GCX_RESOURCE_SM, &resource), kDead);
-    CHECK_REFUSED(gcx_context_push(dead.context), kDead);
-    CHECK_REFUSED(gcx_context_synchronize(dead.context), kDead);
-    CHECK_REFUSED(gcx_context_record(dead.context, dead.event), kDead);
-    CHECK_REFUSED(gcx_context_wait(dead.context, dead.event), kDead);
-    CHECK(gcx_context_native(dead.context) == nullptr);
-    CHECK(gcx_context_native_green(dead.context) == nullptr);
-    CHECK_REFUSED(gcx_stream_create(dead.context, nullptr, &stream), kDead);
-    CHECK_REFUSED(gcx_stream_get_info(dead.stream, &stream_info), kDead);
-    CHECK_REFUSED(gcx_stream_get_resource(dead.stream, GCX_RESOURCE_SM, &resource), kDead);
-    CHECK_REFUSED(gcx_stream_synchronize(dead.stream), kDead);
-    CHECK_REFUSED(gcx_stream_query(dead.stream), kDead);
-    CHECK_REFUSED(gcx_stream_record(dead.stream, dead.event), kDead);
-    CHECK_REFUSED(gcx_stream_wait(dead.stream, dead.event), kDead);
-    CHECK_REFUSED(gcx_stream_probe_sms(dead.stream, ids, GCX_MAX_SMS, &count), kDead);
-    CHECK(gcx_stream_native(dead.stream) == nullptr);
-    CHECK_REFUSED(gcx_event_synchronize(dead.event), kDead);
-    CHECK_REFUSED(gcx_event_query(dead.event), kDead);
-    CHECK_REFUSED(gcx_event_get_elapsed(dead.event, dead.event, &milliseconds), kDead);
-    CHECK(gcx_event_native(dead.event) == nullptr);
-}
-
-void destroy_live(const Live& live) {
-    CHECK_OK(gcx_stream_destroy(live.stream));
-    CHECK_OK(gcx_event_destroy(live.event));
-    CHECK_OK(gcx_context_destroy(live.context));
+void check_dead(const Objects& dead) {
+    refuse_calls(dead, kContext | kStream | kEvent, GCX_ERROR_CONTEXT_IS_DESTROYED, kDestroys);
 }
 
 // Returns whether the driver refuses a reset while a green context is alive, as 13.0 does on an
@@ -125,14 +78,14 @@ bool refuses_resets(const std::string& spec) {
 // The driver allows the reset.
 void reset_destroys_all_contexts() {
     const Split made = split(whole_device(), {24, 24, GCX_REST});
-    const Live live(made.groups[0]);
+    const Objects live = Objects::make(24);
     const gcx_context cached = make_context(made.groups[1]);
     const uint64_t cached_id = id_of(cached);
     CHECK_OK(gcx_context_destroy(cached));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     check_dead(live);
     // Resources stay valid, and new contexts of them work next to the dead handles.
-    const Live fresh(made.groups[0]);
+    const Objects fresh = Objects::make(24);
     CHECK(id_of(fresh.context) != 0);
     const gcx_context again = make_context(made.groups[1]);
     CHECK(id_of(again) != cached_id);
@@ -143,12 +96,12 @@ void reset_destroys_all_contexts() {
     CHECK_OK(gcx_stream_probe_sms(fresh.stream, ids, GCX_MAX_SMS, &count));
     CHECK_EQ(count, 24U);
     CHECK_EQ(cache_stats().lost, 2U);
-    destroy_live(live);
+    live.destroy();
     CHECK_OK(gcx_stream_synchronize(fresh.stream));
-    destroy_live(fresh);
+    fresh.destroy();
     CHECK_OK(gcx_context_destroy(again));
     // Resets twice without a call in between, and while a context is pushed.
-    const Live pushed(made.groups[0]);
+    const Objects pushed = Objects::make(24);
     CHECK_OK(gcx_context_push(pushed.context));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
@@ -156,7 +109,7 @@ void reset_destroys_all_contexts() {
     CHECK_OK(gcx_context_pop(&popped));
     CHECK(popped == pushed.context);
     check_dead(pushed);
-    destroy_live(pushed);
+    pushed.destroy();
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
     CHECK_EQ(sim::counts().green_contexts, 0U);
@@ -182,114 +135,31 @@ void reset_with_cached_contexts_is_refused() {
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
-// Calls gcx in the child of a fork, after the parent used it. Returns how many calls returned
-// wrongly.
-int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
-    int wrong = 0;
-    const auto expect = [&](gcx_result result) {
-        wrong += result == GCX_ERROR_NOT_INITIALIZED && message_has("fork") ? 0 : 1;
-    };
-    gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
-    gcx_device_info device = GCX_DEVICE_INFO_INIT;
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
-    gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
-    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    gcx_resource out{};
-    gcx_context context = nullptr;
-    gcx_stream stream = nullptr;
-    gcx_event event = nullptr;
-    uint32_t number = 0;
-    int32_t count = 0;
-    float milliseconds = 0;
-    uint32_t ids[GCX_MAX_SMS];
-    const gcx_sm_request request = requests_for({8})[0];
-    expect(gcx_driver_open(nullptr));
-    expect(gcx_driver_get_info(&driver));
-    expect(gcx_device_get_count(&count));
-    expect(gcx_device_get_info(0, &device));
-    expect(gcx_device_get_stream_priority_range(0, &count, &count));
-    expect(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
-    expect(gcx_resource_get_info(&resource, &info));
-    expect(gcx_sm_split(&resource, &request, 1, 0, &out, nullptr, nullptr, nullptr));
-    expect(gcx_sm_split(&resource, &request, 1, 0, nullptr, nullptr, &number, nullptr));
-    expect(gcx_resource_union(&resource, &resource, &out));
-    expect(gcx_resource_subtract(&resource, &resource, &out));
-    expect(gcx_resource_get_overlap(&resource, &resource, &number));
-    expect(gcx_resource_get_sm_ids(&resource, ids, GCX_MAX_SMS, &number));
-    expect(gcx_resource_get_atom(&resource, 0, &out));
-    expect(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
-    expect(gcx_context_create(&resource, 1, nullptr, &context));
-    expect(gcx_context_get_info(live.context, &context_info));
-    expect(gcx_context_get_resource(live.context, GCX_RESOURCE_SM, &out));
-    wrong += gcx_context_native(live.context) == nullptr ? 0 : 1;
-    wrong += gcx_context_native_green(live.context) == nullptr ? 0 : 1;
-    gcx_live_context listed{};
-    expect(gcx_context_list(-1, &listed, 1, &number));
-    expect(gcx_context_push(live.context));
-    expect(gcx_context_pop(nullptr));
-    expect(gcx_context_get_current(&context));
-    expect(gcx_context_synchronize(live.context));
-    expect(gcx_context_record(live.context, live.event));
-    expect(gcx_context_wait(live.context, live.event));
-    expect(gcx_stream_create(live.context, nullptr, &stream));
-    expect(gcx_stream_from_native(forged<struct CUstream_st*>(64), &stream));
-    wrong += gcx_stream_native(live.stream) == nullptr ? 0 : 1;
-    expect(gcx_stream_get_info(live.stream, &stream_info));
-    expect(gcx_stream_get_resource(live.stream, GCX_RESOURCE_SM, &out));
-    expect(gcx_resource_find_max_cluster_size(&resource, &number));
-    expect(gcx_event_from_native(forged<struct CUevent_st*>(64), &event));
-    expect(gcx_stream_synchronize(live.stream));
-    expect(gcx_stream_query(live.stream));
-    expect(gcx_stream_record(live.stream, live.event));
-    expect(gcx_stream_wait(live.stream, live.event));
-    expect(gcx_stream_probe_sms(live.stream, ids, GCX_MAX_SMS, &number));
-    expect(gcx_event_create(0, 0, &event));
-    wrong += gcx_event_native(live.event) == nullptr ? 0 : 1;
-    expect(gcx_event_synchronize(live.event));
-    expect(gcx_event_query(live.event));
-    expect(gcx_event_get_elapsed(live.event, live.event, &milliseconds));
-    expect(gcx_event_destroy(live.event));
-    expect(gcx_stream_destroy(live.stream));
-    expect(gcx_context_destroy(live.context));
-    expect(gcx_cache_set_limit(0));
-    expect(gcx_cache_prepare(&resource, 1, nullptr));
-    expect(gcx_cache_trim(0, nullptr));
-    expect(gcx_cache_get_stats(&stats));
-    gcx_kernel_fit_params fit_params = GCX_KERNEL_FIT_PARAMS_INIT;
-    fit_params.block_threads = 32;
-    gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
-    expect(
-        gcx_stream_get_kernel_fit(live.stream, forged<struct CUfunc_st*>(64), &fit_params, &fit));
-    // These need no driver and work.
-    wrong += gcx_version() == GCX_VERSION ? 0 : 1;
-    wrong += gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr ? 0 : 1;
-    wrong += gcx_simulator_path() != nullptr ? 0 : 1;
-    return wrong;
-}
-
 void calls_after_fork_are_refused() {
-    const gcx_resource resource = split(whole_device(), {24}).groups[0];
-    const Live live(resource);
+    const Objects live = Objects::make();
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child == 0) {
         alarm(30); // ends a child that hangs
-        _exit(std::min(wrong_calls_after_fork(live, resource), 100));
+        refuse_calls(live, ~0U, GCX_ERROR_NOT_INITIALIZED);
+        // These need no driver and work.
+        CHECK(gcx_version() == GCX_VERSION);
+        CHECK(gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr);
+        CHECK(gcx_simulator_path() != nullptr);
+        _exit(check::failed == 0 ? 0 : 1);
     }
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status));
-    CHECK_EQ(WEXITSTATUS(status), 0);
+    CHECK_EQ(status, 0);
     // The parent continues.
     CHECK_OK(gcx_stream_synchronize(live.stream));
-    destroy_live(live);
+    live.destroy();
 }
 
 // Forks while other threads are inside gcx.
 void fork_during_calls_does_not_hang() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
-    const Live live(resource);
+    const Objects live = Objects::make(24);
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     threads.reserve(3);
@@ -318,7 +188,7 @@ void fork_during_calls_does_not_hang() {
     stop = true;
     for (std::thread& thread : threads)
         thread.join();
-    destroy_live(live);
+    live.destroy();
 }
 
 // Sixteen threads use the same few objects, which are created and destroyed concurrently.
@@ -604,7 +474,7 @@ void exit_with_live_objects_is_silent() {
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
                  // The objects are static, so that they exist when the process exits.
-                 static const Live live(split(whole_device(), {24}).groups[0]);
+                 static const Objects live = Objects::make(24);
                  gcx_context_push(live.context);
                  gcx_context_pop(nullptr);
              }),

@@ -1,7 +1,7 @@
 // Tests streams, events and resources that other code made, and what gcx reports of them; clusters;
 // events across devices.
 
-#include "support.hpp"
+#include "calls.hpp"
 
 #include <array>
 #include <cstring>
@@ -57,31 +57,6 @@ void stream_of_the_whole_device_has_its_resource() {
     CHECK_NATIVE(cuStreamQuery, external.stream); // it is unchanged
 }
 
-// Functions that need the atoms refuse the resource.
-void refuse_external(const gcx_resource& external) {
-    constexpr gcx_result kRefused = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    const gcx_resource whole = whole_device();
-    const gcx_sm_request request = requests_for({8})[0];
-    gcx_resource out{};
-    gcx_context context = nullptr;
-    uint32_t number = 7;
-    uint32_t ids[GCX_MAX_SMS];
-    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, &out, nullptr, nullptr, nullptr),
-                  kRefused);
-    CHECK(message_has("16 SMs") && message_has("did not create"));
-    CHECK_REFUSED(gcx_sm_split(&external, &request, 1, 0, nullptr, nullptr, &number, nullptr),
-                  kRefused);
-    CHECK_REFUSED(gcx_resource_union(&external, &whole, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_subtract(&whole, &external, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &external, &number), kRefused);
-    CHECK_REFUSED(gcx_context_create(&external, 1, nullptr, &context), kRefused);
-    CHECK_REFUSED(gcx_resource_get_sm_ids(&external, ids, GCX_MAX_SMS, &number), kRefused);
-    CHECK_REFUSED(gcx_resource_get_atom(&external, 0, &out), kRefused);
-    CHECK_REFUSED(gcx_resource_find_max_cluster_size(&external, &number), kRefused);
-    CHECK_EQ(number, 7U);
-    CHECK(context == nullptr);
-}
-
 void stream_of_part_of_the_device_has_counts(bool reported) {
     const External external(16);
     const gcx_stream stream = handle_for(external.stream);
@@ -106,7 +81,10 @@ void stream_of_part_of_the_device_has_counts(bool reported) {
         CHECK_EQ(told_info.atom_count, 0U);
         CHECK_EQ(told_info.min_partition_size, 8U);
         CHECK_EQ(told_info.coscheduled_alignment, 8U);
-        refuse_external(resource);
+        // Functions that need the atoms refuse the resource.
+        refuse_calls({resource, whole_device()}, kResource,
+                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, kAnyResource);
+        CHECK(message_has("16 SMs") && message_has("did not create"));
         // A resource with changed bytes is not one of gcx's.
         for (uint64_t& word : resource.opaque) {
             gcx_resource_info none = GCX_RESOURCE_INFO_INIT;
@@ -273,14 +251,12 @@ void events_of_others() {
 
 void event_in_a_capture_has_a_handle() {
     const External external;
-    CHECK_NATIVE(cuStreamBeginCapture, external.stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(external.stream);
     CHECK_NATIVE(cuEventRecord, external.event, external.stream);
     gcx_event event = nullptr;
     CHECK_OK(gcx_event_from_native(external.event, &event));
     CHECK_OK(gcx_event_destroy(event));
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, external.stream, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(external.stream);
 }
 
 void refused_elapsed_time_names_the_cause() {

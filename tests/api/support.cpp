@@ -378,6 +378,20 @@ Current::~Current() {
     CHECK_NATIVE(cuCtxPopCurrent, &popped);
 }
 
+void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
+    CHECK_NATIVE(cuStreamBeginCapture, stream, mode);
+}
+
+void end_capture(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CHECK_NATIVE(cuStreamIsCapturing, stream, &status);
+    CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CUgraph graph = nullptr;
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
+    if (CHECK(graph != nullptr))
+        CHECK_NATIVE(cuGraphDestroy, graph);
+}
+
 CUdevResource native_device(int device) {
     CUdevResource whole{};
     CHECK_NATIVE(cuDeviceGetDevResource, device, &whole, CU_DEV_RESOURCE_TYPE_SM);

@@ -166,6 +166,20 @@ class Current {
     Current& operator=(const Current&) = delete;
 };
 
+// Begins a capture; ends one, checks that it is intact, and destroys its graph.
+void begin_capture(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL);
+void end_capture(CUstream stream);
+
+// Captures what submit() launches.
+template <class Submit>
+CUgraph capture(CUstream stream, Submit&& submit) {
+    CUgraph graph = nullptr;
+    begin_capture(stream);
+    submit();
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
+    return graph;
+}
+
 // Splits by the driver, as other code in the process does. The last resource is the remainder.
 std::vector<CUdevResource> native_split(uint32_t sm_count, unsigned groups, unsigned flags = 0,
                                         int device = 0);

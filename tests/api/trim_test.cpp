@@ -59,7 +59,7 @@ void busy_contexts_are_not_trimmed() {
     const gcx_context first = make_context(layouts[0]);
     gcx_stream capturing = make_stream(first);
     CUstream native = gcx_stream_native(capturing);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     const gcx_context second = make_context(layouts[1]);
     gcx_stream busy = make_stream(second);
     create_and_destroy_streams(second, 2);
@@ -72,9 +72,7 @@ void busy_contexts_are_not_trimmed() {
     CHECK_EQ(trimmed.contexts_left, 1U);
     CHECK_EQ(trimmed.streams_left, 2U);
     CHECK_EQ(trimmed.streams, 2U);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     sim::advance(2'000'000);
     const gcx_cache_trimmed rest = trim(0);
     CHECK_EQ(rest.contexts, 1U);
