@@ -48,7 +48,7 @@ const Call kCalls[] = {
     CALL(kContext, gcx_context_get_resource, o.context, GCX_RESOURCE_SM, &out.resource),
     NATIVE_CALL(kContext, gcx_context_native, o.context),
     NATIVE_CALL(kContext, gcx_context_native_green, o.context),
-    CALL(kNothing, gcx_context_list, -1, out.live, 4, &out.number),
+    CALL(kNothing, gcx_context_list, -1, out.live, 64, &out.number),
     CALL(kContext | kEffects, gcx_context_push, o.context),
     CALL(kNothing | kEffects, gcx_context_pop, &out.context),
     CALL(kNothing, gcx_context_get_current, &out.context),

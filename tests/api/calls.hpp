@@ -33,7 +33,7 @@ struct Outputs {
     gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
     gcx_resource resource{};
     gcx_resource remainder{};
-    gcx_live_context live[4] = {};
+    gcx_live_context live[64] = {};
     gcx_context context = nullptr;
     gcx_stream stream = nullptr;
     gcx_event event = nullptr;

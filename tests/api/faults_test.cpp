@@ -291,7 +291,7 @@ const Named<State> kOperations[] = {
          return result;
      }},
     {"context list", context,
-     [](State& state) { return gcx_context_list(-1, state.out.live, 4, &state.out.number); }},
+     [](State& state) { return gcx_context_list(-1, state.out.live, 64, &state.out.number); }},
     {"context get current", pushed,
      [](State& state) { return gcx_context_get_current(&state.out.context); }},
     {"resource clusters, with the first context", resources,
