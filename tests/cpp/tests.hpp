@@ -14,7 +14,7 @@ void test_objects();
 void test_reservations();
 void test_leases();
 void test_library();
-void test_misuse();
+void test_owners();
 void test_ahead();
 void test_process();
 void test_graphs();
