@@ -133,8 +133,7 @@ void progress_may_call_gcx() {
         CHECK_OK(gcx_context_destroy(context));
         CHECK_OK(prepare({layouts[7]}));
         std::thread([&] {
-            const gcx_lease_size size = {lease, done % 2 == 0 ? 120U : 64U, 0};
-            CHECK_OK(gcx_lease_resize(&size, 1, 0));
+            CHECK_OK(resize({{lease, done % 2 == 0 ? 120U : 64U, 0}}));
             const uint32_t cached = cache_stats().cached;
             CHECK(cached > done || done > 4); // true after the last one as well
             if (done == 4)
@@ -284,8 +283,7 @@ void prepare_in_a_loop_is_refused_at_the_limit() {
     }
     CHECK_EQ(made(), before);
     CHECK_EQ(cache_stats().evicted, 0U);
-    CHECK_OK(gcx_lease_release(first));
-    CHECK_OK(gcx_lease_release(second));
+    release_all({}, {first, second});
 }
 
 void prepared_contexts_outlast_others() {

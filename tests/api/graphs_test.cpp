@@ -145,14 +145,11 @@ void node_of_every_kind_moves() {
 void graph_follows_a_lease() {
     const GraphKernels kernels;
     gcx_graph graph = graph_of(capture_mixed(kernels, kernels.plain));
-    gcx_lease lease = nullptr;
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    const gcx_lease lease = acquire(32);
+    const gcx_stream stream = stream_of(lease);
     // Prepares both layouts.
     for (const uint32_t count : {64U, 32U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        CHECK_OK(resize({{lease, count, 0}}));
         gcx_resource sms = resource_of(lease);
         CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
@@ -762,16 +759,13 @@ void captured_context_is_not_evicted_for_others() {
     const GraphKernels kernels;
     gcx_stream plain = handle_for(kernels.plain);
     CHECK_OK(gcx_cache_set_limit(2));
-    gcx_lease lease = nullptr;
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
     gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(stream)));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     const SmIds sms = kernels.take_sms(0);
     CHECK_EQ(sms.size(), 24U);
-    CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_OK(gcx_lease_release(lease));
+    release_all({stream}, {lease});
     for (uint32_t size = 8; size <= 120; size += 8)
         const Partition other(split(whole_device(), {size}).groups[0]);
     CHECK_OK(kernels.redirect(graph, 0, 3));

@@ -121,18 +121,6 @@ void reset_with_cached_contexts_is_refused() {
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
-void check_child_of_fork(const std::function<bool()>& body) {
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(30); // ends a child that hangs
-        _exit(body() ? 0 : 1);
-    }
-    int status = -1;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK_EQ(status, 0);
-}
-
 void calls_after_fork_are_refused() {
     const Objects live = Objects::make();
     check_child_of_fork([&] {

@@ -4,9 +4,6 @@
 #include "leases.hpp"
 #include "work.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -150,15 +147,11 @@ int started_with() {
 
 void initial_environment_is_certain() {
     in_child("started with 32", [] {
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             setenv(kVariable, "32", 1);
             become_own_program(own_path, {"started-with"});
-            _exit(1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return false;
+        });
     });
 }
 
@@ -179,31 +172,19 @@ void forked_children_report_their_queues() {
     in_child("forked before CUDA started", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             gcx_queue_info found = GCX_QUEUE_INFO_INIT;
-            const bool works = gcx_queue_get_info(&found) == GCX_SUCCESS &&
-                               found.connections == 16 && found.started == 0 &&
-                               gcx_queue_request_connections(32) == GCX_SUCCESS;
-            _exit(works ? 0 : 1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return gcx_queue_get_info(&found) == GCX_SUCCESS && found.connections == 16 &&
+                   found.started == 0 && gcx_queue_request_connections(32) == GCX_SUCCESS;
+        });
     });
     in_child("forked after", [] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             gcx_queue_info found = GCX_QUEUE_INFO_INIT;
-            _exit(gcx_queue_get_info(&found) == GCX_ERROR_NOT_INITIALIZED &&
-                          gcx_queue_request_connections(32) == GCX_ERROR_NOT_INITIALIZED
-                      ? 0
-                      : 1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return gcx_queue_get_info(&found) == GCX_ERROR_NOT_INITIALIZED &&
+                   gcx_queue_request_connections(32) == GCX_ERROR_NOT_INITIALIZED;
+        });
     });
 }
 
@@ -268,8 +249,7 @@ void lease_requires_workqueues() {
             CHECK_EQ(live.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
             gcx_stream stream = stream_of(lease);
             for (const uint32_t size : {24U, 48U, 8U}) {
-                const gcx_lease_size change{lease, size, 0};
-                CHECK_OK(gcx_lease_resize(&change, 1, GCX_RESIZE_DEFAULT));
+                CHECK_OK(resize({{lease, size, 0}}));
                 CHECK(gcx_stream_native(stream) != nullptr);
                 CHECK_EQ(scope_of(stream), uint32_t{GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED});
             }

@@ -122,6 +122,18 @@ void* sim_symbol(const char* name) {
     return symbol;
 }
 
+void check_child_of_fork(const std::function<bool()>& body) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30); // ends a child that hangs
+        _exit(body() ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
 Catalogue catalogue() {
     // The library is closed again, so that children start without one.
     const auto names = [](const char* function) {

@@ -41,6 +41,10 @@ void on_h100(std::initializer_list<void (*)()> tests,
 // Returns the number that the body returns in a child.
 uint64_t answer_of_child(const std::function<uint64_t()>& body);
 
+// Calls the body in the child of a fork, also of a process that has used gcx, and checks that it
+// returns true.
+void check_child_of_fork(const std::function<bool()>& body);
+
 // Lists the GPUs and driver versions that can be simulated.
 struct Catalogue {
     std::vector<std::string> gpus;
