@@ -22,7 +22,7 @@ void cached_contexts_cost_no_driver_context() {
     }
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
     CHECK_EQ(sim::calls("cuGreenCtxDestroy"), 0U);
-    CHECK_EQ(sim::counts().streams, 2U); // cached too, see streams_test.cpp
+    CHECK_EQ(sim::counts().streams, 2U); // cached too, see cache_test.cpp
     CHECK_EQ(cache_stats().hits, 98U);
 }
 
