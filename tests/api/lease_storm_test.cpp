@@ -69,27 +69,6 @@ Options options_of(int count, char** arguments) {
     return options;
 }
 
-// Yields the same numbers on every machine for one seed.
-class SeededRandom {
-  public:
-    explicit SeededRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
-        for (int i = 0; i < 4; i++)
-            next();
-    }
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
-    bool one_in(uint32_t bound) { return below(bound) == 0; }
-    uint64_t next() {
-        state_ += 0x9e3779b97f4a7c15U;
-        uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-        return z ^ (z >> 31);
-    }
-
-  private:
-    uint64_t state_;
-};
-
 driver_wrapper::ThreadFunction* driver_thread_function = nullptr;
 
 driver_wrapper::Thread& driver_thread() {
@@ -134,12 +113,12 @@ using BundlePointer = std::shared_ptr<Bundle>;
 class Storm;
 
 struct Worker {
-    Worker(Storm& its_storm, unsigned its_number, uint64_t seed)
+    Worker(Storm& its_storm, unsigned its_number, unsigned seed)
         : storm(its_storm), number(its_number), random(seed) {}
 
     Storm& storm;
     const unsigned number;
-    SeededRandom random;
+    Random random;
     int32_t device = 0; // used by this thread only
     std::vector<BundlePointer> own;
     gcx_cancel cancel = nullptr;
@@ -224,12 +203,12 @@ class Storm {
         return tag;
     }
     template <class Handle, std::size_t size>
-    Handle some(SeededRandom& random, const std::array<Handle, size>& of) {
+    Handle some(Random& random, const std::array<Handle, size>& of) {
         const std::lock_guard lock(mutex);
         return of[random.below(size)];
     }
     template <class Handle, std::size_t size>
-    Handle put(SeededRandom& random, std::array<Handle, size>& into, Handle what) {
+    Handle put(Random& random, std::array<Handle, size>& into, Handle what) {
         const std::lock_guard lock(mutex);
         return std::exchange(into[random.below(size)], std::move(what));
     }
@@ -318,7 +297,7 @@ void spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanoseconds) {
 
 // Most kernels are shorter than the host's work between them, some are much longer, a few are
 // persistent.
-uint64_t some_length(SeededRandom& random) {
+uint64_t some_length(Random& random) {
     const uint32_t choice = random.below(40);
     if (choice == 0)
         return 1'000'000'000; // times kTagUnit: 12 days
@@ -511,7 +490,7 @@ void check_list(Worker& worker, int32_t device) {
     }
 }
 
-uint32_t some_count(SeededRandom& random) {
+uint32_t some_count(Random& random) {
     switch (random.below(8)) {
     case 0:
         return GCX_REST;
@@ -624,7 +603,7 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t minimum, u
 }
 
 void own_acquire(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     if (worker.own.size() >= 4)
         return;
     const uint32_t count = some_count(random);
@@ -682,7 +661,7 @@ void note_calls(Worker& worker, std::size_t leases, const char* function) {
 }
 
 void own_resize(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     std::vector<uint32_t> counts;
@@ -863,7 +842,7 @@ void own_release_all(Worker& worker) {
 
 // Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     own_release_all(worker);
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
@@ -943,7 +922,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
 
 void common_acquire(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     char name[80] = {};
     std::memset(name, 'n', random.below(70));
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -986,7 +965,7 @@ void common_release(Worker& worker) {
 
 void common_resize(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     for (uint32_t left = 1 + random.below(4); left != 0; left--) {
@@ -1029,7 +1008,7 @@ void launch_work(Worker& worker) {
 // Launches, records an event, lets another stream wait for it, and launches there.
 template <bool own>
 void order_by_event(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     const BundlePointer a = some_bundle(worker, own);
     const BundlePointer b = some_bundle(worker, own);
     gcx_event event = nullptr;
@@ -1054,7 +1033,7 @@ void order_by_event(Worker& worker) {
 
 template <bool own>
 void use_graph(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     const BundlePointer bundle = some_bundle(worker, own);
     if (bundle == nullptr)
         return;
@@ -1086,7 +1065,7 @@ void use_graph(Worker& worker) {
 // Changes graphs with parts while other threads launch them.
 void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     gcx_graph graph = storm.some(random, storm.graphs);
     if (graph == nullptr || random.one_in(8)) {
         const uint32_t tag = storm.new_tag(0, nullptr);
@@ -1236,7 +1215,7 @@ void anyone_cancels(Worker& worker) {
 
 void anyone_records(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     gcx_event event = storm.some(random, storm.events);
     const BundlePointer bundle = storm.some(random, storm.common);
     gcx_stream stream = bundle != nullptr ? bundle->streams[random.below(2)].load() : nullptr;
@@ -1263,7 +1242,7 @@ void anyone_records(Worker& worker) {
 }
 
 void anyone_changes_the_cache(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     switch (random.below(6)) {
     case 0:
         worker.call("gcx_cache_trim", {}, [&] {
@@ -1355,7 +1334,7 @@ constexpr Operation kOperations[] = {
 };
 
 // Returns a random operation, each as often as its weight.
-const Operation& next_operation(SeededRandom& random) {
+const Operation& next_operation(Random& random) {
     static const uint32_t total = [] {
         uint32_t sum = 0;
         for (const Operation& operation : kOperations)
@@ -1381,8 +1360,8 @@ void one_operation(Worker& worker) {
 // Rounds
 // --------------------------------------------------------------------------------------------
 
-uint64_t seed_of_step(unsigned seed, unsigned step) {
-    return uint64_t{seed} * 100'003 + step;
+unsigned seed_of_step(unsigned seed, unsigned step) {
+    return seed * 100'003 + step;
 }
 
 void clean_up(Storm& storm) {
@@ -1458,7 +1437,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     gcx_driver_get_info(&info);
     storm->driver = info.version;
-    SeededRandom random(seed);
+    Random random(seed);
     storm->faulty = storm->was_faulty = random.one_in(3);
     storm->resets = storm->driver < 13000 && random.one_in(3);
     for (int32_t device = 0; device < storm->devices; device++)
@@ -1530,7 +1509,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
         });
     }
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    SeededRandom random(seed + 17);
+    Random random(seed + 17);
     while (started != kThreads)
         usleep(100);
     const auto all_ended = [&] {
@@ -1567,7 +1546,7 @@ void history(const Options& options, unsigned seed, const std::string& spec) {
     driver_thread() = driver_wrapper::Thread();
     for (unsigned step = 0; step < kSteps && check::failed == 0; step++) {
         worker.step = step;
-        worker.random = SeededRandom(seed_of_step(seed, step));
+        worker.random = Random(seed_of_step(seed, step));
         one_operation(worker);
         check_list(worker, -1);
     }

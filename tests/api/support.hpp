@@ -220,10 +220,13 @@ class Profile {
     std::string path_;
 };
 
+// Yields the same numbers on every machine for one seed.
 class Random {
   public:
     explicit Random(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+    uint32_t next() { return static_cast<uint32_t>(engine_()); }
+    uint32_t below(uint32_t bound) { return next() % bound; }
+    bool one_in(uint32_t bound) { return below(bound) == 0; }
 
   private:
     std::mt19937 engine_;

@@ -1,25 +1,9 @@
 // Tests leases: the SMs they get and release, streams that follow them, and waits.
 #include "tests.hpp"
 
-#include <chrono>
-#include <thread>
 #include <vector>
 
 namespace {
-
-using namespace std::chrono_literals;
-
-gcx::lease_params waiting(std::chrono::milliseconds timeout, const gcx::cancel* cancel = nullptr) {
-    gcx::lease_params params;
-    params.timeout = timeout;
-    params.cancel = cancel;
-    return params;
-}
-
-void wait_for_live_leases(std::size_t count) {
-    while (gcx::live_leases().size() != count)
-        std::this_thread::yield();
-}
 
 void lease_describes_itself() {
     const gcx::lease one(0, 24, {"one"});
@@ -62,37 +46,13 @@ void parked_lease_keeps_its_streams() {
     CHECK_EQ(stream.sm_ids().size(), 132u);
 }
 
-void lease_wait_ends_by_timeout_or_cancel() {
-    const gcx::lease all(0, gcx::rest);
-    CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::lease(0, 8, waiting(3ms)));
-    CHECK(std::string(gcx::last_error_message()).find("after 3 ms") != std::string::npos);
-    const gcx::cancel cancel;
-    std::thread waiter([&] {
-        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, waiting(gcx::forever, &cancel)));
-    });
-    wait_for_live_leases(2);
-    cancel.signal();
-    waiter.join();
-#ifdef __cpp_lib_jthread
-    std::jthread stopped([](const std::stop_token& stop) {
-        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, stop, waiting(gcx::forever)));
-        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::lease(0, 8, stop, {.timeout = 1h}));
-    });
-    wait_for_live_leases(2);
-    stopped.request_stop();
-    stopped.join();
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::lease(0, 8, std::stop_token(), waiting(1ms, &cancel)));
-    CHECK_EQ(gcx::lease(1, 8, std::stop_token()).sm_count(), 8u);
-#endif
-}
-
 } // namespace
 
 void test_leases() {
     on_each_driver([] {
         lease_describes_itself();
         parked_lease_keeps_its_streams();
-        lease_wait_ends_by_timeout_or_cancel();
+        wait_ends_by_timeout_or_cancel<gcx::lease, gcx::lease_params>(
+            [] { return gcx::live_leases().size(); });
     });
 }

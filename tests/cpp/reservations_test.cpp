@@ -7,25 +7,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
-#include <thread>
 #include <vector>
 
 namespace {
 
 using namespace std::chrono_literals;
-
-gcx::reservation_params params_with_timeout(std::chrono::milliseconds timeout,
-                                            const gcx::cancel* cancel = nullptr) {
-    gcx::reservation_params params;
-    params.timeout = timeout;
-    params.cancel = cancel;
-    return params;
-}
-
-void wait_for_live_reservations(std::size_t count) {
-    while (gcx::live_reservations().size() != count)
-        std::this_thread::sleep_for(1ms);
-}
 
 void reservation_describes_itself() {
     const gcx::reservation one(0, 24, {"one"});
@@ -73,32 +59,6 @@ void named_folder_has_separate_reservations() {
     CHECK(gcx::live_reservations(other.path).empty());
 }
 
-void reservation_wait_ends_by_timeout_or_cancel() {
-    const gcx::cancel cancel;
-    const gcx::reservation all(0, gcx::rest);
-    CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::reservation(0, 8, params_with_timeout(3ms)));
-    CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
-    std::thread cancelled([&] {
-        CHECK_THROWS(GCX_ERROR_CANCELLED,
-                     gcx::reservation(0, 8, params_with_timeout(gcx::forever, &cancel)));
-    });
-    wait_for_live_reservations(2);
-    cancel.signal();
-    cancelled.join();
-#ifdef __cpp_lib_jthread
-    std::jthread stopped([](const std::stop_token& stop) {
-        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
-    });
-    wait_for_live_reservations(2);
-    stopped.request_stop();
-    stopped.join();
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::reservation(0, 8, std::stop_token(), params_with_timeout(1ms, &cancel)));
-    const gcx::reservation there(1, 8, std::stop_token());
-    CHECK_EQ(gcx::lease(there, 8, std::stop_token()).sm_count(), 8u);
-#endif
-}
-
 // A joined reservation is the same one: its token, its SMs and their end.
 void joined_reservation_is_the_same() {
     gcx::reservation reservation(0, 24, {"engine"});
@@ -107,6 +67,9 @@ void joined_reservation_is_the_same() {
     CHECK(joined.info().joined == 1 && joined.token() == token && joined.name() == "engine");
     reservation.close();
     CHECK_EQ(gcx::lease(joined, gcx::rest).sm_count(), 24u);
+#ifdef __cpp_lib_jthread
+    CHECK_EQ(gcx::lease(joined, 8, std::stop_token()).sm_count(), 8u);
+#endif
     joined.close();
     CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
 }
@@ -198,7 +161,8 @@ void test_reservations() {
     on_each_driver([] {
         reservation_describes_itself();
         named_folder_has_separate_reservations();
-        reservation_wait_ends_by_timeout_or_cancel();
+        wait_ends_by_timeout_or_cancel<gcx::reservation, gcx::reservation_params>(
+            [] { return gcx::live_reservations().size(); });
         joined_reservation_is_the_same();
         wrong_reservation_is_refused();
         join_with_unset_variable_is_refused();
