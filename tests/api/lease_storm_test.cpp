@@ -9,6 +9,7 @@
 //   GCX_LEASE_STORM=SECONDS[:SEED]   length and first seed; 2 seconds and a random seed by default.
 //                                    0:SEED repeats one seed.
 #include "driver_wrapper.hpp"
+#include "publish.hpp"
 #include "work.hpp"
 
 #include <dlfcn.h>
@@ -21,7 +22,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdarg>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -651,15 +651,6 @@ void own_release(Worker& worker) {
         destroy_parts(worker, *bundle);
 }
 
-void note_calls(Worker& worker, std::size_t leases, const char* function) {
-    // A call that failed inside also retried and undid work.
-    if (worker.injected || worker.evictions != 0)
-        return;
-    if (worker.calls / leases > kMostCalls)
-        worker.complain("%s of %zu leases made %llu driver calls", function, leases,
-                        llu(worker.calls));
-}
-
 void own_resize(Worker& worker) {
     Random& random = worker.random;
     std::vector<gcx_lease_size> sizes;
@@ -697,8 +688,11 @@ void own_resize(Worker& worker) {
                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     const bool injected = worker.injected;
-    if (worker.contexts_created == 0 && !injected)
-        note_calls(worker, members.size(), "gcx_lease_resize");
+    // A call that failed inside also retried and undid work.
+    if (worker.contexts_created == 0 && worker.evictions == 0 && !injected &&
+        worker.calls / members.size() > kMostCalls)
+        worker.complain("gcx_lease_resize of %zu leases made %llu driver calls", members.size(),
+                        llu(worker.calls));
     if (prepared && worker.storm.alone && worker.contexts_created != 0)
         worker.complain("a prepared change made %llu contexts", llu(worker.contexts_created));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
@@ -1624,9 +1618,7 @@ void run_storms(const Options& options) {
 
 int main(int count, char** arguments) {
     const Options options = options_of(count, arguments);
-    std::string folder = "/tmp/gcx-lease-storm-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr || setenv("GCX_RESERVATION_DIR", folder.c_str(), 1) != 0)
-        return 2;
+    const publish::Folder folder;
     unsetenv("GCX_DRIVER");
     std::printf("seed %u\n", options.seed);
     std::fflush(stdout);
@@ -1636,7 +1628,5 @@ int main(int count, char** arguments) {
         run_histories(options);
     else
         run_storms(options);
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
     return check::summary("lease storm");
 }
