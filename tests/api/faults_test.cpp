@@ -536,8 +536,7 @@ void of_two_parts(State& state) {
     const uint32_t last = 2;
     CHECK_OK(gcx_graph_set_part(state.graph, &last, 1, 1));
     CHECK_OK(gcx_graph_prepare(state.graph, state.parts->groups.data(), 2, 0));
-    uint64_t long_enough = 1'000'000;
-    state.kernels->spin(gcx_stream_native(state.large->stream), long_enough);
+    state.kernels->spin(gcx_stream_native(state.large->stream), 1'000'000);
 }
 
 // Checks that the graph's two kernels note their SMs in these places, whatever failed before.

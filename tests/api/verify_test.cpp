@@ -1,6 +1,6 @@
 // Tests gcx_verify through the API; tests/core/verification_test.cpp tests each kind of difference.
 
-#include "support.hpp"
+#include "leases.hpp"
 
 #include <cstdlib>
 #include <memory>
@@ -66,16 +66,10 @@ void overlapping_partitions_are_reported() {
 }
 
 void shared_leases_have_sms_in_common() {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = GCX_LEASE_SHARED;
-    std::vector<gcx_stream> streams(3);
-    std::vector<gcx_lease> leases(2);
-    for (std::size_t i = 0; i < leases.size(); i++) {
-        CHECK_OK(gcx_lease_acquire(0, 72, &params, &leases[i]));
-        CHECK_OK(gcx_lease_stream_create(leases[i], nullptr, &streams[i]));
-    }
+    const gcx_lease one = acquire(72, "one", GCX_LEASE_SHARED);
+    const gcx_lease two_too = acquire(72, "two", GCX_LEASE_SHARED);
     const Partition other(split(whole_device(), {132}).groups[0]);
-    streams[2] = other.stream;
+    const std::vector<gcx_stream> streams = {stream_of(one), stream_of(two_too), other.stream};
     const Answer two = verify({streams[0], streams[1]});
     CHECK_EQ(two.verification.ok, 1U);
     CHECK_EQ(two.streams[0].shared_lease, 1U);
@@ -83,8 +77,7 @@ void shared_leases_have_sms_in_common() {
     const Answer three = verify(streams);
     CHECK_EQ(three.verification.ok, 0U);
     CHECK_EQ(three.streams[2].shared_lease, 0U);
-    for (const gcx_lease lease : leases)
-        CHECK_OK(gcx_lease_release(lease));
+    release_all({}, {one, two_too});
 }
 
 void virtual_numbers_are_reported() {

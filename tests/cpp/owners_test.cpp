@@ -16,15 +16,13 @@ namespace {
 
 constexpr gcx_result kInvalid = GCX_ERROR_INVALID_HANDLE;
 
-template <class Owner, class Handle>
+template <class Owner>
 constexpr bool owns =
     !std::is_copy_constructible_v<Owner> && !std::is_copy_assignable_v<Owner> &&
     std::is_nothrow_move_constructible_v<Owner> && std::is_nothrow_move_assignable_v<Owner> &&
-    sizeof(Owner) == sizeof(Handle) && !std::is_convertible_v<Owner, gcx::resource>;
-static_assert(owns<gcx::context, gcx_context> && owns<gcx::stream, gcx_stream>);
-static_assert(owns<gcx::event, gcx_event> && owns<gcx::cancel, gcx_cancel>);
-static_assert(owns<gcx::lease, gcx_lease> && owns<gcx::reservation, gcx_reservation>);
-static_assert(owns<gcx::graph, gcx_graph>);
+    sizeof(Owner) == sizeof(void*) && !std::is_convertible_v<Owner, gcx::resource>;
+static_assert(owns<gcx::context> && owns<gcx::stream> && owns<gcx::event> && owns<gcx::cancel>);
+static_assert(owns<gcx::lease> && owns<gcx::reservation> && owns<gcx::graph>);
 static_assert(!std::is_convertible_v<gcx::resource, gcx::context>);
 static_assert(!std::is_constructible_v<gcx::lease, gcx::device, bool>);
 static_assert(!std::is_constructible_v<gcx::reservation, gcx::device, bool>);
@@ -119,6 +117,7 @@ void objects_destroyed_in_any_order_leave_nothing() {
         streams[2] = gcx::stream(gcx::context(part(40)), -2);
         CHECK_EQ(streams[2].sm_count(), 40u);
         std::vector<gcx::event> events;
+        events.reserve(20);
         for (int i = 0; i < 20; i++)
             events.emplace_back(gcx::device(0));
 
@@ -146,6 +145,7 @@ void objects_destroyed_in_any_order_leave_nothing() {
 
         std::optional<gcx::lease> outlives;
         std::vector<gcx::reservation> reservations;
+        reservations.reserve(8);
         for (int i = 0; i < 8; i++)
             reservations.emplace_back(0, 8);
         outlives.emplace(reservations[2], gcx::rest);
@@ -267,14 +267,14 @@ void objects_destroyed_after_the_driver_succeed() {
     static const Captured& captured = *new Captured;
     static const gcx::reservation reservation(0, 24);
     static const gcx::lease inside(reservation, 8);
-    static gcx::context context(part(24));
-    static gcx::stream stream(context);
-    static gcx::event event(0);
+    static const gcx::context context(part(24));
+    static const gcx::stream stream(context);
+    static const gcx::event event(0);
     stream.record(event);
     static const gcx::graph graph(captured.graph);
     graph.launch(stream);
-    static gcx::lease lease(0, 24);
-    static gcx::stream leased(lease);
+    static const gcx::lease lease(0, 24);
+    static const gcx::stream leased(lease);
     static const gcx::cancel cancel;
     leased.native();
     lease.resize(32);
