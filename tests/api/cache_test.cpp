@@ -7,7 +7,6 @@
 
 #include <array>
 #include <functional>
-#include <memory>
 #include <thread>
 
 using namespace support;
@@ -217,46 +216,6 @@ void limit_holds_for_each_device() {
     CHECK_OK(prepare(sets({16, 24}, 0)));
     CHECK_OK(prepare(sets({16, 24}, 1)));
     CHECK_EQ(made(), before + 6);
-}
-
-// Starts a server as the documentation describes it, with one call for each layout.
-struct Layouts {
-    static constexpr uint32_t kStep = 8;
-    static constexpr uint32_t kLargest = 120;
-
-    explicit Layouts(int32_t device) {
-        CHECK_OK(gcx_lease_acquire(device, 24, nullptr, &first));
-        CHECK_OK(gcx_lease_acquire(device, GCX_REST, nullptr, &second));
-    }
-    ~Layouts() {
-        CHECK_OK(gcx_lease_release(first));
-        CHECK_OK(gcx_lease_release(second));
-    }
-    Layouts(const Layouts&) = delete;
-    Layouts& operator=(const Layouts&) = delete;
-
-    void each(gcx_result (*call)(const gcx_lease_size*)) const {
-        for (uint32_t sms = kStep; sms <= kLargest; sms += kStep) {
-            const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
-            CHECK_OK(call(sizes));
-        }
-    }
-
-    gcx_lease first = nullptr;
-    gcx_lease second = nullptr;
-};
-
-void prepared_layouts_of_four_devices_are_not_made_again() {
-    std::vector<std::unique_ptr<Layouts>> devices;
-    for (int32_t device = 0; device < 4; device++)
-        devices.push_back(std::make_unique<Layouts>(device));
-    for (const auto& device : devices)
-        device->each([](const gcx_lease_size* sizes) { return gcx_lease_prepare(sizes, 2); });
-    const uint64_t before = made();
-    for (const auto& device : devices)
-        device->each([](const gcx_lease_size* sizes) { return gcx_lease_resize(sizes, 2, 0); });
-    CHECK_EQ(made(), before);
-    CHECK_EQ(cache_stats().evicted, 0U);
 }
 
 // With more layouts than the limit, 64 contexts are prepared and stay, and the next call reports
@@ -737,7 +696,6 @@ int main() {
              priority_beyond_the_range_is_clamped, changed_streams_are_evicted_first,
              cached_streams_are_limited_to_32, evicted_context_destroys_its_streams,
              streams_of_threads_are_distinct});
-    on_machine("4xh100@13.0", prepared_layouts_of_four_devices_are_not_made_again);
     // Later drivers refuse the reset.
     on_machine("h100@12.4", reset_destroys_prepared_contexts);
     on_machine("h100@12.4", trim_after_reset_retains_no_context);

@@ -14,18 +14,6 @@ using namespace support;
 
 namespace {
 
-void cached_contexts_cost_no_driver_context() {
-    const Split made = split(whole_device(), {24, GCX_REST});
-    for (int round = 0; round < 50; round++) {
-        const Partition one(made.groups[0]);
-        const Partition other(made.groups[1]);
-    }
-    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
-    CHECK_EQ(sim::calls("cuGreenCtxDestroy"), 0U);
-    CHECK_EQ(sim::counts().streams, 2U); // cached too, see cache_test.cpp
-    CHECK_EQ(cache_stats().hits, 98U);
-}
-
 // The vectors test which ones are evicted.
 void contexts_in_use_are_not_evicted() {
     const auto resources = sets({8, 16, 24, 32, 40, 48, 56, 64});
@@ -343,15 +331,12 @@ void exit_with_live_objects_is_silent() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        for (const auto test :
-             {cached_contexts_cost_no_driver_context, contexts_in_use_are_not_evicted})
-            on_machine(h100, test);
         // Drivers from 13.0 on refuse a reset while a green context is alive, as on an H200.
         on_machine(h100, version_of(driver) >= 13000 ? reset_with_cached_contexts_is_refused
                                                      : reset_destroys_all_contexts);
         for (const auto test :
-             {calls_after_fork_are_refused, fork_during_calls_does_not_hang,
-              threads_share_one_context, message_is_per_thread,
+             {contexts_in_use_are_not_evicted, calls_after_fork_are_refused,
+              fork_during_calls_does_not_hang, threads_share_one_context, message_is_per_thread,
               thread_exit_releases_pushed_contexts, pop_after_thread_exit_is_safe})
             on_machine(h100, test);
     }
