@@ -49,6 +49,13 @@ void lease_exclusive_is_disjoint() {
     CHECK_OK(gcx_cache_set_limit(64));
 }
 
+void min_sm_count_accepts_fewer_sms() {
+    const gcx_lease most = acquire(100);
+    const gcx_lease fewer = acquire(64, {.min_sm_count = 20});
+    CHECK_EQ(sms_of(fewer), 32U);
+    release_all({}, {most, fewer});
+}
+
 // Handles follow in the order of their work; native streams stay where they were.
 void streams_follow_a_resize() {
     const Work work;
@@ -719,6 +726,7 @@ int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         on_machine(std::string("h100@") + driver, [] {
             lease_exclusive_is_disjoint();
+            min_sm_count_accepts_fewer_sms();
             streams_follow_a_resize();
             work_waits_for_the_former_owner();
             released_sms_are_waited_for();
