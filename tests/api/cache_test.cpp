@@ -517,17 +517,13 @@ void busy_stream_is_not_reused() {
     const Bench bench;
     const gcx_stream stream = make_stream(bench.context);
     CUstream busy = gcx_stream_native(stream);
-    CUdeviceptr memory = 0;
-    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(bench.context));
-    CHECK_NATIVE(cuMemAlloc, &memory, std::size_t{256} << 20);
-    CHECK_NATIVE(cuMemsetD8Async, memory, 1, std::size_t{256} << 20, busy);
+    const Work work;
+    work.spin(busy, 1'000'000);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(NATIVE(cuStreamQuery)(busy), CUDA_ERROR_NOT_READY);
     CHECK(bench.next() != busy);
     sim::advance(1'000'000'000);
     CHECK_EQ(bench.next(), busy);
-    CHECK_NATIVE(cuMemFree, memory);
-    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
 }
 
 void changed_stream_is_not_cached() {

@@ -75,10 +75,10 @@ void node_of_every_kind_moves() {
     const Two two;
     std::atomic<int> called{0};
     CUevent event = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
+    {
+        const Current current(kernels.primary);
+        CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
+    }
     CUgraph child = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 3);
         kernels.clear(kernels.plain, 4);
@@ -208,11 +208,11 @@ void parts_keep_the_order_of_all_streams() {
     const GraphKernels kernels;
     const Two two;
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
-    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1], From::library));
+    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1]));
+    const gcx_stream streams[] = {two.small.stream, two.large.stream};
     CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
     const auto runs = runs_of([&] {
         kernels.spin(native[1], 5'000'000);
-        const gcx_stream streams[] = {two.small.stream, two.large.stream};
         CHECK_OK(gcx_graph_launch(graph, streams, 2));
         kernels.spin(native[1], 1'000);
         kernels.spin(native[0], 1'000);
@@ -227,24 +227,11 @@ void parts_keep_the_order_of_all_streams() {
         CHECK(runs[5].begin_ns >= end);
         CHECK(runs[6].begin_ns >= end);
     }
-    for (const gcx_stream stream : {two.small.stream, two.large.stream})
-        CHECK_OK(gcx_stream_synchronize(stream));
-    CHECK_OK(gcx_graph_destroy(graph));
-}
-
-// Launching over streams that have work reuses the events that order them.
-void launches_reuse_events() {
-    const GraphKernels kernels;
-    const Two two;
-    CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
-    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1], From::library));
-    uint64_t events = 0;
+    // Further launches over streams that have work reuse the events that order them.
+    const uint64_t events = sim::counts().events;
     for (int round = 0; round < 10; round++) {
         kernels.spin(native[1], 1'000'000);
-        const gcx_stream streams[] = {two.small.stream, two.large.stream};
         CHECK_OK(gcx_graph_launch(graph, streams, 2));
-        if (round == 0)
-            events = sim::counts().events;
         CHECK_EQ(sim::counts().events, events);
     }
     for (const gcx_stream stream : {two.small.stream, two.large.stream})
@@ -399,13 +386,9 @@ void update_takes_over_another_capture() {
 // The same nodes in another order, in a row or as a fork, are a different graph.
 void update_with_another_order_is_refused() {
     const GraphKernels kernels;
-    CUstream second = nullptr;
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING);
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
-    CUgraph forked = capture_fork(kernels, kernels.plain, second, From::library);
+    const External second;
+    CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain);
+    CUgraph forked = capture_fork(kernels, kernels.plain, second.stream);
     gcx_graph graph = make(in_a_row);
     CHECK_OK(gcx_graph_update(graph, in_a_row));
     CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
@@ -413,7 +396,6 @@ void update_with_another_order_is_refused() {
     for (CUgraph captured : {in_a_row, forked})
         CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_NATIVE(cuStreamDestroy, second);
 }
 
 // A node reports the cluster of its launch; a cluster of one block is none.
@@ -874,32 +856,25 @@ void reset_under_a_captured_context_is_an_error() {
 } // namespace
 
 int main() {
-    for (const auto body : {graph_runs_where_it_is_launched,
-                            node_of_every_kind_moves,
-                            graph_follows_a_lease,
-                            parts_run_on_their_own_sms,
-                            parts_keep_the_order_of_all_streams,
-                            launches_reuse_events,
-                            set_part_assigns_nodes,
-                            set_kernel_changes_all_executables,
-                            update_takes_over_another_capture,
-                            update_with_another_order_is_refused,
-                            nodes_report_clusters,
-                            least_recently_used_executable_is_evicted,
-                            updates_refused_by_the_driver_rebuild,
-                            failed_destruction_of_an_executable_is_repeated,
-                            immovable_nodes_are_refused,
-                            external_streams_run_as_captured,
-                            invalid_arguments_are_refused,
-                            launches_make_few_driver_calls,
-                            attributes_are_copied,
-                            captured_context_stays_while_its_graph_lives,
-                            captured_context_is_not_evicted_for_others,
-                            update_keeps_the_contexts_of_the_new_capture,
-                            create_after_the_context_is_gone_is_refused,
-                            destroyed_external_context_is_an_error}) {
-        for (const char* driver : drivers())
-            leaves_nothing(std::string("h100@") + driver, body);
+    for (const char* driver : drivers()) {
+        const std::string h100 = std::string("h100@") + driver;
+        for (const auto test :
+             {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
+              parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams,
+              set_part_assigns_nodes, set_kernel_changes_all_executables,
+              update_takes_over_another_capture, update_with_another_order_is_refused,
+              nodes_report_clusters, least_recently_used_executable_is_evicted,
+              updates_refused_by_the_driver_rebuild,
+              failed_destruction_of_an_executable_is_repeated, immovable_nodes_are_refused,
+              external_streams_run_as_captured, invalid_arguments_are_refused,
+              launches_make_few_driver_calls, attributes_are_copied})
+            leaves_nothing(h100, test);
+        for (const auto test :
+             {captured_context_stays_while_its_graph_lives,
+              captured_context_is_not_evicted_for_others,
+              update_keeps_the_contexts_of_the_new_capture,
+              create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
+            leaves_nothing(h100, test);
     }
     // Later drivers refuse the reset.
     on_machine("h100@12.8", graph_after_a_reset_is_refused);

@@ -2,6 +2,7 @@
 // events across devices.
 
 #include "calls.hpp"
+#include "work.hpp"
 
 #include <array>
 #include <cstring>
@@ -281,16 +282,11 @@ void refused_elapsed_time_names_the_cause() {
     refuse(fresh, timed, kNoTime, "start was never recorded");
     sim::fail("cuEventElapsedTime", 1, CUDA_ERROR_UNKNOWN);
     refuse(timed, timed, GCX_ERROR_UNKNOWN, "cuEventElapsedTime");
-    CUdeviceptr memory = 0;
-    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(partition.context));
-    CHECK_NATIVE(cuMemAlloc, &memory, std::size_t{32} << 20);
-    CHECK_NATIVE(cuMemsetD8Async, memory, 1, std::size_t{32} << 20,
-                 gcx_stream_native(partition.stream));
+    const Work work;
+    work.spin(gcx_stream_native(partition.stream), 1'000'000);
     CHECK_OK(gcx_stream_record(partition.stream, fresh));
     refuse(timed, fresh, GCX_ERROR_NOT_READY, "the work of end has not finished");
     refuse(fresh, timed, GCX_ERROR_NOT_READY, "the work of start has not finished");
-    CHECK_NATIVE(cuMemFree, memory);
-    CHECK_NATIVE(cuCtxPopCurrent, nullptr);
     CHECK_OK(gcx_event_synchronize(fresh));
     CHECK_OK(gcx_event_get_elapsed(timed, fresh, &milliseconds));
     for (const gcx_event event : {timed, plain, fresh})
