@@ -687,32 +687,6 @@ void attributes_are_copied() {
     }
 }
 
-void graph_after_a_reset_is_refused() {
-    // The reset destroyed what this created.
-    static const GraphKernels& kernels = *new GraphKernels;
-    CUgraph captured = capture_mixed(kernels, kernels.plain);
-    gcx_graph graph = make(captured);
-    gcx_stream plain = handle_for(kernels.plain);
-    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
-    CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
-    uint32_t count = 0;
-    gcx_graph_info info = GCX_GRAPH_INFO_INIT;
-    const uint32_t node = 0;
-    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
-    const gcx_resource whole = whole_device();
-    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_get_info(graph, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    const Partition fresh(split(whole_device(), {24}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_OK(gcx_stream_destroy(plain));
-    CHECK_OK(gcx_graph_destroy(graph));
-}
-
 // The contexts of a capture live as long as the graph; a destroyed external one is an error, and is
 // never used.
 
@@ -835,19 +809,32 @@ void destroyed_external_context_is_an_error() {
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
-void reset_under_a_captured_context_is_an_error() {
-    // The reset destroyed what this created.
+// The graph is captured in the primary context, or in one of gcx.
+void graph_after_a_reset_is_refused(bool in_partition) {
+    constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
+    // The reset destroys what this creates.
+    // The reset destroys what this creates.
     static const GraphKernels& kernels = *new GraphKernels;
     gcx_stream plain = handle_for(kernels.plain);
     auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
-    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(partition->stream)));
+    gcx_graph graph = graph_of(capture_mixed(
+        kernels, in_partition ? gcx_stream_native(partition->stream) : kernels.plain));
     partition.reset();
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
-    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(kernels.redirect(graph, 0, 3), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    uint32_t count = 0;
+    gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+    const uint32_t node = 0;
+    const gcx_resource whole = whole_device();
+    for (int round = 0; round < 2; round++)
+        CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), kDead);
+    CHECK_REFUSED(gcx_graph_get_info(graph, &info), kDead);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), kDead);
+    CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), kDead);
+    CHECK_REFUSED(kernels.redirect(graph, 0, 3), kDead);
+    CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), kDead);
     const Partition fresh(split(whole_device(), {24}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), kDead);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_OK(gcx_stream_destroy(plain));
     CHECK_EQ(cache_stats().in_use, 1U);
@@ -877,7 +864,7 @@ int main() {
             leaves_nothing(h100, test);
     }
     // Later drivers refuse the reset.
-    on_machine("h100@12.8", graph_after_a_reset_is_refused);
-    on_machine("h100@12.8", reset_under_a_captured_context_is_an_error);
+    for (const bool in_partition : {false, true})
+        on_machine("h100@12.8", [&] { graph_after_a_reset_is_refused(in_partition); });
     return support::summary("graphs");
 }
