@@ -91,8 +91,11 @@ WaitingAcquire::WaitingAcquire(uint32_t sm_count, Terms terms) {
     if (terms.timeout_ms == 0)
         terms.timeout_ms = GCX_FOREVER;
     const uint32_t before = waiting_requests();
-    thread_ = std::thread([=, this] { result_ = try_acquire(sm_count, terms, &lease_); });
-    while (waiting_requests() == before)
+    thread_ = std::thread([=, this] {
+        result_ = try_acquire(sm_count, terms, &lease_);
+        ended_ = true;
+    });
+    while (waiting_requests() == before && !ended_)
         std::this_thread::yield();
 }
 

@@ -4,6 +4,7 @@
 
 #include "support.hpp"
 
+#include <atomic>
 #include <thread>
 
 namespace support {
@@ -37,7 +38,7 @@ void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_l
 // Returns the number of requests on device 0 that wait.
 uint32_t waiting_requests();
 
-// Acquires a lease in a thread. The constructor returns when the request waits.
+// Acquires a lease in a thread. The constructor returns when the request waits, or has ended.
 class WaitingAcquire {
   public:
     explicit WaitingAcquire(uint32_t sm_count, Terms terms = {});
@@ -51,6 +52,7 @@ class WaitingAcquire {
   private:
     gcx_result result_ = GCX_SUCCESS;
     gcx_lease lease_ = nullptr;
+    std::atomic<bool> ended_{false};
     std::thread thread_;
 };
 
