@@ -38,8 +38,8 @@ SUITES = {"core", "api", "vectors"}
 # A test that takes this many times as long as it did, and as many seconds more, hangs.
 SLOWER, SECONDS_MORE = 4, 10
 SANITIZED_TESTS = (
-    "contexts", "graph_threads", "handle_table", "lease_storm", "lease_threads", "lifetime",
-    "natives", "opening", "streams", "threads",
+    "cache", "contexts", "graph_threads", "handle_table", "lease_storm", "lease_threads",
+    "lifetime", "natives", "opening", "threads",
 )  # fmt: skip
 OPTIONS = ["-Doptimization=0", "-Ddebug=false", "-Dexamples=false"]
 

@@ -14,21 +14,6 @@ namespace {
 constexpr std::array kModes = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                CU_STREAM_CAPTURE_MODE_RELAXED};
 
-void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
-    CHECK_NATIVE(cuStreamBeginCapture, stream, mode);
-}
-
-// Ends a capture and checks that it is intact.
-void end_capture(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CHECK_NATIVE(cuStreamIsCapturing, stream, &status);
-    CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
-    if (graph != nullptr)
-        CHECK_NATIVE(cuGraphDestroy, graph);
-}
-
 void in_this_thread_and_another(const std::function<void()>& body) {
     body();
     std::thread(body).join();
@@ -166,7 +151,7 @@ void destroyed_stream_continues_its_capture() {
         return made;
     }();
     CUstream native = gcx_stream_native(stream);
-    begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_OK(gcx_stream_destroy(stream));
     end_capture(native);
     const Partition next(resource);
@@ -223,7 +208,7 @@ void ended_captures_leak_nothing() {
     for (int i = 0; i < 6000; i++) {
         gcx_stream stream = make_stream(partition.context);
         CUstream native = gcx_stream_native(stream);
-        begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        begin_capture(native);
         CHECK_OK(gcx_stream_destroy(stream));
         end_capture(native);
         if (i == 1000)

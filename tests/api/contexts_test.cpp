@@ -27,12 +27,10 @@ void private_contexts_are_not_shared() {
     // A capture in the shared context does not concern the private one.
     gcx_stream capturing = make_stream(shared);
     CUstream native = gcx_stream_native(capturing);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_REFUSED(gcx_context_synchronize(again), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_OK(gcx_context_synchronize(mine));
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK_OK(gcx_stream_destroy(capturing));
     // A context stays private while a stream of it is alive, even without a handle.
     const uint64_t id = id_of(mine);

@@ -1,50 +1,11 @@
 // Tests how many blocks of a kernel fit a stream's SMs at once.
 
-#include "support.hpp"
+#include "graph_kernels.hpp"
+#include "leases.hpp"
 
 using namespace support;
 
 namespace {
-
-constexpr char kPtx[] = R"(
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry fit_kernel()
-{ ret; }
-)";
-
-// Has a kernel of the application in both forms of CUDA.
-class Kernel {
-  public:
-    Kernel() {
-        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
-        CHECK_NATIVE(cuCtxPushCurrent, primary);
-        CHECK_NATIVE(cuModuleLoadData, &module_, kPtx);
-        CHECK_NATIVE(cuModuleGetFunction, &function, module_, "fit_kernel");
-        CHECK_NATIVE(cuLibraryLoadData, &library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0);
-        CUkernel found = nullptr;
-        CHECK_NATIVE(cuLibraryGetKernel, &found, library_, "fit_kernel");
-        kernel = handle_cast<CUfunction>(found);
-        CUcontext popped = nullptr;
-        CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    }
-    ~Kernel() {
-        CHECK_NATIVE(cuLibraryUnload, library_);
-        CHECK_NATIVE(cuModuleUnload, module_);
-        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
-    }
-    Kernel(const Kernel&) = delete;
-    Kernel& operator=(const Kernel&) = delete;
-
-    CUcontext primary = nullptr;
-    CUfunction function = nullptr;
-    CUfunction kernel = nullptr; // a CUkernel
-
-  private:
-    CUmodule module_ = nullptr;
-    CUlibrary library_ = nullptr;
-};
 
 gcx_kernel_fit_params params_of(uint32_t threads, uint32_t shared = 0, uint32_t cluster = 0) {
     gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
@@ -62,29 +23,31 @@ gcx_kernel_fit fit(gcx_stream stream, CUfunction function, const gcx_kernel_fit_
 
 CUresult launch_cooperative(gcx_stream stream, CUfunction function, uint32_t blocks,
                             const gcx_kernel_fit_params& params) {
+    uint64_t numbers[3] = {};
+    void* arguments[] = {&numbers[0], &numbers[1], &numbers[2]};
     return NATIVE(cuLaunchCooperativeKernel)(function, blocks, 1, 1, params.block_threads, 1, 1,
                                              params.dynamic_shared_bytes, gcx_stream_native(stream),
-                                             nullptr);
+                                             arguments);
 }
 
 void max_blocks_is_the_largest_launch() {
-    const Kernel kernel;
+    const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, GCX_REST});
     const Partition small(parts.groups[0]);
     const Partition large(parts.groups[1]);
     for (const auto& params : {params_of(1024), params_of(256), params_of(32),
                                params_of(256, 40'000), params_of(96, 0)}) {
-        for (CUfunction function : {kernel.function, kernel.kernel}) {
+        for (CUfunction function : {kernels.module_probe, kernels.library_probe}) {
             const gcx_kernel_fit found = fit(small.stream, function, params);
             CHECK_EQ(found.sm_count, 24U);
             CHECK_EQ(found.max_blocks, 24 * found.blocks_per_sm);
             CHECK_EQ(found.max_clusters, 0U);
             int blocks = 0;
-            CHECK_NATIVE(cuCtxPushCurrent, kernel.primary);
-            CHECK_NATIVE(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
-                         static_cast<int>(params.block_threads), params.dynamic_shared_bytes);
-            CUcontext popped = nullptr;
-            CHECK_NATIVE(cuCtxPopCurrent, &popped);
+            {
+                const Current current(kernels.primary);
+                CHECK_NATIVE(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, function,
+                             static_cast<int>(params.block_threads), params.dynamic_shared_bytes);
+            }
             CHECK_EQ(found.blocks_per_sm, static_cast<uint32_t>(blocks));
             CHECK_EQ(fit(large.stream, function, params).max_blocks, 108 * found.blocks_per_sm);
             CHECK_EQ(launch_cooperative(small.stream, function, found.max_blocks, params),
@@ -100,9 +63,9 @@ void max_blocks_is_the_largest_launch() {
 
 // A kernel that needs more than an SM has fits nowhere; that is an answer, not an error.
 void impossible_launch_has_no_fit() {
-    const Kernel kernel;
+    const GraphKernels kernels;
     const Partition part(split(whole_device(), {24}).groups[0]);
-    const gcx_kernel_fit found = fit(part.stream, kernel.function, params_of(256, 100'000, 4));
+    const gcx_kernel_fit found = fit(part.stream, kernels.module_probe, params_of(256, 100'000, 4));
     CHECK_EQ(found.blocks_per_sm, 0U);
     CHECK_EQ(found.max_blocks, 0U);
     CHECK_EQ(found.max_clusters, 0U);
@@ -110,20 +73,20 @@ void impossible_launch_has_no_fit() {
 }
 
 void cluster_fit_matches_an_h200() {
-    const Kernel kernel;
+    const GraphKernels kernels;
     const Partition coarse(split(whole_device(), {24}).groups[0]);
     const Partition fine(split(whole_device(), {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
-    CHECK_EQ(fit(fine.stream, kernel.kernel, params_of(1024, 0, 2)).max_cluster_blocks, 2U);
+    CHECK_EQ(fit(fine.stream, kernels.library_probe, params_of(1024, 0, 2)).max_cluster_blocks, 2U);
     // The numbers are those of an H200: see "facts of the driver" in docs/measurements/log.md.
     for (const auto& [cluster, clusters] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
-        const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));
+        const auto found = fit(coarse.stream, kernels.library_probe, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, clusters);
         CHECK_EQ(found.max_blocks, clusters * cluster);
         CHECK_EQ(found.max_cluster_blocks, 8U);
     }
     // No cluster fits: too large for the partition, for the kernel's attribute, for any GPU.
     for (const uint32_t cluster : {4U, 8U, 16U, 0xffffffffU}) {
-        const auto found = fit(fine.stream, kernel.function, params_of(1024, 0, cluster));
+        const auto found = fit(fine.stream, kernels.module_probe, params_of(1024, 0, cluster));
         CHECK_EQ(found.max_clusters, 0U);
         CHECK_EQ(found.max_blocks, 0U);
         CHECK_EQ(found.max_cluster_blocks, 2U);
@@ -132,53 +95,39 @@ void cluster_fit_matches_an_h200() {
 }
 
 void device_without_clusters_reports_one() {
-    const Kernel kernel;
+    const GraphKernels kernels;
     const Partition part(split(whole_device(), {24}).groups[0]);
-    const auto without = fit(part.stream, kernel.function, params_of(1024));
-    const auto ones = fit(part.stream, kernel.function, params_of(1024, 0, 1));
+    const auto without = fit(part.stream, kernels.module_probe, params_of(1024));
+    const auto ones = fit(part.stream, kernels.module_probe, params_of(1024, 0, 1));
     CHECK_EQ(without.max_cluster_blocks, 1U);
     CHECK_EQ(ones.max_clusters, without.max_blocks);
     CHECK_EQ(ones.max_blocks, without.max_blocks);
-    CHECK_EQ(fit(part.stream, kernel.function, params_of(1024, 0, 2)).max_blocks, 0U);
+    CHECK_EQ(fit(part.stream, kernels.module_probe, params_of(1024, 0, 2)).max_blocks, 0U);
 }
 
 // Tests streams of leases, of other libraries, and streams that capture.
 void fit_is_known_for_any_stream() {
-    const Kernel kernel;
-    gcx_lease lease = nullptr;
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
-    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 64U);
-    const gcx_lease_size size = {lease, 64, 0};
-    CHECK_OK(gcx_lease_resize(&size, 1, 0));
-    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 128U);
+    const GraphKernels kernels;
+    const gcx_lease lease = acquire(32);
+    gcx_stream stream = stream_of(lease);
+    CHECK_EQ(fit(stream, kernels.library_probe, params_of(1024)).max_blocks, 64U);
+    CHECK_OK(resize({{lease, 64, 0}}));
+    CHECK_EQ(fit(stream, kernels.library_probe, params_of(1024)).max_blocks, 128U);
     // The capture stays in its context, and continues.
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    const gcx_lease_size less = {lease, 16, 0};
-    CHECK_OK(gcx_lease_resize(&less, 1, 0));
-    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024, 0, 8)).sm_count, 64U);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
-    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 32U);
+    begin_capture(native);
+    CHECK_OK(resize({{lease, 16, 0}}));
+    CHECK_EQ(fit(stream, kernels.library_probe, params_of(1024, 0, 8)).sm_count, 64U);
+    end_capture(native);
+    CHECK_EQ(fit(stream, kernels.library_probe, params_of(1024)).max_blocks, 32U);
+    release_all({stream}, {lease});
+    stream = handle_for(kernels.plain);
+    CHECK_EQ(fit(stream, kernels.module_probe, params_of(1024)).max_blocks, 264U);
     CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_OK(gcx_lease_release(lease));
-    // The native stream belongs to the primary context.
-    CUstream plain = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernel.primary);
-    CHECK_NATIVE(cuStreamCreate, &plain, CU_STREAM_NON_BLOCKING);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CHECK_OK(gcx_stream_from_native(plain, &stream));
-    CHECK_EQ(fit(stream, kernel.function, params_of(1024)).max_blocks, 264U);
-    CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_NATIVE(cuStreamDestroy, plain);
 }
 
 void invalid_launches_are_refused() {
-    const Kernel kernel;
+    const GraphKernels kernels;
     const Partition part(split(whole_device(), {24}).groups[0]);
     auto params = params_of(256);
     gcx_kernel_fit found;
@@ -191,23 +140,23 @@ void invalid_launches_are_refused() {
         CHECK_EQ(std::memcmp(&found, &before, sizeof found), 0);
     };
     refused(part.stream, nullptr, &params, GCX_ERROR_INVALID_VALUE);
-    refused(part.stream, kernel.function, nullptr, GCX_ERROR_INVALID_VALUE);
-    refused(nullptr, kernel.function, &params, GCX_ERROR_INVALID_HANDLE);
-    refused(forged<gcx_stream>(99), kernel.function, &params, GCX_ERROR_INVALID_HANDLE);
+    refused(part.stream, kernels.module_probe, nullptr, GCX_ERROR_INVALID_VALUE);
+    refused(nullptr, kernels.module_probe, &params, GCX_ERROR_INVALID_HANDLE);
+    refused(forged<gcx_stream>(99), kernels.module_probe, &params, GCX_ERROR_INVALID_HANDLE);
     refused(part.stream, forged<CUfunction>(0x123), &params, GCX_ERROR_INVALID_HANDLE);
     for (const uint32_t threads : {0U, 1025U, 0x80000000U}) {
         params.block_threads = threads;
-        refused(part.stream, kernel.function, &params, GCX_ERROR_INVALID_VALUE);
+        refused(part.stream, kernels.module_probe, &params, GCX_ERROR_INVALID_VALUE);
         CHECK(message_has(std::to_string(threads)));
     }
     params = params_of(256);
     params.struct_size = 4;
-    refused(part.stream, kernel.function, &params, GCX_ERROR_INVALID_VALUE);
+    refused(part.stream, kernels.module_probe, &params, GCX_ERROR_INVALID_VALUE);
     params = params_of(256);
-    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernel.function, &params, nullptr),
+    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernels.module_probe, &params, nullptr),
                   GCX_ERROR_INVALID_VALUE);
     gcx_kernel_fit none{};
-    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernel.function, &params, &none),
+    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernels.module_probe, &params, &none),
                   GCX_ERROR_INVALID_VALUE);
 }
 

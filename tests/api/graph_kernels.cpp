@@ -82,6 +82,44 @@ SmIds GraphKernels::take_sms(uint32_t place) const {
     return found;
 }
 
+gcx_result GraphKernels::redirect(gcx_graph graph, uint32_t node, uint32_t place,
+                                  uint32_t blocks) const {
+    struct {
+        CUdeviceptr counts;
+        uint32_t max_sms = kMaxSms;
+        uint32_t nanoseconds = 1'000;
+    } const arguments{at(place)};
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    params.grid[0] = blocks;
+    params.block[0] = 64;
+    params.grid[1] = params.grid[2] = params.block[1] = params.block[2] = 1;
+    params.arguments = &arguments;
+    params.argument_bytes = sizeof arguments;
+    return gcx_graph_set_kernel(graph, node, &params);
+}
+
+CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two,
+                     GraphKernels::From from) {
+    CUevent fork = nullptr;
+    CUevent join = nullptr;
+    const Current current(kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
+    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
+    CUgraph captured = capture(one, [&] {
+        kernels.clear(one, 4);
+        CHECK_NATIVE(cuEventRecord, fork, one);
+        CHECK_NATIVE(cuStreamWaitEvent, two, fork, 0);
+        kernels.probe(one, from, 0);
+        kernels.probe(two, from, 1);
+        kernels.clear(two, 5);
+        CHECK_NATIVE(cuEventRecord, join, two);
+        CHECK_NATIVE(cuStreamWaitEvent, one, join, 0);
+    });
+    CHECK_NATIVE(cuEventDestroy, fork);
+    CHECK_NATIVE(cuEventDestroy, join);
+    return captured;
+}
+
 gcx_graph graph_of(CUgraph captured, const gcx_graph_params* params) {
     gcx_graph graph = nullptr;
     CHECK_OK(gcx_graph_create(captured, params, &graph));

@@ -27,6 +27,9 @@ class GraphKernels {
     // Returns the SMs noted in a place since the last call, and clears the place.
     SmIds take_sms(uint32_t place) const;
     std::size_t count_sms(uint32_t place) const { return take_sms(place).size(); }
+    // Changes a kernel of a graph that notes its SMs, so that it notes them in another place.
+    gcx_result redirect(gcx_graph graph, uint32_t node, uint32_t place,
+                        uint32_t blocks = 1024) const;
 
     CUcontext primary = nullptr;
     CUstream plain = nullptr; // of the primary context
@@ -42,15 +45,10 @@ class GraphKernels {
     CUdeviceptr counts_ = 0;
 };
 
-// Captures what submit() launches.
-template <class Submit>
-CUgraph capture(CUstream stream, Submit&& submit) {
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    submit();
-    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
-    return graph;
-}
+// Captures a kernel in each of two streams, which note their SMs in the places 0 and 1. The second
+// stream forks from the first and joins it, as PyTorch does it.
+CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two,
+                     GraphKernels::From from = GraphKernels::From::library);
 
 // Makes a graph of a capture, which it destroys.
 gcx_graph graph_of(CUgraph captured, const gcx_graph_params* params = nullptr);

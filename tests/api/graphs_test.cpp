@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 using namespace support;
 using From = GraphKernels::From;
@@ -74,10 +75,10 @@ void node_of_every_kind_moves() {
     const Two two;
     std::atomic<int> called{0};
     CUevent event = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
+    {
+        const Current current(kernels.primary);
+        CHECK_NATIVE(cuEventCreate, &event, CU_EVENT_DEFAULT);
+    }
     CUgraph child = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 3);
         kernels.clear(kernels.plain, 4);
@@ -144,14 +145,11 @@ void node_of_every_kind_moves() {
 void graph_follows_a_lease() {
     const GraphKernels kernels;
     gcx_graph graph = graph_of(capture_mixed(kernels, kernels.plain));
-    gcx_lease lease = nullptr;
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
-    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    const gcx_lease lease = acquire(32);
+    const gcx_stream stream = stream_of(lease);
     // Prepares both layouts.
     for (const uint32_t count : {64U, 32U}) {
-        const gcx_lease_size size = {lease, count, 0};
-        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        CHECK_OK(resize({{lease, count, 0}}));
         gcx_resource sms = resource_of(lease);
         CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
     }
@@ -168,30 +166,6 @@ void graph_follows_a_lease() {
     CHECK_REFUSED(gcx_graph_launch(graph, &stream, 1), GCX_ERROR_INVALID_HANDLE);
     CHECK_OK(gcx_lease_release(lease));
     CHECK_OK(gcx_graph_destroy(graph));
-}
-
-// Captures a graph over two partitions, as PyTorch forks.
-CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
-    CUevent fork = nullptr;
-    CUevent join = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
-    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CUgraph captured = capture(one, [&] {
-        kernels.clear(one, 4);
-        CHECK_NATIVE(cuEventRecord, fork, one);
-        CHECK_NATIVE(cuStreamWaitEvent, two, fork, 0);
-        kernels.probe(one, from, 0);
-        kernels.probe(two, from, 1);
-        kernels.clear(two, 5);
-        CHECK_NATIVE(cuEventRecord, join, two);
-        CHECK_NATIVE(cuStreamWaitEvent, one, join, 0);
-    });
-    CHECK_NATIVE(cuEventDestroy, fork);
-    CHECK_NATIVE(cuEventDestroy, join);
-    return captured;
 }
 
 void parts_run_on_their_own_sms() {
@@ -234,11 +208,11 @@ void parts_keep_the_order_of_all_streams() {
     const GraphKernels kernels;
     const Two two;
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
-    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1], From::library));
+    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1]));
+    const gcx_stream streams[] = {two.small.stream, two.large.stream};
     CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
     const auto runs = runs_of([&] {
         kernels.spin(native[1], 5'000'000);
-        const gcx_stream streams[] = {two.small.stream, two.large.stream};
         CHECK_OK(gcx_graph_launch(graph, streams, 2));
         kernels.spin(native[1], 1'000);
         kernels.spin(native[0], 1'000);
@@ -253,24 +227,11 @@ void parts_keep_the_order_of_all_streams() {
         CHECK(runs[5].begin_ns >= end);
         CHECK(runs[6].begin_ns >= end);
     }
-    for (const gcx_stream stream : {two.small.stream, two.large.stream})
-        CHECK_OK(gcx_stream_synchronize(stream));
-    CHECK_OK(gcx_graph_destroy(graph));
-}
-
-// Launching over streams that have work reuses the events that order them.
-void launches_reuse_events() {
-    const GraphKernels kernels;
-    const Two two;
-    CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
-    gcx_graph graph = graph_of(capture_fork(kernels, native[0], native[1], From::library));
-    uint64_t events = 0;
+    // Further launches over streams that have work reuse the events that order them.
+    const uint64_t events = sim::counts().events;
     for (int round = 0; round < 10; round++) {
         kernels.spin(native[1], 1'000'000);
-        const gcx_stream streams[] = {two.small.stream, two.large.stream};
         CHECK_OK(gcx_graph_launch(graph, streams, 2));
-        if (round == 0)
-            events = sim::counts().events;
         CHECK_EQ(sim::counts().events, events);
     }
     for (const gcx_stream stream : {two.small.stream, two.large.stream})
@@ -425,13 +386,9 @@ void update_takes_over_another_capture() {
 // The same nodes in another order, in a row or as a fork, are a different graph.
 void update_with_another_order_is_refused() {
     const GraphKernels kernels;
-    CUstream second = nullptr;
-    CUcontext popped = nullptr;
-    CHECK_NATIVE(cuCtxPushCurrent, kernels.primary);
-    CHECK_NATIVE(cuStreamCreate, &second, CU_STREAM_NON_BLOCKING);
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
-    CUgraph forked = capture_fork(kernels, kernels.plain, second, From::library);
+    const External second;
+    CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain);
+    CUgraph forked = capture_fork(kernels, kernels.plain, second.stream);
     gcx_graph graph = make(in_a_row);
     CHECK_OK(gcx_graph_update(graph, in_a_row));
     CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
@@ -439,7 +396,6 @@ void update_with_another_order_is_refused() {
     for (CUgraph captured : {in_a_row, forked})
         CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
-    CHECK_NATIVE(cuStreamDestroy, second);
 }
 
 // A node reports the cluster of its launch; a cluster of one block is none.
@@ -663,7 +619,7 @@ void invalid_arguments_are_refused() {
     CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
     // The next stream captures.
     CUstream native = gcx_stream_native(two.small.stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_REFUSED(gcx_graph_launch(graph, &two.small.stream, 1),
                   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     // The capture stays intact, also when an executable is created during it.
@@ -731,47 +687,184 @@ void attributes_are_copied() {
     }
 }
 
-void graph_after_a_reset_is_refused() {
-    // The reset destroyed what this created.
-    static const GraphKernels& kernels = *new GraphKernels;
-    CUgraph captured = capture_mixed(kernels, kernels.plain);
-    gcx_graph graph = make(captured);
+// The contexts of a capture live as long as the graph; a destroyed external one is an error, and is
+// never used.
+
+void captured_context_stays_while_its_graph_lives() {
+    const GraphKernels kernels;
     gcx_stream plain = handle_for(kernels.plain);
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    auto partition = std::make_unique<Partition>(resource);
+    const SmIds sms = partition->probe();
+    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(partition->stream)));
+    partition.reset();
+    CHECK_EQ(trim(0).contexts, 0U);
+    CHECK_EQ(cache_stats().in_use, 1U);
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1)); // as it was captured
+    CHECK(kernels.take_sms(0) == sms);
+    CHECK_EQ(trim(0).contexts, 0U);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim(0).contexts, 1U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void captured_context_is_not_evicted_for_others() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    CHECK_OK(gcx_cache_set_limit(2));
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    gcx_graph graph = graph_of(capture_mixed(kernels, gcx_stream_native(stream)));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    const SmIds sms = kernels.take_sms(0);
+    CHECK_EQ(sms.size(), 24U);
+    release_all({stream}, {lease});
+    for (uint32_t size = 8; size <= 120; size += 8)
+        const Partition other(split(whole_device(), {size}).groups[0]);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+// The graph keeps the contexts of both parts, and after an update only those of the new capture.
+void update_keeps_the_contexts_of_the_new_capture() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    const Split parts = split(whole_device(), {24, 32, 40});
+    std::vector<std::unique_ptr<Partition>> partitions;
+    std::vector<SmIds> sms;
+    for (const gcx_resource& part : parts.groups) {
+        partitions.push_back(std::make_unique<Partition>(part));
+        sms.push_back(partitions.back()->probe());
+    }
+    const auto capture_in = [&](std::size_t a, std::size_t b) {
+        return capture_fork(kernels, gcx_stream_native(partitions[a]->stream),
+                            gcx_stream_native(partitions[b]->stream));
+    };
+    const auto check = [&](gcx_graph graph, std::size_t a, std::size_t b) {
+        CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+        CHECK(kernels.take_sms(0) == sms[a]);
+        CHECK(kernels.take_sms(1) == sms[b]);
+    };
+    gcx_graph graph = graph_of(capture_in(0, 1));
+    check(graph, 0, 1);
+    CUgraph other = capture_in(1, 2);
+    partitions.clear();
+    CHECK_EQ(trim(0).contexts, 1U); // the third
+    check(graph, 0, 1);
+    // The capture's own context is gone, so the driver may reuse its address.
+    CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_NATIVE(cuGraphDestroy, other);
+    check(graph, 0, 1);
+    for (const gcx_resource& part : parts.groups)
+        partitions.push_back(std::make_unique<Partition>(part));
+    other = capture_in(1, 2);
+    CHECK_OK(gcx_graph_update(graph, other));
+    CHECK_NATIVE(cuGraphDestroy, other);
+    partitions.clear();
+    CHECK_EQ(trim(0).contexts, 1U); // the first
+    check(graph, 1, 2);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim(0).contexts, 2U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void create_after_the_context_is_gone_is_refused() {
+    const GraphKernels kernels;
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    CUgraph captured = capture_mixed(kernels, gcx_stream_native(partition->stream));
+    partition.reset();
+    CHECK_EQ(trim(0).contexts, 1U);
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("node 0, a kernel node"));
+    CHECK_NATIVE(cuGraphDestroy, captured);
+}
+
+void destroyed_external_context_is_an_error() {
+    const GraphKernels kernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    auto external = std::make_unique<External>(24);
+    gcx_graph graph = graph_of(capture_mixed(kernels, external->stream));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK_EQ(kernels.count_sms(0), 24U);
+    external.reset();
+    const Partition partition(split(whole_device(), {40}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("has been destroyed"));
+    // The graph runs in other contexts; the executable that cannot run does not block changes.
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
+    CHECK_EQ(kernels.count_sms(0), 40U);
+    CHECK_OK(kernels.redirect(graph, 0, 3));
+    CHECK_EQ(info_of(graph).executables, 1U);
+    CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
+    CHECK_EQ(kernels.count_sms(3), 40U);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+// The graph is captured in the primary context, or in one of gcx.
+void graph_after_a_reset_is_refused(bool in_partition) {
+    constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
+    // The reset destroys what this creates.
+    // The reset destroys what this creates.
+    static const GraphKernels& kernels = *new GraphKernels;
+    gcx_stream plain = handle_for(kernels.plain);
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    gcx_graph graph = graph_of(capture_mixed(
+        kernels, in_partition ? gcx_stream_native(partition->stream) : kernels.plain));
+    partition.reset();
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     uint32_t count = 0;
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const uint32_t node = 0;
-    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
     const gcx_resource whole = whole_device();
-    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_get_info(graph, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    for (int round = 0; round < 2; round++)
+        CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), kDead);
+    CHECK_REFUSED(gcx_graph_get_info(graph, &info), kDead);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), kDead);
+    CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), kDead);
+    CHECK_REFUSED(kernels.redirect(graph, 0, 3), kDead);
+    CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), kDead);
     const Partition fresh(split(whole_device(), {24}).groups[0]);
-    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_REFUSED(gcx_graph_launch(graph, &fresh.stream, 1), kDead);
     CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_EQ(cache_stats().in_use, 1U);
 }
 
 } // namespace
 
 int main() {
-    for (const auto body :
-         {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
-          parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams, launches_reuse_events,
-          set_part_assigns_nodes, set_kernel_changes_all_executables,
-          update_takes_over_another_capture, update_with_another_order_is_refused,
-          nodes_report_clusters, least_recently_used_executable_is_evicted,
-          updates_refused_by_the_driver_rebuild, failed_destruction_of_an_executable_is_repeated,
-          immovable_nodes_are_refused, external_streams_run_as_captured,
-          invalid_arguments_are_refused, launches_make_few_driver_calls, attributes_are_copied}) {
-        for (const char* driver : drivers())
-            leaves_nothing(std::string("h100@") + driver, body);
+    for (const char* driver : drivers()) {
+        const std::string h100 = std::string("h100@") + driver;
+        for (const auto test :
+             {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
+              parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams,
+              set_part_assigns_nodes, set_kernel_changes_all_executables,
+              update_takes_over_another_capture, update_with_another_order_is_refused,
+              nodes_report_clusters, least_recently_used_executable_is_evicted,
+              updates_refused_by_the_driver_rebuild,
+              failed_destruction_of_an_executable_is_repeated, immovable_nodes_are_refused,
+              external_streams_run_as_captured, invalid_arguments_are_refused,
+              launches_make_few_driver_calls, attributes_are_copied})
+            leaves_nothing(h100, test);
+        for (const auto test :
+             {captured_context_stays_while_its_graph_lives,
+              captured_context_is_not_evicted_for_others,
+              update_keeps_the_contexts_of_the_new_capture,
+              create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
+            leaves_nothing(h100, test);
     }
-    on_machine("h100@12.8", graph_after_a_reset_is_refused);
+    // Later drivers refuse the reset.
+    for (const bool in_partition : {false, true})
+        on_machine("h100@12.8", [&] { graph_after_a_reset_is_refused(in_partition); });
     return support::summary("graphs");
 }

@@ -143,8 +143,7 @@ void leases_come_and_go(bool resized) {
     const gcx_lease first = acquire(64);
     const gcx_stream persistent = stream_of(first);
     work.spin(gcx_stream_native(persistent), kForever);
-    CHECK_OK(gcx_stream_destroy(persistent));
-    CHECK_OK(gcx_lease_release(first));
+    release_all({persistent}, {first});
     Cost acquiring;
     Cost releasing;
     for (int step = 0; step < changes(); step++) {

@@ -21,37 +21,18 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-uint32_t waiting() {
-    uint32_t waits = 0;
-    for (const gcx_live_lease& lease : live_leases(0))
-        waits += lease.waits;
-    return waits;
-}
-
-void until_waiting(uint32_t count) {
-    while (waiting() != count)
-        std::this_thread::yield();
-}
-
 // A request behind a cancelled one is served before the signal returns.
 void request_behind_cancelled_one_is_granted() {
     const gcx_lease busy = acquire(100);
     for (int round = 0; round < (check::slow ? 20 : 200); round++) {
         gcx_cancel cancel = make_cancel();
-        gcx_result first = GCX_SUCCESS;
-        gcx_lease second = nullptr;
-        std::thread large(
-            [&] { first = try_acquire(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
-        until_waiting(1);
-        std::thread small([&] { second = acquire(8, {.timeout_ms = GCX_FOREVER}); });
-        until_waiting(2);
+        WaitingAcquire large(64, {.cancel = cancel});
+        WaitingAcquire small(8);
         CHECK_OK(gcx_cancel_signal(cancel));
-        CHECK_EQ(waiting(), 0U);
+        CHECK_EQ(waiting_requests(), 0U);
         CHECK_OK(try_acquire(8)); // 24 or 20 are free next to the small one
-        large.join();
-        small.join();
-        CHECK_EQ(first, GCX_ERROR_CANCELLED);
-        CHECK_OK(gcx_lease_release(second));
+        CHECK_EQ(large.result(), GCX_ERROR_CANCELLED);
+        CHECK_OK(gcx_lease_release(small.get()));
         CHECK_OK(gcx_cancel_destroy(cancel));
     }
     CHECK_OK(gcx_lease_release(busy));
@@ -121,23 +102,17 @@ void cancel_racing_with_grant_is_either_before_or_after() {
 void request_with_destroyed_cancel_waits_on() {
     const gcx_lease all = acquire(GCX_REST);
     gcx_cancel cancel = make_cancel();
-    gcx_lease waited = nullptr;
-    std::thread other(
-        [&] { waited = acquire(GCX_REST, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
-    until_waiting(1);
+    WaitingAcquire waited(GCX_REST, {.cancel = cancel});
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_OK(gcx_lease_release(all));
-    other.join();
-    CHECK_OK(gcx_lease_release(waited));
+    CHECK_OK(gcx_lease_release(waited.get()));
 }
 
 void request_behind_timed_out_one_is_granted() {
     const gcx_lease busy = acquire(64);
-    std::thread large(
-        [] { CHECK_REFUSED(try_acquire(132, {.timeout_ms = 50}), GCX_ERROR_TIMEOUT); });
-    until_waiting(1);
+    WaitingAcquire large(132, {.timeout_ms = 50});
     CHECK_OK(try_acquire(8, {.timeout_ms = GCX_FOREVER}));
-    large.join();
+    CHECK_EQ(large.result(), GCX_ERROR_TIMEOUT);
     CHECK_OK(gcx_lease_release(busy));
 }
 
@@ -152,7 +127,7 @@ void request_past_its_timeout_is_not_granted() {
             result = try_acquire(8, {.timeout_ms = 2});
             over = true;
         });
-        while (!over && waiting() == 0)
+        while (!over && waiting_requests() == 0)
             std::this_thread::yield();
         const auto end = Clock::now() + std::chrono::milliseconds(2);
         while (Clock::now() < end) {
@@ -161,7 +136,7 @@ void request_past_its_timeout_is_not_granted() {
         CHECK_OK(gcx_lease_release(first));
         // All SMs are available now, whether the other thread has woken or not.
         const gcx_lease all = acquire(GCX_REST);
-        CHECK_EQ(info_of(all).sm_count, 132U);
+        CHECK_EQ(sms_of(all), 132U);
         other.join();
         CHECK_EQ(result, GCX_ERROR_TIMEOUT);
         CHECK_OK(gcx_lease_release(all));
@@ -171,38 +146,28 @@ void request_past_its_timeout_is_not_granted() {
 void request_inside_a_reservation_does_not_block_others() {
     const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquire(24, {.name = "inside", .reservation = reservation});
-    gcx_lease waited = nullptr;
-    std::thread other([&] {
-        waited = acquire(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = reservation});
-    });
-    until_waiting(1);
+    WaitingAcquire waited(8, {.reservation = reservation});
     // 108 are free outside.
     const gcx_lease outside = acquire(48, {.name = "outside"});
     CHECK_OK(resize({{outside, 108, 0}}));
     CHECK_OK(resize({{outside, 24, 0}}));
     // Inside the reservation, requests are served in order of arrival.
     CHECK_OK(resize({{inside, 16, 0}}));
-    other.join();
-    CHECK_EQ(info_of(waited).sm_count, 8U);
-    CHECK_OK(gcx_lease_release(waited));
-    CHECK_OK(gcx_lease_release(inside));
-    CHECK_OK(gcx_lease_release(outside));
+    CHECK_EQ(sms_of(waited.get()), 8U);
+    release_all({}, {waited.get(), inside, outside});
     release(reservation);
 }
 
 void request_outside_does_not_block_a_reservation() {
     const gcx_reservation reservation = reserve(24);
     const gcx_lease most = acquire(100, {.name = "most"});
-    gcx_lease waited = nullptr;
-    std::thread other([&] { waited = acquire(64, {.timeout_ms = GCX_FOREVER}); });
-    until_waiting(1);
+    WaitingAcquire waited(64);
     const gcx_lease rest = acquire(GCX_REST, {.name = "rest", .reservation = reservation});
-    CHECK(info_of(rest).sm_count > 0);
+    CHECK(sms_of(rest) > 0);
     CHECK_OK(gcx_lease_release(rest));
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(gcx_lease_release(most));
-    other.join();
-    CHECK_OK(gcx_lease_release(waited));
+    CHECK_OK(gcx_lease_release(waited.get()));
     release(reservation);
 }
 
@@ -210,20 +175,15 @@ void request_outside_does_not_block_a_reservation() {
 void request_inside_a_reservation_is_not_starved_by_others() {
     const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquire(16, {.name = "inside", .reservation = reservation});
-    gcx_lease waited = nullptr;
-    std::thread other(
-        [&] { waited = acquire(24, {.timeout_ms = GCX_FOREVER, .reservation = reservation}); });
-    until_waiting(1);
+    WaitingAcquire waited(24, {.reservation = reservation});
     const gcx_lease outside = acquire(GCX_REST, {.name = "outside"});
-    CHECK_EQ(info_of(outside).sm_count, 108U);
+    CHECK_EQ(sms_of(outside), 108U);
     CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("of which 0 are free and 8 awaited in reservations"));
     CHECK_REFUSED(resize({{outside, 116, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(gcx_lease_release(inside));
-    other.join();
-    CHECK_EQ(info_of(waited).sm_count, 24U);
-    CHECK_OK(gcx_lease_release(waited));
-    CHECK_OK(gcx_lease_release(outside));
+    CHECK_EQ(sms_of(waited.get()), 24U);
+    release_all({}, {waited.get(), outside});
     release(reservation);
 }
 
@@ -235,8 +195,7 @@ void message_counts_what_the_request_could_have() {
     CHECK_REFUSED(try_acquire(24), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("device 0 has 132, of which 0 are free; \"one\" has 8; \"fine\" has 120") ||
           message_has("device 0 has 132, of which 0 are free; \"fine\" has 120; \"one\" has 8"));
-    CHECK_OK(gcx_lease_release(fine));
-    CHECK_OK(gcx_lease_release(one));
+    release_all({}, {fine, one});
 
     const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquire(24, {.name = "inside", .reservation = reservation});
@@ -260,8 +219,7 @@ void message_counts_what_the_request_could_have() {
     CHECK_REFUSED(try_acquire(72, {.min_sm_count = 16}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("requested 72 SMs, at least 16 (min_sm_count)") &&
           message_has("lower min_sm_count"));
-    CHECK_OK(gcx_lease_release(exclusive));
-    CHECK_OK(gcx_lease_release(shared));
+    release_all({}, {exclusive, shared});
 }
 
 // A count beyond every device is an invalid count in every function.
@@ -304,8 +262,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     // Sizes that would fit if other leases released SMs are refused as already acquired.
     CHECK_REFUSED(resize({{decode, 64, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, 68, 0}}));
-    CHECK_OK(gcx_lease_release(decode));
-    CHECK_OK(gcx_lease_release(prefill));
+    release_all({}, {decode, prefill});
 
     const gcx_reservation reservation = reserve(24);
     const gcx_lease a = acquire(8, {.name = "a", .reservation = reservation});
@@ -314,8 +271,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK(message_has("16 + 16 = 32; the reservation of device 0 has 24"));
     CHECK_REFUSED(try_acquire(32, {.reservation = reservation}), expected);
     CHECK(message_has("the reservation of device 0 has 24"));
-    CHECK_OK(gcx_lease_release(a));
-    CHECK_OK(gcx_lease_release(b));
+    release_all({}, {a, b});
     release(reservation);
 }
 
@@ -326,22 +282,24 @@ void shared_lease_with_handed_over_sms_shrinks() {
         const gcx_lease shared = acquire(16, terms);
         const gcx_lease given = acquire(64);
         CHECK_OK(hand_over(given, shared));
-        CHECK_EQ(info_of(shared).sm_count, 80U);
+        CHECK_EQ(sms_of(shared), 80U);
         CHECK_OK(gcx_lease_release(given));
         CHECK_OK(resize({{shared, 72 + floor, 0}}));
-        CHECK_EQ(info_of(shared).sm_count, 72U + floor);
+        CHECK_EQ(sms_of(shared), 72U + floor);
         CHECK_OK(resize({{shared, 16, 0}}));
-        CHECK_EQ(info_of(shared).sm_count, 16U);
+        CHECK_EQ(sms_of(shared), 16U);
         CHECK(info_of(shared).exclusive_sm_count >= floor);
         const gcx_lease others = acquire(116);
-        CHECK_EQ(info_of(others).sm_count, 116U);
+        CHECK_EQ(sms_of(others), 116U);
         CHECK_OK(gcx_lease_release(others));
-        if (floor != 0)
+        if (floor != 0) {
             CHECK_REFUSED(resize({{shared, 7, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+            CHECK(message_has("exclusive_sm_count 8; request at least as many"));
+        }
         CHECK_OK(resize({{shared, GCX_REST, 0}}));
-        CHECK_EQ(info_of(shared).sm_count, 132U);
+        CHECK_EQ(sms_of(shared), 132U);
         CHECK_OK(resize({{shared, 24, 0}}));
-        CHECK_EQ(info_of(shared).sm_count, 24U);
+        CHECK_EQ(sms_of(shared), 24U);
         CHECK_OK(gcx_lease_release(shared));
     }
 }

@@ -2,13 +2,15 @@
 // checks them against the contract of gcx.h. Each thread has a private device, where it knows the
 // state exactly although other threads call functions on its leases. All threads share device 0.
 //
-//   api-lease_storm MODE      storm: four threads
-//                             signals: the same, while signals interrupt the threads
-//                             history: one thread; each step depends on its number only
+//   api-lease_storm MODE DRIVER_WRAPPER
+//     MODE is storm: four threads
+//             signals: the same, while signals interrupt the threads
+//             history: one thread; each step depends on its number only
 //   GCX_LEASE_STORM=SECONDS[:SEED]   length and first seed; 2 seconds and a random seed by default.
 //                                    0:SEED repeats one seed.
-#include "storm_driver.hpp"
-#include "support.hpp"
+#include "driver_wrapper.hpp"
+#include "publish.hpp"
+#include "work.hpp"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +22,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdarg>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +44,7 @@ enum class Mode { storm, signals, history };
 
 struct Options {
     Mode mode = Mode::storm;
+    const char* driver = nullptr; // the path of driver_wrapper.cpp's library
     double seconds = 2;
     unsigned seed = 0;
     bool one_seed = false;
@@ -53,7 +55,9 @@ constexpr unsigned kSteps = 120; // of a history
 
 Options options_of(int count, char** arguments) {
     Options options;
-    const std::string mode = count > 1 ? arguments[1] : "storm";
+    CHECK_EQ(count, 3);
+    const std::string mode = arguments[1];
+    options.driver = arguments[2];
     options.mode =
         mode == "history" ? Mode::history : (mode == "signals" ? Mode::signals : Mode::storm);
     options.seed = std::random_device{}() % 1'000'000'000;
@@ -65,30 +69,9 @@ Options options_of(int count, char** arguments) {
     return options;
 }
 
-// Yields the same numbers on every machine for one seed.
-class SeededRandom {
-  public:
-    explicit SeededRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
-        for (int i = 0; i < 4; i++)
-            next();
-    }
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
-    bool one_in(uint32_t bound) { return below(bound) == 0; }
-    uint64_t next() {
-        state_ += 0x9e3779b97f4a7c15U;
-        uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-        return z ^ (z >> 31);
-    }
+driver_wrapper::ThreadFunction* driver_thread_function = nullptr;
 
-  private:
-    uint64_t state_;
-};
-
-storm_driver::ThreadFunction driver_thread_function = nullptr;
-
-storm_driver::Thread& driver_thread() {
+driver_wrapper::Thread& driver_thread() {
     return *driver_thread_function();
 }
 
@@ -130,12 +113,12 @@ using BundlePointer = std::shared_ptr<Bundle>;
 class Storm;
 
 struct Worker {
-    Worker(Storm& its_storm, unsigned its_number, uint64_t seed)
+    Worker(Storm& its_storm, unsigned its_number, unsigned seed)
         : storm(its_storm), number(its_number), random(seed) {}
 
     Storm& storm;
     const unsigned number;
-    SeededRandom random;
+    Random random;
     int32_t device = 0; // used by this thread only
     std::vector<BundlePointer> own;
     gcx_cancel cancel = nullptr;
@@ -193,9 +176,7 @@ class Storm {
     bool resets = false; // threads reset their private devices
     std::vector<std::unique_ptr<Worker>> workers;
 
-    std::vector<CUcontext> primary;
-    std::vector<CUmodule> modules;
-    std::vector<CUfunction> spinners;
+    std::vector<std::unique_ptr<Work>> work; // of each device
     std::vector<Launch> launches = std::vector<Launch>(kTags);
     std::atomic<uint32_t> next_tag{1};
     std::atomic<uint64_t> next_serial{1};
@@ -222,12 +203,12 @@ class Storm {
         return tag;
     }
     template <class Handle, std::size_t size>
-    Handle some(SeededRandom& random, const std::array<Handle, size>& of) {
+    Handle some(Random& random, const std::array<Handle, size>& of) {
         const std::lock_guard lock(mutex);
         return of[random.below(size)];
     }
     template <class Handle, std::size_t size>
-    Handle put(SeededRandom& random, std::array<Handle, size>& into, Handle what) {
+    Handle put(Random& random, std::array<Handle, size>& into, Handle what) {
         const std::lock_guard lock(mutex);
         return std::exchange(into[random.below(size)], std::move(what));
     }
@@ -249,7 +230,7 @@ bool Worker::complain(const char* format, ...) {
 template <class Function>
 gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allowed,
                         const Function& function_to_call) {
-    storm_driver::Thread& driver = driver_thread();
+    driver_wrapper::Thread& driver = driver_thread();
     driver.calls = driver.contexts_created = driver.evictions = 0;
     driver.failed = nullptr;
     const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
@@ -303,47 +284,20 @@ void destroy(Worker& worker, const char* name, gcx_result (*function)(Handle), H
 // Work
 // --------------------------------------------------------------------------------------------
 
-constexpr char kPtx[] = R"(
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry gcx_spin(.param .u64 nanoseconds)
-{ ret; }
-)";
-
-void begin_device(Storm& storm, int32_t device) {
-    const auto at = static_cast<std::size_t>(device);
-    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &storm.primary[at], device);
-    const Current current(storm.primary[at]);
-    CHECK_NATIVE(cuModuleLoadData, &storm.modules[at], kPtx);
-    CHECK_NATIVE(cuModuleGetFunction, &storm.spinners[at], storm.modules[at], "gcx_spin");
-}
-
-void end_device(Storm& storm, int32_t device) {
-    const auto at = static_cast<std::size_t>(device);
-    {
-        const Current current(storm.primary[at]);
-        CHECK_NATIVE(cuModuleUnload, storm.modules[at]);
-    }
-    CHECK_NATIVE(cuDevicePrimaryCtxRelease, device);
-}
-
 CUstream plain_stream(Storm& storm, int32_t device) {
     CUstream stream = nullptr;
-    const Current current(storm.primary[static_cast<std::size_t>(device)]);
+    const Current current(storm.work[static_cast<std::size_t>(device)]->primary());
     CHECK_NATIVE(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     return stream;
 }
 
-CUresult spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanoseconds) {
-    void* arguments[] = {&nanoseconds};
-    return NATIVE(cuLaunchKernel)(storm.spinners[static_cast<std::size_t>(device)], 1, 1, 1, 1, 1,
-                                  1, 0, stream, arguments, nullptr);
+void spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanoseconds) {
+    storm.work[static_cast<std::size_t>(device)]->spin(stream, nanoseconds);
 }
 
 // Most kernels are shorter than the host's work between them, some are much longer, a few are
 // persistent.
-uint64_t some_length(SeededRandom& random) {
+uint64_t some_length(Random& random) {
     const uint32_t choice = random.below(40);
     if (choice == 0)
         return 1'000'000'000; // times kTagUnit: 12 days
@@ -369,11 +323,7 @@ uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t leng
     if (native == nullptr)
         return 0;
     const uint32_t tag = worker.storm.new_tag(bundle.device, &bundle);
-    const CUresult result = spin(worker.storm, bundle.device, native, tag + length * kTagUnit);
-    if (result != CUDA_SUCCESS) {
-        worker.complain("a launch in a stream of a lease returned %d", static_cast<int>(result));
-        return 0;
-    }
+    spin(worker.storm, bundle.device, native, tag + length * kTagUnit);
     if (bundle.last[index] != 0)
         worker.order.emplace_back(bundle.last[index], tag);
     bundle.last[index] = tag;
@@ -450,7 +400,7 @@ CUgraph captured_graph(Worker& worker, int32_t device, const std::vector<uint64_
         stream = plain_stream(worker.storm, device);
     CHECK_NATIVE(cuStreamBeginCapture, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (const uint64_t length : lengths)
-        CHECK_EQ(spin(worker.storm, device, stream, length), CUDA_SUCCESS);
+        spin(worker.storm, device, stream, length);
     CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
     if (stream != worker.plain)
         CHECK_NATIVE(cuStreamDestroy, stream);
@@ -540,7 +490,7 @@ void check_list(Worker& worker, int32_t device) {
     }
 }
 
-uint32_t some_count(SeededRandom& random) {
+uint32_t some_count(Random& random) {
     switch (random.below(8)) {
     case 0:
         return GCX_REST;
@@ -594,15 +544,7 @@ void check_own(Worker& worker) {
             worker.complain("lease %llu has %u SMs, not those %u that it had", llu(bundle->serial),
                             count_of(now), count_of(bundle->set));
     }
-    for (const BundlePointer& a : worker.own) {
-        for (const BundlePointer& b : worker.own) {
-            uint32_t common = 0;
-            if (a != b && !(a->shared && b->shared) &&
-                gcx_resource_get_overlap(&a->set, &b->set, &common) == GCX_SUCCESS && common != 0)
-                worker.complain("leases %llu and %llu have %u SMs in common", llu(a->serial),
-                                llu(b->serial), common);
-        }
-    }
+    check_list(worker, worker.device);
 }
 
 void check_waited(Worker& worker, Clock::time_point begin, uint32_t timeout) {
@@ -661,7 +603,7 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t minimum, u
 }
 
 void own_acquire(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     if (worker.own.size() >= 4)
         return;
     const uint32_t count = some_count(random);
@@ -672,26 +614,24 @@ void own_acquire(Worker& worker) {
                    random.one_in(4) ? random.below(25) : 0);
 }
 
+std::size_t some_index(Worker& worker) {
+    return worker.random.below(static_cast<uint32_t>(worker.own.size()));
+}
+
 BundlePointer take_own(Worker& worker) {
     if (worker.own.empty())
         return nullptr;
-    const std::size_t at = worker.random.below(static_cast<uint32_t>(worker.own.size()));
+    const std::size_t at = some_index(worker);
     BundlePointer bundle = worker.own[at];
     worker.own.erase(worker.own.begin() + static_cast<std::ptrdiff_t>(at));
     return bundle;
 }
 
-Bundle* some_own(Worker& worker) {
-    return worker.own.empty()
-               ? nullptr
-               : worker.own[worker.random.below(static_cast<uint32_t>(worker.own.size()))].get();
-}
-
 // Calls an operation with one of the thread's leases, if it has any.
 template <void (*operation)(Worker&, Bundle*)>
 void on_some_own(Worker& worker) {
-    if (Bundle* const bundle = some_own(worker); bundle != nullptr)
-        operation(worker, bundle);
+    if (!worker.own.empty())
+        operation(worker, worker.own[some_index(worker)].get());
 }
 
 // SMs are free when release returns, whatever other threads do with the lease.
@@ -711,17 +651,8 @@ void own_release(Worker& worker) {
         destroy_parts(worker, *bundle);
 }
 
-void note_calls(Worker& worker, std::size_t leases, const char* function) {
-    // A call that failed inside also retried and undid work.
-    if (worker.injected || worker.evictions != 0)
-        return;
-    if (worker.calls / leases > kMostCalls)
-        worker.complain("%s of %zu leases made %llu driver calls", function, leases,
-                        llu(worker.calls));
-}
-
 void own_resize(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     std::vector<uint32_t> counts;
@@ -757,8 +688,11 @@ void own_resize(Worker& worker) {
                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     }();
     const bool injected = worker.injected;
-    if (worker.contexts_created == 0 && !injected)
-        note_calls(worker, members.size(), "gcx_lease_resize");
+    // A call that failed inside also retried and undid work.
+    if (worker.contexts_created == 0 && worker.evictions == 0 && !injected &&
+        worker.calls / members.size() > kMostCalls)
+        worker.complain("gcx_lease_resize of %zu leases made %llu driver calls", members.size(),
+                        llu(worker.calls));
     if (prepared && worker.storm.alone && worker.contexts_created != 0)
         worker.complain("a prepared change made %llu contexts", llu(worker.contexts_created));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
@@ -822,13 +756,6 @@ void own_parking(Worker& worker) {
     release(worker, *from);
 }
 
-void own_launch(Worker& worker, Bundle* bundle) {
-    const uint32_t tag =
-        launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
-    if (tag != 0 && worker.calls > kMostToFollow && !worker.injected)
-        worker.complain("gcx_stream_native made %llu driver calls", llu(worker.calls));
-}
-
 // Returns the end of each owner's last kernel, by the owner's serial number.
 std::map<uint64_t, uint64_t> ends(const Storm& storm) {
     std::map<uint64_t, uint64_t> found;
@@ -847,52 +774,38 @@ bool is_unused(const Bundle& bundle) {
 
 // A query covers only the work of the lease's streams.
 void own_query(Worker& worker, Bundle* bundle) {
-    const bool unused = is_unused(*bundle);
-    const auto all_done = [&] {
-        bool done = true;
-        for (auto& stream : bundle->streams) {
-            if (stream.load() != nullptr &&
-                CALL(gcx_stream_query, (stream), GCX_ERROR_NOT_READY) != GCX_SUCCESS)
-                done = false;
-        }
-        return done;
-    };
-    // The check runs before and after, because other threads record and wait in these streams.
-    const bool done_before = unused || all_done();
-    std::map<uint64_t, uint64_t> end;
-    if (worker.storm.alone)
-        end = ends(worker.storm);
-    const uint64_t now = worker.storm.alone ? sim::counts().clock_ns : 0;
     const gcx_result result = CALL(gcx_lease_query, (bundle->lease), GCX_ERROR_NOT_READY);
-    if (worker.injected)
+    // In a storm, other threads record and wait in these streams too.
+    if (worker.injected || !worker.storm.alone)
         return;
-    // Other threads record and wait in these streams too.
-    if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
+    bool done = true;
+    for (auto& stream : bundle->streams) {
+        if (stream.load() != nullptr)
+            done = gcx_stream_query(stream) == GCX_SUCCESS && done;
+    }
+    const uint64_t end = ends(worker.storm)[bundle->serial];
+    if (result == GCX_SUCCESS && end > sim::counts().clock_ns)
+        worker.complain("lease %llu is finished, and a kernel of it runs until %llu",
+                        llu(bundle->serial), llu(end));
+    if (result == GCX_SUCCESS)
+        return;
+    if (is_unused(*bundle))
         worker.complain("lease %llu, which has never used its streams, has unfinished work",
                         llu(bundle->serial));
-    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && all_done() &&
-             gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
+    else if (done && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY)
         worker.complain("lease %llu has unfinished work, and none of its streams has",
                         llu(bundle->serial));
-    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > sim::counts().clock_ns)
-        worker.complain("lease %llu is finished, and a kernel of it runs until %llu; it is %llu",
-                        llu(bundle->serial), llu(end[bundle->serial]), llu(now));
 }
 
 void own_synchronize(Worker& worker, Bundle* bundle) {
-    std::map<uint64_t, uint64_t> end;
-    if (worker.storm.alone)
-        end = ends(worker.storm);
     const uint64_t before = sim::counts().clock_ns;
-    const bool unused = is_unused(*bundle);
-    const gcx_result result = CALL(gcx_lease_synchronize, (bundle->lease));
-    if (result != GCX_SUCCESS || !worker.storm.alone)
+    if (CALL(gcx_lease_synchronize, (bundle->lease)) != GCX_SUCCESS || !worker.storm.alone)
         return;
     const uint64_t after = sim::counts().clock_ns;
-    if (end[bundle->serial] > after)
+    if (ends(worker.storm)[bundle->serial] > after)
         worker.complain("lease %llu was waited for, and a kernel of it runs on",
                         llu(bundle->serial));
-    if (unused && after > before + 1'000'000)
+    if (is_unused(*bundle) && after > before + 1'000'000)
         worker.complain("waiting for lease %llu, which has never used its streams, took %.3f ms",
                         llu(bundle->serial), static_cast<double>(after - before) / 1e6);
 }
@@ -912,59 +825,6 @@ void own_stream(Worker& worker, Bundle* bundle) {
     }
 }
 
-void own_graph(Worker& worker, Bundle* bundle) {
-    SeededRandom& random = worker.random;
-    gcx_graph graph = bundle->graph;
-    if (graph == nullptr) {
-        const uint32_t tag = worker.storm.new_tag(bundle->device, bundle);
-        graph = make_graph(worker, bundle->device, {tag + kTagUnit * random.below(3), tag});
-        bundle->graph = graph;
-        return;
-    }
-    const std::size_t at = random.below(2);
-    gcx_stream stream = bundle->streams[at];
-    if (random.one_in(8)) {
-        DESTROY(gcx_graph_destroy, bundle->graph.exchange(nullptr));
-    } else if (random.one_in(6)) {
-        CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
-    } else if (stream != nullptr) {
-        bundle->graph_launched = true;
-        bundle->used[at] = true;
-        CALL(gcx_graph_launch, (graph, &stream, 1));
-    }
-}
-
-// Launches, records an event, lets another stream wait for it, and launches there.
-void order_by_event(Worker& worker, const BundlePointer& a, const BundlePointer& b) {
-    SeededRandom& random = worker.random;
-    const std::size_t at_a = random.below(2);
-    const std::size_t at_b = random.below(2);
-    gcx_stream stream_a = a->streams[at_a];
-    gcx_stream stream_b = b->streams[at_b];
-    gcx_event event = nullptr;
-    if (CALL(gcx_event_create, (a->device, 0, &event)) != GCX_SUCCESS)
-        return;
-    const uint32_t first = launch(worker, *a, at_a, random.below(50));
-    const bool ordered = first != 0 && stream_a != nullptr && stream_b != nullptr &&
-                         CALL(gcx_stream_record, (stream_a, event), STALE) == GCX_SUCCESS &&
-                         CALL(gcx_stream_wait, (stream_b, event), STALE) == GCX_SUCCESS;
-    if (ordered) {
-        const uint32_t second = launch(worker, *b, at_b, 0);
-        if (second != 0 && b->streams[at_b].load() == stream_b)
-            worker.order.emplace_back(first, second);
-    }
-    DESTROY(gcx_event_destroy, event);
-}
-
-void own_events(Worker& worker) {
-    if (worker.own.empty())
-        return;
-    const auto count = static_cast<uint32_t>(worker.own.size());
-    const BundlePointer a = worker.own[worker.random.below(count)];
-    const BundlePointer b = worker.own[worker.random.below(count)];
-    order_by_event(worker, a, b);
-}
-
 void own_release_all(Worker& worker) {
     while (!worker.own.empty()) {
         const BundlePointer bundle = take_own(worker);
@@ -976,7 +836,7 @@ void own_release_all(Worker& worker) {
 
 // Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     own_release_all(worker);
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
@@ -1006,8 +866,13 @@ void own_reset(Worker& worker) {
     {
         const SubmitLocks locks(worker.own);
         CHECK_NATIVE(cuDevicePrimaryCtxReset, worker.device);
-        begin_device(storm, worker.device);
-        // The reference from before the reset still has to be released.
+        // What the former one has was destroyed by the reset, except its reference to the context.
+        static std::mutex mutex;
+        static std::vector<std::unique_ptr<Work>>& destroyed =
+            *new std::vector<std::unique_ptr<Work>>;
+        const std::lock_guard lock(mutex);
+        auto& work = storm.work[static_cast<std::size_t>(worker.device)];
+        destroyed.push_back(std::exchange(work, std::make_unique<Work>(worker.device)));
         CHECK_NATIVE(cuDevicePrimaryCtxRelease, worker.device);
         worker.plain = plain_stream(storm, worker.device);
     }
@@ -1051,7 +916,7 @@ void drop(Worker& worker, const BundlePointer& bundle) {
 
 void common_acquire(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     char name[80] = {};
     std::memset(name, 'n', random.below(70));
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -1094,7 +959,7 @@ void common_release(Worker& worker) {
 
 void common_resize(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     std::vector<gcx_lease_size> sizes;
     std::vector<BundlePointer> members;
     for (uint32_t left = 1 + random.below(4); left != 0; left--) {
@@ -1118,42 +983,83 @@ void common_resize(Worker& worker) {
         storm.changed++;
 }
 
-void common_launch(Worker& worker) {
-    const BundlePointer bundle = worker.storm.some(worker.random, worker.storm.common);
-    if (bundle != nullptr)
-        launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
+// Returns one of the thread's leases or one that all threads use, or null.
+BundlePointer some_bundle(Worker& worker, bool own) {
+    if (!own)
+        return worker.storm.some(worker.random, worker.storm.common);
+    return worker.own.empty() ? nullptr : worker.own[some_index(worker)];
 }
 
-void common_events(Worker& worker) {
-    const BundlePointer a = worker.storm.some(worker.random, worker.storm.common);
-    const BundlePointer b = worker.storm.some(worker.random, worker.storm.common);
-    if (a != nullptr && b != nullptr)
-        order_by_event(worker, a, b);
+template <bool own>
+void launch_work(Worker& worker) {
+    const BundlePointer bundle = some_bundle(worker, own);
+    if (bundle != nullptr &&
+        launch(worker, *bundle, worker.random.below(2), some_length(worker.random)) != 0 && own &&
+        worker.calls > kMostToFollow && !worker.injected)
+        worker.complain("gcx_stream_native made %llu driver calls", llu(worker.calls));
 }
 
-void common_graph(Worker& worker) {
-    const BundlePointer bundle = worker.storm.some(worker.random, worker.storm.common);
+// Launches, records an event, lets another stream wait for it, and launches there.
+template <bool own>
+void order_by_event(Worker& worker) {
+    Random& random = worker.random;
+    const BundlePointer a = some_bundle(worker, own);
+    const BundlePointer b = some_bundle(worker, own);
+    gcx_event event = nullptr;
+    if (a == nullptr || b == nullptr ||
+        CALL(gcx_event_create, (a->device, 0, &event)) != GCX_SUCCESS)
+        return;
+    const std::size_t at_a = random.below(2);
+    const std::size_t at_b = random.below(2);
+    gcx_stream stream_a = a->streams[at_a];
+    gcx_stream stream_b = b->streams[at_b];
+    const uint32_t first = launch(worker, *a, at_a, random.below(50));
+    const bool ordered = first != 0 && stream_a != nullptr && stream_b != nullptr &&
+                         CALL(gcx_stream_record, (stream_a, event), STALE) == GCX_SUCCESS &&
+                         CALL(gcx_stream_wait, (stream_b, event), STALE) == GCX_SUCCESS;
+    if (ordered) {
+        const uint32_t second = launch(worker, *b, at_b, 0);
+        if (second != 0 && b->streams[at_b].load() == stream_b)
+            worker.order.emplace_back(first, second);
+    }
+    DESTROY(gcx_event_destroy, event);
+}
+
+template <bool own>
+void use_graph(Worker& worker) {
+    Random& random = worker.random;
+    const BundlePointer bundle = some_bundle(worker, own);
     if (bundle == nullptr)
         return;
     gcx_graph graph = bundle->graph;
     if (graph == nullptr) {
-        const uint32_t tag = worker.storm.new_tag(0, bundle.get());
-        graph = make_graph(worker, 0, {tag + kTagUnit * worker.random.below(3), tag});
+        const uint32_t tag = worker.storm.new_tag(bundle->device, bundle.get());
+        graph = make_graph(worker, bundle->device, {tag + kTagUnit * random.below(3), tag});
         const std::lock_guard lock(bundle->submit);
         gcx_graph none = nullptr;
         if (bundle->ended || !bundle->graph.compare_exchange_strong(none, graph))
             DESTROY(gcx_graph_destroy, graph);
         return;
     }
-    gcx_stream stream = bundle->streams[worker.random.below(2)];
-    if (stream != nullptr)
+    const std::size_t at = random.below(2);
+    gcx_stream stream = bundle->streams[at];
+    if (own && random.one_in(8)) {
+        DESTROY(gcx_graph_destroy, bundle->graph.exchange(nullptr));
+    } else if (own && random.one_in(6)) {
+        CALL(gcx_graph_prepare, (graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES));
+    } else if (stream != nullptr && own) {
+        bundle->graph_launched = true;
+        bundle->used[at] = true;
+        CALL(gcx_graph_launch, (graph, &stream, 1));
+    } else if (stream != nullptr) {
         CALL(gcx_graph_launch, (graph, &stream, 1), STALE);
+    }
 }
 
 // Changes graphs with parts while other threads launch them.
 void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     gcx_graph graph = storm.some(random, storm.graphs);
     if (graph == nullptr || random.one_in(8)) {
         const uint32_t tag = storm.new_tag(0, nullptr);
@@ -1303,7 +1209,7 @@ void anyone_cancels(Worker& worker) {
 
 void anyone_records(Worker& worker) {
     Storm& storm = worker.storm;
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     gcx_event event = storm.some(random, storm.events);
     const BundlePointer bundle = storm.some(random, storm.common);
     gcx_stream stream = bundle != nullptr ? bundle->streams[random.below(2)].load() : nullptr;
@@ -1330,7 +1236,7 @@ void anyone_records(Worker& worker) {
 }
 
 void anyone_changes_the_cache(Worker& worker) {
-    SeededRandom& random = worker.random;
+    Random& random = worker.random;
     switch (random.below(6)) {
     case 0:
         worker.call("gcx_cache_trim", {}, [&] {
@@ -1397,20 +1303,20 @@ constexpr Operation kOperations[] = {
     {"own_release", 10, own_release},
     {"own_resize", 14, own_resize},
     {"own_parking", 3, own_parking},
-    {"own_launch", 20, on_some_own<own_launch>},
+    {"own_launch", 20, launch_work<true>},
     {"own_query", 8, on_some_own<own_query>},
     {"own_synchronize", 1, on_some_own<own_synchronize>},
     {"own_stream", 4, on_some_own<own_stream>},
-    {"own_graph", 6, on_some_own<own_graph>},
-    {"own_events", 4, own_events},
+    {"own_graph", 6, use_graph<true>},
+    {"own_events", 4, order_by_event<true>},
     {"own_reservation", 1, own_reservation},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
     {"common_release", 5, common_release},
     {"common_resize", 10, common_resize},
-    {"common_launch", 12, common_launch},
-    {"common_events", 6, common_events},
-    {"common_graph", 8, common_graph},
+    {"common_launch", 12, launch_work<false>},
+    {"common_events", 6, order_by_event<false>},
+    {"common_graph", 8, use_graph<false>},
     {"common_parts", 10, common_parts},
     {"anyone_queries", 16, anyone_queries},
     {"anyone_synchronizes", 2, anyone_synchronizes},
@@ -1422,7 +1328,7 @@ constexpr Operation kOperations[] = {
 };
 
 // Returns a random operation, each as often as its weight.
-const Operation& next_operation(SeededRandom& random) {
+const Operation& next_operation(Random& random) {
     static const uint32_t total = [] {
         uint32_t sum = 0;
         for (const Operation& operation : kOperations)
@@ -1448,8 +1354,8 @@ void one_operation(Worker& worker) {
 // Rounds
 // --------------------------------------------------------------------------------------------
 
-uint64_t seed_of_step(unsigned seed, unsigned step) {
-    return uint64_t{seed} * 100'003 + step;
+unsigned seed_of_step(unsigned seed, unsigned step) {
+    return seed * 100'003 + step;
 }
 
 void clean_up(Storm& storm) {
@@ -1525,15 +1431,11 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     gcx_driver_get_info(&info);
     storm->driver = info.version;
-    SeededRandom random(seed);
+    Random random(seed);
     storm->faulty = storm->was_faulty = random.one_in(3);
     storm->resets = storm->driver < 13000 && random.one_in(3);
-    const auto count = static_cast<std::size_t>(storm->devices);
-    storm->primary.resize(count);
-    storm->modules.resize(count);
-    storm->spinners.resize(count);
     for (int32_t device = 0; device < storm->devices; device++)
-        begin_device(*storm, device);
+        storm->work.push_back(std::make_unique<Work>(device));
     for (unsigned i = 0; i < threads; i++) {
         storm->workers.push_back(std::make_unique<Worker>(*storm, i, seed * 31U + i));
         storm->workers[i]->device = static_cast<int32_t>(i) + 1;
@@ -1551,8 +1453,7 @@ void end_storm(Storm& storm, const gcx_sim_counts& before) {
     sim::note_runs(0);
     for (const auto& worker : storm.workers)
         CHECK_NATIVE(cuStreamDestroy, worker->plain);
-    for (int32_t device = 0; device < storm.devices; device++)
-        end_device(storm, device);
+    storm.work.clear();
     check_end(storm, before);
 }
 
@@ -1585,7 +1486,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
         threads.emplace_back([&] {
             Worker& worker = *each;
             worker.native = pthread_self();
-            driver_thread() = storm_driver::Thread();
+            driver_thread() = driver_wrapper::Thread();
             driver_thread().jitter = 4 + worker.random.below(100);
             driver_thread().random = worker.random.next() | 1;
             worker.runs = true;
@@ -1602,7 +1503,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
         });
     }
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    SeededRandom random(seed + 17);
+    Random random(seed + 17);
     while (started != kThreads)
         usleep(100);
     const auto all_ended = [&] {
@@ -1636,10 +1537,10 @@ void history(const Options& options, unsigned seed, const std::string& spec) {
     const auto storm = begin_storm(options, seed, spec, 1);
     storm->alone = true;
     Worker& worker = *storm->workers[0];
-    driver_thread() = storm_driver::Thread();
+    driver_thread() = driver_wrapper::Thread();
     for (unsigned step = 0; step < kSteps && check::failed == 0; step++) {
         worker.step = step;
-        worker.random = SeededRandom(seed_of_step(seed, step));
+        worker.random = Random(seed_of_step(seed, step));
         one_operation(worker);
         check_list(worker, -1);
     }
@@ -1657,21 +1558,20 @@ std::string spec_of(const Options& options, unsigned seed) {
 
 // Opens the simulated driver through the library that counts each thread's calls.
 void open_driver(const Options& options, const std::string& spec) {
-    const char* const path = std::getenv("GCX_STORM_DRIVER");
-    void* const driver = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void* const driver = dlopen(options.driver, RTLD_NOW | RTLD_LOCAL);
     if (driver == nullptr) {
-        std::fprintf(stderr, "GCX_STORM_DRIVER names no libapi-storm-driver.so\n");
+        std::fprintf(stderr, "%s\n", dlerror());
         std::exit(2);
     }
     driver_thread_function =
-        reinterpret_cast<storm_driver::ThreadFunction>(dlsym(driver, "storm_driver_thread"));
+        reinterpret_cast<driver_wrapper::ThreadFunction*>(dlsym(driver, "driver_wrapper_thread"));
     CHECK_EQ(sim_function<decltype(&gcx_sim_configure)>("gcx_sim_configure")(spec.c_str()), 0);
     if (options.mode == Mode::signals) {
         struct sigaction action{};
         action.sa_handler = on_signal; // without SA_RESTART
         sigaction(SIGUSR1, &action, nullptr);
     }
-    CHECK_OK(gcx_driver_open(path));
+    CHECK_OK(gcx_driver_open(options.driver));
 }
 
 // Runs histories, each in a child process, until the time is over or one has failed.
@@ -1718,9 +1618,7 @@ void run_storms(const Options& options) {
 
 int main(int count, char** arguments) {
     const Options options = options_of(count, arguments);
-    std::string folder = "/tmp/gcx-lease-storm-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr || setenv("GCX_RESERVATION_DIR", folder.c_str(), 1) != 0)
-        return 2;
+    const publish::Folder folder;
     unsetenv("GCX_DRIVER");
     std::printf("seed %u\n", options.seed);
     std::fflush(stdout);
@@ -1730,7 +1628,5 @@ int main(int count, char** arguments) {
         run_histories(options);
     else
         run_storms(options);
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
     return check::summary("lease storm");
 }

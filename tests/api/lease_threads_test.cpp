@@ -1,6 +1,7 @@
 // Changes leases in one thread while another is in the middle of a call, on a driver that blocks
 // the calls a test names.
 
+#include "driver_wrapper.hpp"
 #include "leases.hpp"
 #include "work.hpp"
 
@@ -15,11 +16,11 @@ using namespace support;
 
 namespace {
 
-std::string blocking_driver; // its path
+std::string driver_path;
 
 template <class Function>
 Function* control(const char* name) {
-    void* const library = dlopen(blocking_driver.c_str(), RTLD_NOW);
+    void* const library = dlopen(driver_path.c_str(), RTLD_NOW);
     CHECK(library != nullptr);
     return reinterpret_cast<Function*>(dlsym(library, name));
 }
@@ -28,15 +29,22 @@ Function* control(const char* name) {
 class BlockedCall {
   public:
     BlockedCall(const char* function, std::function<gcx_result()> call) {
-        control<void(const char*)>("block_calls")(function);
+        block(function);
         thread_ = std::thread([this, call = std::move(call)] { result_ = call(); });
-        control<void()>("await_blocked_call")();
+        await();
     }
     gcx_result finish() {
-        control<void(const char*)>("block_calls")(nullptr);
+        block(nullptr);
         thread_.join();
         return result_;
     }
+
+    driver_wrapper::BlockFunction* const block =
+        control<driver_wrapper::BlockFunction>("block_calls");
+    driver_wrapper::BlockedFunction* const await =
+        control<driver_wrapper::BlockedFunction>("await_blocked_call");
+    driver_wrapper::BlockedFunction* const release =
+        control<driver_wrapper::BlockedFunction>("release_blocked_call");
 
   private:
     gcx_result result_ = GCX_SUCCESS;
@@ -101,9 +109,9 @@ void probe_of_stream_that_moves_each_time_times_out() {
     const gcx_stream stream = stream_of(lease);
     BlockedCall call("cuMemsetD32Async", [&] { return probe(stream); });
     for (int i = 0; i < kProbes; i++) {
-        control<void()>("await_blocked_call")();
+        call.await();
         CHECK_OK(resize(lease, i % 2 == 0 ? 16 : 8));
-        control<void()>("release_blocked_call")();
+        call.release();
     }
     CHECK_EQ(call.finish(), GCX_ERROR_TIMEOUT);
     CHECK_OK(probe(stream));
@@ -241,7 +249,7 @@ void refused_release_can_be_repeated() {
 } // namespace
 
 int main(int, char** argv) {
-    blocking_driver = argv[1];
+    driver_path = argv[1];
     for (void (*body)() :
          {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
@@ -249,7 +257,7 @@ int main(int, char** argv) {
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
           refused_release_can_be_repeated}) {
         in_child("leases in threads", [&] {
-            if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
+            if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;
             const gcx_sim_counts before = sim::counts();
             body();

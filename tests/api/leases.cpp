@@ -80,6 +80,36 @@ void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_l
         CHECK_OK(gcx_lease_release(lease));
 }
 
+uint32_t waiting_requests() {
+    uint32_t waits = 0;
+    for (const gcx_live_lease& lease : live_leases(0))
+        waits += lease.waits;
+    return waits;
+}
+
+WaitingAcquire::WaitingAcquire(uint32_t sm_count, Terms terms) {
+    if (terms.timeout_ms == 0)
+        terms.timeout_ms = GCX_FOREVER;
+    const uint32_t before = waiting_requests();
+    thread_ = std::thread([=, this] {
+        result_ = try_acquire(sm_count, terms, &lease_);
+        ended_ = true;
+    });
+    while (waiting_requests() == before && !ended_)
+        std::this_thread::yield();
+}
+
+gcx_result WaitingAcquire::result() {
+    if (thread_.joinable())
+        thread_.join();
+    return result_;
+}
+
+gcx_lease WaitingAcquire::get() {
+    CHECK_OK(result());
+    return lease_;
+}
+
 std::vector<gcx_live_lease> live_leases(int32_t device) {
     std::vector<gcx_live_lease> live(64);
     uint32_t count = 0;

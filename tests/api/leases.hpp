@@ -4,6 +4,9 @@
 
 #include "support.hpp"
 
+#include <atomic>
+#include <thread>
+
 namespace support {
 
 struct Terms {
@@ -31,6 +34,27 @@ gcx_result prepare(const std::vector<gcx_lease_size>& sizes);
 // Parks the first lease and gives its SMs to the second.
 gcx_result hand_over(gcx_lease from, gcx_lease to, uint32_t flags = GCX_RESIZE_DEFAULT);
 void release_all(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases);
+
+// Returns the number of requests on device 0 that wait.
+uint32_t waiting_requests();
+
+// Acquires a lease in a thread. The constructor returns when the request waits, or has ended.
+class WaitingAcquire {
+  public:
+    explicit WaitingAcquire(uint32_t sm_count, Terms terms = {});
+    ~WaitingAcquire() { result(); }
+    WaitingAcquire(const WaitingAcquire&) = delete;
+    WaitingAcquire& operator=(const WaitingAcquire&) = delete;
+
+    gcx_result result(); // of the call, after its end
+    gcx_lease get();     // the lease, after the call has succeeded
+
+  private:
+    gcx_result result_ = GCX_SUCCESS;
+    gcx_lease lease_ = nullptr;
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
 
 // Returns the live leases of a device, or of all with -1.
 std::vector<gcx_live_lease> live_leases(int32_t device = -1);

@@ -5,9 +5,6 @@
 #include "work.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <thread>
 
 using namespace support;
 
@@ -53,29 +50,10 @@ void lease_exclusive_is_disjoint() {
 }
 
 void min_sm_count_accepts_fewer_sms() {
-    const gcx_lease most = acquire(100, "most");
-    gcx_lease lease = acquire(64, {.min_sm_count = 20});
-    CHECK_EQ(sms_of(lease), 132U - sms_of(most));
-    CHECK_REFUSED(try_acquire(64, {.min_sm_count = 40}), GCX_ERROR_ALREADY_ACQUIRED);
-    release_all({}, {lease, most});
-    lease = acquire(GCX_REST);
-    CHECK_EQ(sms_of(lease), 132U);
-    CHECK_REFUSED(try_acquire(GCX_REST), GCX_ERROR_ALREADY_ACQUIRED);
-    release_all({}, {lease});
-}
-
-void shared_leases_overlap() {
-    const gcx_lease one = acquire(64, "one", GCX_LEASE_SHARED);
-    const gcx_lease two = acquire(88, {.flags = GCX_LEASE_SHARED, .exclusive = 24});
-    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
-    CHECK_EQ(overlap(resource_of(one), resource_of(two)), 64U);
-    const gcx_lease single = acquire(GCX_REST);
-    CHECK_EQ(sms_of(single), 132U - 88U);
-    CHECK_REFUSED(resize({{two, 16, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_OK(resize({{two, 40, 0}}));
-    CHECK_EQ(overlap(resource_of(one), resource_of(two)), 16U);
-    CHECK_EQ(info_of(two).exclusive_sm_count, 24U);
-    release_all({}, {one, two, single});
+    const gcx_lease most = acquire(100);
+    const gcx_lease fewer = acquire(64, {.min_sm_count = 20});
+    CHECK_EQ(sms_of(fewer), 32U);
+    release_all({}, {most, fewer});
 }
 
 // Handles follow in the order of their work; native streams stay where they were.
@@ -85,6 +63,7 @@ void streams_follow_a_resize() {
     const gcx_stream stream = stream_of(lease);
     CUstream before = gcx_stream_native(stream);
     const SmIds small = probe(stream);
+    CHECK_OK(prepare({{lease, 64, 0}})); // creating a context waits for running work
     work.spin(before, 5'000'000);
     CHECK_OK(resize({{lease, 64, 0}}));
     CHECK_EQ(info_of(lease).changes, 1U);
@@ -525,10 +504,7 @@ void parked_lease_comes_back() {
 void parked_lease_waits_for_no_one() {
     const gcx_lease decode = acquire(100, "decode");
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
-    gcx_lease waited = nullptr;
-    std::thread waiter([&] { waited = acquire(16, {.timeout_ms = GCX_FOREVER}); });
-    while (live_leases().size() < 3)
-        std::this_thread::yield();
+    WaitingAcquire waiter(16);
     CHECK_OK(resize({{decode, 0, GCX_SIZE_PARKED}, {prefill, GCX_REST, 0}}));
     CHECK_EQ(sms_of(prefill), 132U);
     CHECK_OK(resize({{prefill, 0, GCX_SIZE_PARKED}, {decode, GCX_REST, 0}}));
@@ -536,14 +512,12 @@ void parked_lease_waits_for_no_one() {
     CHECK_EQ(live_leases().size(), 3U);
     const gcx_stream stream = stream_of(decode);
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_OK(resize({{decode, 0, GCX_SIZE_PARKED}}));
-    waiter.join();
+    const gcx_lease waited = waiter.get();
     CHECK_EQ(sms_of(waited), 16U);
     CHECK_EQ(gcx_stream_native(stream), native);
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK(gcx_stream_native(stream) == nullptr);
     // The SMs that the others leave; with none left the parked lease stays as it is.
     CHECK_OK(resize({{prefill, GCX_REST, 0}}));
@@ -560,14 +534,11 @@ void captures_survive_resizes() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     CUstream native = gcx_stream_native(stream);
-    CHECK_NATIVE(cuStreamBeginCapture, native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    begin_capture(native);
     CHECK_OK(resize({{lease, 64, 0}}));
     CHECK_EQ(gcx_stream_native(stream), native);
     CHECK_OK(gcx_lease_query(lease));
-    CUgraph graph = nullptr;
-    CHECK_NATIVE(cuStreamEndCapture, native, &graph);
-    CHECK(graph != nullptr);
-    CHECK_NATIVE(cuGraphDestroy, graph);
+    end_capture(native);
     CHECK(gcx_stream_native(stream) != native);
     CHECK_EQ(probe(stream).size(), 64U);
     release_all({stream}, {lease});
@@ -575,20 +546,7 @@ void captures_survive_resizes() {
 
 void waiting_requests_are_served_in_order() {
     const gcx_lease busy = acquire(100, "held");
-    std::atomic<int> done{0};
-    gcx_lease large = nullptr;
-    gcx_lease small = nullptr;
-    const auto wait_for = [&](uint32_t count, const char* name, gcx_lease* lease, int turn) {
-        *lease = acquire(count, {.name = name, .timeout_ms = GCX_FOREVER});
-        int expected = turn;
-        CHECK(done.compare_exchange_strong(expected, turn + 1));
-    };
-    const auto waiting = [](std::size_t count) {
-        while (live_leases().size() != count)
-            std::this_thread::yield();
-    };
-    std::thread first([&] { wait_for(64, "large", &large, 0); });
-    waiting(2);
+    WaitingAcquire first(64, {.name = "large"});
     CHECK_EQ(live_leases()[1].waits, 1U);
     CHECK_EQ(live_leases()[1].sm_count, 64U);
     CHECK_EQ(std::string(live_leases()[1].name), "large");
@@ -598,34 +556,32 @@ void waiting_requests_are_served_in_order() {
     CHECK_REFUSED(try_acquire(8, {.timeout_ms = 1}), GCX_ERROR_TIMEOUT);
     CHECK(message_has("timed out after 1 ms waiting for 8 SMs"));
     CHECK_REFUSED(resize({{busy, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
-    std::thread second([&] { wait_for(8, "small", &small, 1); });
-    waiting(3);
+    WaitingAcquire second(8, {.name = "small"});
     CHECK_OK(resize({{busy, 68, 0}}));
-    first.join();
-    CHECK_OK(resize({{busy, 48, 0}}));
-    second.join();
+    const gcx_lease large = first.get();
     CHECK_EQ(sms_of(large), 64U);
-    release_all({}, {busy, large, small});
+    CHECK_EQ(waiting_requests(), 1U);
+    CHECK_OK(resize({{busy, 48, 0}}));
+    release_all({}, {busy, large, second.get()});
 }
 
 void waits_are_cancelled() {
     const gcx_lease all = acquire(GCX_REST);
+    CHECK_REFUSED(try_acquire(GCX_REST), GCX_ERROR_ALREADY_ACQUIRED);
     gcx_cancel cancel = make_cancel();
-    const auto wait = [&] {
+    const auto refused = [&] {
         CHECK_REFUSED(try_acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
                       GCX_ERROR_CANCELLED);
         CHECK(message_has("was cancelled by gcx_cancel_signal"));
     };
-    std::thread first(wait);
-    std::thread second(wait);
-    while (live_leases().size() != 3)
-        std::this_thread::yield();
+    WaitingAcquire first(8, {.cancel = cancel});
+    WaitingAcquire second(8, {.cancel = cancel});
     CHECK_OK(gcx_cancel_signal(cancel));
-    first.join();
-    second.join();
-    wait(); // a signal is permanent
+    CHECK_EQ(first.result(), GCX_ERROR_CANCELLED);
+    CHECK_EQ(second.result(), GCX_ERROR_CANCELLED);
+    refused(); // a signal is permanent
     CHECK_OK(gcx_lease_release(all));
-    wait(); // also if SMs are free
+    refused(); // also if SMs are free
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
     CHECK(live_leases().empty());
@@ -771,7 +727,6 @@ int main() {
         on_machine(std::string("h100@") + driver, [] {
             lease_exclusive_is_disjoint();
             min_sm_count_accepts_fewer_sms();
-            shared_leases_overlap();
             streams_follow_a_resize();
             work_waits_for_the_former_owner();
             released_sms_are_waited_for();

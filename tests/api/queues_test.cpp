@@ -4,9 +4,6 @@
 #include "leases.hpp"
 #include "work.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -150,15 +147,11 @@ int started_with() {
 
 void initial_environment_is_certain() {
     in_child("started with 32", [] {
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             setenv(kVariable, "32", 1);
             become_own_program(own_path, {"started-with"});
-            _exit(1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return false;
+        });
     });
 }
 
@@ -179,31 +172,19 @@ void forked_children_report_their_queues() {
     in_child("forked before CUDA started", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             gcx_queue_info found = GCX_QUEUE_INFO_INIT;
-            const bool works = gcx_queue_get_info(&found) == GCX_SUCCESS &&
-                               found.connections == 16 && found.started == 0 &&
-                               gcx_queue_request_connections(32) == GCX_SUCCESS;
-            _exit(works ? 0 : 1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return gcx_queue_get_info(&found) == GCX_SUCCESS && found.connections == 16 &&
+                   found.started == 0 && gcx_queue_request_connections(32) == GCX_SUCCESS;
+        });
     });
     in_child("forked after", [] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const pid_t child = fork();
-        if (child == 0) {
+        check_child_of_fork([&] {
             gcx_queue_info found = GCX_QUEUE_INFO_INIT;
-            _exit(gcx_queue_get_info(&found) == GCX_ERROR_NOT_INITIALIZED &&
-                          gcx_queue_request_connections(32) == GCX_ERROR_NOT_INITIALIZED
-                      ? 0
-                      : 1);
-        }
-        int status = -1;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
+            return gcx_queue_get_info(&found) == GCX_ERROR_NOT_INITIALIZED &&
+                   gcx_queue_request_connections(32) == GCX_ERROR_NOT_INITIALIZED;
+        });
     });
 }
 
@@ -252,29 +233,21 @@ void lease_requires_workqueues() {
             CHECK_REFUSED(gcx_lease_acquire(0, 24, &params, &lease), GCX_ERROR_NOT_SUPPORTED);
             CHECK(message_has("13.1") && message_has(driver) && lease == nullptr);
             CHECK_EQ(left_behind(before, sim::counts()), "");
-            CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
-            CHECK_OK(gcx_lease_release(lease));
+            CHECK_OK(gcx_lease_release(acquire(24)));
         });
     }
     for (const std::string driver : {"13.1", "13.5"}) {
         on_machine("h100@" + driver, [&] {
-            gcx_lease lease = nullptr;
-            CHECK_OK(gcx_lease_acquire(0, 24, &params, &lease));
-            gcx_lease_info facts = info_of(lease);
-            CHECK_EQ(facts.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
-            gcx_live_lease live;
-            uint32_t count = 0;
-            CHECK_OK(gcx_lease_list(0, &live, 1, &count));
-            CHECK_EQ(live.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
-            gcx_stream stream = stream_of(lease);
+            const gcx_lease lease = acquire(24, nullptr, GCX_LEASE_REQUIRE_WORKQUEUES);
+            CHECK_EQ(info_of(lease).flags, GCX_LEASE_REQUIRE_WORKQUEUES);
+            CHECK_EQ(live_leases(0)[0].flags, GCX_LEASE_REQUIRE_WORKQUEUES);
+            const gcx_stream stream = stream_of(lease);
             for (const uint32_t size : {24U, 48U, 8U}) {
-                const gcx_lease_size change{lease, size, 0};
-                CHECK_OK(gcx_lease_resize(&change, 1, GCX_RESIZE_DEFAULT));
+                CHECK_OK(resize({{lease, size, 0}}));
                 CHECK(gcx_stream_native(stream) != nullptr);
                 CHECK_EQ(scope_of(stream), uint32_t{GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED});
             }
-            CHECK_OK(gcx_stream_destroy(stream));
-            CHECK_OK(gcx_lease_release(lease));
+            release_all({stream}, {lease});
         });
     }
     on_machine("h100@13.5", [] {
@@ -298,13 +271,8 @@ double slowest_next_to_resizes(uint32_t connections) {
     constexpr uint32_t kAhead = 16;
     setenv(kVariable, std::to_string(connections).c_str(), 1);
     CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-    gcx_lease leases[3] = {};
-    gcx_stream streams[3] = {};
-    const uint32_t sizes[] = {24, 32, 64};
-    for (int i = 0; i < 3; i++) {
-        CHECK_OK(gcx_lease_acquire(0, sizes[i], nullptr, &leases[i]));
-        CHECK_OK(gcx_lease_stream_create(leases[i], nullptr, &streams[i]));
-    }
+    const gcx_lease leases[] = {acquire(24), acquire(32), acquire(64)};
+    const gcx_stream streams[] = {stream_of(leases[0]), stream_of(leases[1]), stream_of(leases[2])};
     gcx_event event = make_event();
     const gcx_lease_size layouts[2][2] = {{{leases[1], 64, 0}, {leases[2], 32, 0}},
                                           {{leases[1], 32, 0}, {leases[2], 64, 0}}};
@@ -327,10 +295,8 @@ double slowest_next_to_resizes(uint32_t connections) {
             CHECK_OK(gcx_lease_synchronize(leases[1 + step / kAhead % 2]));
     }
     CHECK_OK(gcx_event_destroy(event));
-    for (int i = 0; i < 3; i++) {
-        CHECK_OK(gcx_stream_destroy(streams[i]));
-        CHECK_OK(gcx_lease_release(leases[i]));
-    }
+    for (int i = 0; i < 3; i++)
+        release_all({streams[i]}, {leases[i]});
     return slowest;
 }
 

@@ -66,73 +66,64 @@ SmIds with_shared(SmIds ids) {
 
 // The numbers are those of the measurement's table.
 void partitions_after_the_module_see_shared_sms() {
-    on_machine(kH200, [] {
-        const gcx_resource whole = whole_device();
-        const Partition a(split(whole, {24}).groups[0]);
-        const Partition b(split(whole, {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
-        const SmIds a_before = a.probe();
-        const SmIds b_before = b.probe();
-        CHECK_EQ(a_before.size(), 24U);
-        CHECK_EQ(b_before.size(), 10U);
-        load_module();
-        CHECK(a.probe() == with_shared(a_before));
-        CHECK(b.probe() == with_shared(b_before));
-        CHECK_EQ(Partition(split(whole, {32}).groups[0]).probe().size(), 34U);
-        // The remainder atom contains the shared SMs.
-        CHECK_EQ(Partition(split(whole, {108, 24}).groups[0]).probe().size(), 108U);
-    });
+    const gcx_resource whole = whole_device();
+    const Partition a(split(whole, {24}).groups[0]);
+    const Partition b(split(whole, {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
+    const SmIds a_before = a.probe();
+    const SmIds b_before = b.probe();
+    CHECK_EQ(a_before.size(), 24U);
+    CHECK_EQ(b_before.size(), 10U);
+    load_module();
+    CHECK(a.probe() == with_shared(a_before));
+    CHECK(b.probe() == with_shared(b_before));
+    CHECK_EQ(Partition(split(whole, {32}).groups[0]).probe().size(), 34U);
+    // The remainder atom contains the shared SMs.
+    CHECK_EQ(Partition(split(whole, {108, 24}).groups[0]).probe().size(), 108U);
 }
 
 void disjoint_probes_find_shared_sms() {
-    on_machine(kH200, [] {
-        const Split parts = split(whole_device(), {24, 16});
-        const Partition a(parts.groups[0]);
-        const Partition b(parts.groups[1]);
-        load_module();
-        a.probe();
-        b.probe();
-        const uint64_t contexts = sim::calls("cuGreenCtxCreate");
-        CHECK(shared_sms() == kShared);
-        CHECK_EQ(sim::calls("cuGreenCtxCreate"), contexts);
-    });
+    const Split parts = split(whole_device(), {24, 16});
+    const Partition a(parts.groups[0]);
+    const Partition b(parts.groups[1]);
+    load_module();
+    a.probe();
+    b.probe();
+    const uint64_t contexts = sim::calls("cuGreenCtxCreate");
+    CHECK(shared_sms() == kShared);
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), contexts);
 }
 
 // A partition and a part of it have more in common than the shared SMs.
 void nested_probes_find_no_shared_sms() {
-    on_machine(kH200, [] {
-        const Split outer = split(whole_device(), {24});
-        const Partition a(outer.groups[0]);
-        const Partition b(split(outer.groups[0], {8}).groups[0]);
-        load_module();
-        a.probe();
-        b.probe();
-        const uint64_t contexts = sim::calls("cuGreenCtxCreate");
-        CHECK(shared_sms() == kShared);
-        CHECK(sim::calls("cuGreenCtxCreate") > contexts);
-    });
+    const Split outer = split(whole_device(), {24});
+    const Partition a(outer.groups[0]);
+    const Partition b(split(outer.groups[0], {8}).groups[0]);
+    load_module();
+    a.probe();
+    b.probe();
+    const uint64_t contexts = sim::calls("cuGreenCtxCreate");
+    CHECK(shared_sms() == kShared);
+    CHECK(sim::calls("cuGreenCtxCreate") > contexts);
 }
 
 void shared_sms_are_found_once_the_module_is_loaded() {
-    on_machine(kH200, [] {
-        CHECK(shared_sms().empty());
-        CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
-        CHECK(shared_sms().empty()); // in the same contexts
-        CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
-        load_module();
-        CHECK(shared_sms() == kShared);
-        const uint64_t calls = sim::calls();
-        CHECK(shared_sms() == kShared);
-        CHECK(sim::calls() - calls <= 1); // whether MPS is on
-        CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
+    CHECK(shared_sms().empty());
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
+    CHECK(shared_sms().empty()); // in the same contexts
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
+    load_module();
+    CHECK(shared_sms() == kShared);
+    const uint64_t calls = sim::calls();
+    CHECK(shared_sms() == kShared);
+    CHECK(sim::calls() - calls <= 1); // whether MPS is on
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
 
-        uint32_t count = 0;
-        uint32_t one = 0;
-        CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, &count),
-                      GCX_ERROR_INSUFFICIENT_CAPACITY);
-        CHECK_EQ(count, 2U);
-        CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(gcx_device_find_shared_sms(1, &one, 1, &count), GCX_ERROR_INVALID_DEVICE);
-    });
+    uint32_t count = 0;
+    uint32_t one = 0;
+    CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, &count), GCX_ERROR_INSUFFICIENT_CAPACITY);
+    CHECK_EQ(count, 2U);
+    CHECK_REFUSED(gcx_device_find_shared_sms(0, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_device_find_shared_sms(1, &one, 1, &count), GCX_ERROR_INVALID_DEVICE);
 }
 
 void shared_sms_are_those_of_one_device() {
@@ -145,12 +136,10 @@ void shared_sms_are_those_of_one_device() {
 
 // A library is loaded wherever it is used.
 void shared_sms_of_a_library_are_found() {
-    on_machine(kH200, [] {
-        CUlibrary library = nullptr;
-        CHECK_NATIVE(cuLibraryLoadData, &library, kLaunchingPtx, nullptr, nullptr, 0, nullptr,
-                     nullptr, 0);
-        CHECK(shared_sms() == kShared);
-    });
+    CUlibrary library = nullptr;
+    CHECK_NATIVE(cuLibraryLoadData, &library, kLaunchingPtx, nullptr, nullptr, 0, nullptr, nullptr,
+                 0);
+    CHECK(shared_sms() == kShared);
 }
 
 void other_capabilities_have_no_shared_sms() {
@@ -291,39 +280,36 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
 }
 
 void probe_that_sees_shared_sms_warns() {
-    on_machine(kH200, [] {
-        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
-        const Split parts = split(whole_device(), {24, 16});
-        const Partition a(parts.groups[0]);
-        const Partition b(parts.groups[1]);
-        a.probe();
-        CHECK(warnings.empty());
-        load_module();
-        a.probe();
-        CHECK(warned("24 SMs of device 0 were seen on 26"));
-        b.probe();
-        CHECK(warned("SMs 124 and 125 are shared by all partitions of this process on device 0"));
-        const std::size_t before = warnings.size();
-        a.probe();
-        CHECK_EQ(warnings.size(), before); // logged once
-        CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
-    });
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
+    const Split parts = split(whole_device(), {24, 16});
+    const Partition a(parts.groups[0]);
+    const Partition b(parts.groups[1]);
+    a.probe();
+    CHECK(warnings.empty());
+    load_module();
+    a.probe();
+    CHECK(warned("24 SMs of device 0 were seen on 26"));
+    b.probe();
+    CHECK(warned("SMs 124 and 125 are shared by all partitions of this process on device 0"));
+    const std::size_t before = warnings.size();
+    a.probe();
+    CHECK_EQ(warnings.size(), before); // logged once
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
 }
 
 } // namespace
 
 int main() {
-    partitions_after_the_module_see_shared_sms();
-    disjoint_probes_find_shared_sms();
-    nested_probes_find_no_shared_sms();
-    shared_sms_are_found_once_the_module_is_loaded();
+    for (const auto test :
+         {partitions_after_the_module_see_shared_sms, disjoint_probes_find_shared_sms,
+          nested_probes_find_no_shared_sms, shared_sms_are_found_once_the_module_is_loaded,
+          shared_sms_of_a_library_are_found, probe_that_sees_shared_sms_warns})
+        on_machine(kH200, test);
     shared_sms_are_those_of_one_device();
-    shared_sms_of_a_library_are_found();
     other_capabilities_have_no_shared_sms();
     shared_sms_under_mps_are_refused();
     maps_ignore_shared_sms();
     map_of_shared_sms_in_two_atoms_is_refused();
     split_that_excludes_shared_sms_leaves_out_their_atom();
-    probe_that_sees_shared_sms_warns();
     return support::summary("shared_sms");
 }

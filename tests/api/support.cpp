@@ -122,6 +122,18 @@ void* sim_symbol(const char* name) {
     return symbol;
 }
 
+void check_child_of_fork(const std::function<bool()>& body) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30); // ends a child that hangs
+        _exit(body() ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
 Catalogue catalogue() {
     // The library is closed again, so that children start without one.
     const auto names = [](const char* function) {
@@ -376,6 +388,20 @@ Current::Current(CUcontext context) {
 Current::~Current() {
     CUcontext popped = nullptr;
     CHECK_NATIVE(cuCtxPopCurrent, &popped);
+}
+
+void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
+    CHECK_NATIVE(cuStreamBeginCapture, stream, mode);
+}
+
+void end_capture(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CHECK_NATIVE(cuStreamIsCapturing, stream, &status);
+    CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CUgraph graph = nullptr;
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
+    if (CHECK(graph != nullptr))
+        CHECK_NATIVE(cuGraphDestroy, graph);
 }
 
 CUdevResource native_device(int device) {

@@ -41,6 +41,10 @@ void on_h100(std::initializer_list<void (*)()> tests,
 // Returns the number that the body returns in a child.
 uint64_t answer_of_child(const std::function<uint64_t()>& body);
 
+// Calls the body in the child of a fork, also of a process that has used gcx, and checks that it
+// returns true.
+void check_child_of_fork(const std::function<bool()>& body);
+
 // Lists the GPUs and driver versions that can be simulated.
 struct Catalogue {
     std::vector<std::string> gpus;
@@ -166,6 +170,20 @@ class Current {
     Current& operator=(const Current&) = delete;
 };
 
+// Begins a capture; ends one, checks that it is intact, and destroys its graph.
+void begin_capture(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL);
+void end_capture(CUstream stream);
+
+// Captures what submit() launches.
+template <class Submit>
+CUgraph capture(CUstream stream, Submit&& submit) {
+    CUgraph graph = nullptr;
+    begin_capture(stream);
+    submit();
+    CHECK_NATIVE(cuStreamEndCapture, stream, &graph);
+    return graph;
+}
+
 // Splits by the driver, as other code in the process does. The last resource is the remainder.
 std::vector<CUdevResource> native_split(uint32_t sm_count, unsigned groups, unsigned flags = 0,
                                         int device = 0);
@@ -202,10 +220,13 @@ class Profile {
     std::string path_;
 };
 
+// Yields the same numbers on every machine for one seed.
 class Random {
   public:
     explicit Random(unsigned seed) : engine_(seed) {}
-    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+    uint32_t next() { return static_cast<uint32_t>(engine_()); }
+    uint32_t below(uint32_t bound) { return next() % bound; }
+    bool one_in(uint32_t bound) { return below(bound) == 0; }
 
   private:
     std::mt19937 engine_;

@@ -1,7 +1,7 @@
 // Calls every part of gcx from many threads at once, with a log callback that takes a lock under
 // which the threads call gcx. The thread sanitizer finds missing locks here.
 
-#include "support.hpp"
+#include "calls.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -139,80 +139,103 @@ void concurrent_structured_splits_are_equal() {
     });
 }
 
-struct Application {
-    std::recursive_mutex lock; // private
-    std::atomic<uint64_t> messages{0};
-};
+// An application's lock, which its log callback takes and under which threads call gcx.
+std::recursive_mutex application_lock;
+std::atomic<uint64_t> messages{0};
 
-void log_under_the_lock(gcx_log_level, const char*, void* user_data) {
-    auto& application = *static_cast<Application*>(user_data);
-    const std::lock_guard lock(application.lock);
-    application.messages++;
+void log_under_the_lock(gcx_log_level, const char*, void*) {
+    const std::lock_guard lock(application_lock);
+    messages++;
 }
 
-// Runs one round of a thread. Refusals are expected, and lost objects are found.
-void use_everything(const Split& made, unsigned choice) {
-    const gcx_resource& resource = made.groups[choice % made.groups.size()];
-    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
-    params.flags = choice % 5 == 0 ? GCX_CONTEXT_PRIVATE : 0;
-    gcx_context context = nullptr;
-    gcx_stream stream = nullptr;
-    gcx_event event = nullptr;
-    CHECK_OK(gcx_context_create(&resource, 1, &params, &context));
-    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
-    CHECK_OK(gcx_event_create(0, 0, &event));
-    CHECK_OK(gcx_stream_record(stream, event));
-    CHECK_OK(gcx_context_wait(context, event));
-    CHECK_OK(gcx_context_record(context, event));
-    CHECK_OK(gcx_stream_wait(stream, event));
-    CHECK_OK(gcx_event_synchronize(event));
-    CHECK_OK(gcx_event_query(event));
-    CHECK_OK(gcx_stream_synchronize(stream));
-    CHECK_OK(gcx_context_synchronize(context));
-    CHECK_OK(gcx_context_push(context));
-    CHECK_OK(gcx_context_pop(nullptr));
-    gcx_live_context live[64];
-    uint32_t count = 0;
-    CHECK_OK(gcx_context_list(-1, live, 64, &count));
-    CHECK(count >= 1);
-    CHECK(cache_stats().in_use >= 1);
-    if (choice % 4 == 0) {
-        uint32_t ids[GCX_MAX_SMS];
-        CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
-        CHECK_EQ(count, sms(resource));
-    }
-    if (choice % 7 == 0)
-        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
-    if (choice % 3 == 0)
-        CHECK_OK(gcx_cache_set_limit(choice % 6 == 0 ? 0 : 2));
-    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // leaves a message
-    CHECK_OK(gcx_event_destroy(event));
-    CHECK_OK(gcx_context_destroy(context));
-    CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_INVALID_HANDLE);
-}
-
-// Every second round calls gcx under the application's lock, which every thread's callback takes.
-void log_callback_that_takes_a_lock_does_not_deadlock() {
-    Application application;
-    CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, &application));
+// Threads call everything with the same few objects, which are created and destroyed concurrently.
+// A stale handle is an error, and nothing else is.
+void shared_objects_and_a_locking_log_callback_are_safe() {
+    constexpr int kRounds = 400;
+    constexpr std::size_t kSlots = 3;
     const Split made = split(whole_device(), {8, 16, 24});
+    std::atomic<gcx_context> contexts[kSlots] = {};
+    std::atomic<gcx_stream> streams[kSlots] = {};
+    std::atomic<gcx_event> events[kSlots] = {};
+    std::atomic<int> succeeded{0};
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, nullptr));
+    const auto expect = [&](gcx_result result) {
+        succeeded += result == GCX_SUCCESS ? 1 : 0;
+        CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
+              result == GCX_ERROR_NOT_READY);
+    };
+    const auto replace = [&](auto& slot, auto destroy, const auto& create) {
+        auto handle = slot.load();
+        handle = nullptr;
+        expect(create(&handle));
+        if (handle == nullptr)
+            return;
+        if (const auto old = slot.exchange(handle); old != nullptr)
+            expect(destroy(old));
+    };
     together([&](unsigned thread) {
         std::mt19937 random(thread);
-        for (int round = 0; round < 25; round++) {
-            std::unique_lock lock(application.lock, std::defer_lock);
+        for (int round = 0; round < kRounds; round++) {
+            const std::size_t slot = random() % kSlots;
+            const Objects objects{made.groups[slot], made.remainder, contexts[slot],
+                                  streams[slot],     events[slot],   events[slot]};
+            std::unique_lock lock(application_lock, std::defer_lock);
             if (round % 2 == 0)
                 lock.lock();
-            use_everything(made, static_cast<unsigned>(random() % 1000));
-            if (round % 8 == 1 && thread == 3)
-                CHECK_OK(gcx_log_set_callback(GCX_LOG_INFO, log_under_the_lock, &application));
+            switch (random() % 16) {
+            case 0:
+                replace(contexts[slot], gcx_context_destroy, [&](gcx_context* context) {
+                    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+                    params.flags = round % 5 == 0 ? GCX_CONTEXT_PRIVATE : 0;
+                    return gcx_context_create(&objects.resource, 1, &params, context);
+                });
+                break;
+            case 1:
+            case 2:
+                replace(streams[slot], gcx_stream_destroy, [&](gcx_stream* stream) {
+                    return gcx_stream_create(objects.context, nullptr, stream);
+                });
+                break;
+            case 3:
+                replace(events[slot], gcx_event_destroy,
+                        [](gcx_event* event) { return gcx_event_create(0, 0, event); });
+                break;
+            case 4:
+                if (gcx_context_push(objects.context) == GCX_SUCCESS)
+                    expect(gcx_context_pop(nullptr));
+                break;
+            case 5:
+                expect(gcx_cache_set_limit(static_cast<uint32_t>(random() % 3)));
+                expect(gcx_cache_trim(static_cast<uint32_t>(random() % 3), nullptr));
+                break;
+            case 6:
+                // This waits for callbacks, which wait for the lock.
+                if (!lock.owns_lock())
+                    CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, nullptr));
+                break;
+            default:
+                const Call& call = all_calls()[random() % all_calls().size()];
+                Outputs out;
+                const gcx_result result =
+                    (call.uses & kEffects) == 0 ? call.run(objects, out) : GCX_SUCCESS;
+                if ((call.uses & kNative) == 0)
+                    expect(result);
+            }
         }
     });
-    CHECK(application.messages > kThreads);
+    CHECK(messages > kThreads);
+    CHECK(succeeded > static_cast<int>(kThreads) * kRounds / 2);
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
-    CHECK_OK(gcx_cache_set_limit(0));
-    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
+    for (std::size_t slot = 0; slot < kSlots; slot++) {
+        CHECK_OK(gcx_stream_destroy(streams[slot]));
+        CHECK_OK(gcx_event_destroy(events[slot]));
+        CHECK_OK(gcx_context_destroy(contexts[slot]));
+    }
+    trim(0);
+    CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
+    CHECK_EQ(cache_stats().in_use + cache_stats().cached, 0U);
+    CHECK_EQ(cache_stats().misses, cache_stats().evicted);
 }
 
 } // namespace
@@ -227,7 +250,7 @@ int main() {
             on_machine(h100, test);
         if (version_of(driver) >= 13010)
             on_machine(h100, concurrent_structured_splits_are_equal);
-        on_machine(h100, log_callback_that_takes_a_lock_does_not_deadlock);
+        on_machine(h100, shared_objects_and_a_locking_log_callback_are_safe);
     }
     return check::summary("threads");
 }

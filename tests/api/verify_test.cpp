@@ -1,6 +1,6 @@
 // Tests gcx_verify through the API; tests/core/verification_test.cpp tests each kind of difference.
 
-#include "support.hpp"
+#include "leases.hpp"
 
 #include <cstdlib>
 #include <memory>
@@ -51,44 +51,33 @@ void disjoint_partitions_verify() {
 }
 
 void overlapping_partitions_are_reported() {
-    on_machine("h100@13.0", [] {
-        const Split outer = split(whole_device(), {24});
-        const Partition a(outer.groups[0]);
-        const Partition b(split(outer.groups[0], {8}).groups[0]);
-        const Answer answer = verify({a.stream, b.stream, a.stream});
-        CHECK_EQ(answer.result, GCX_SUCCESS);
-        CHECK_EQ(answer.verification.ok, 0U);
-        CHECK_EQ(answer.verification.overlap_count, 24U);
-        CHECK(sm_ids(answer.verification.overlap) == a.probe());
-        CHECK_EQ(answer.verification.problem_count, 2U);
-        CHECK(has_problem(answer, "partitions A and B and C share 8 SMs"));
-        CHECK(has_problem(answer, "\npartitions A and C share 16 SMs"));
-        CHECK_EQ(answer.streams[1].ok, 0U);
-    });
+    const Split outer = split(whole_device(), {24});
+    const Partition a(outer.groups[0]);
+    const Partition b(split(outer.groups[0], {8}).groups[0]);
+    const Answer answer = verify({a.stream, b.stream, a.stream});
+    CHECK_EQ(answer.result, GCX_SUCCESS);
+    CHECK_EQ(answer.verification.ok, 0U);
+    CHECK_EQ(answer.verification.overlap_count, 24U);
+    CHECK(sm_ids(answer.verification.overlap) == a.probe());
+    CHECK_EQ(answer.verification.problem_count, 2U);
+    CHECK(has_problem(answer, "partitions A and B and C share 8 SMs"));
+    CHECK(has_problem(answer, "\npartitions A and C share 16 SMs"));
+    CHECK_EQ(answer.streams[1].ok, 0U);
 }
 
 void shared_leases_have_sms_in_common() {
-    on_machine("h100@13.0", [] {
-        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        params.flags = GCX_LEASE_SHARED;
-        std::vector<gcx_stream> streams(3);
-        std::vector<gcx_lease> leases(2);
-        for (std::size_t i = 0; i < leases.size(); i++) {
-            CHECK_OK(gcx_lease_acquire(0, 72, &params, &leases[i]));
-            CHECK_OK(gcx_lease_stream_create(leases[i], nullptr, &streams[i]));
-        }
-        const Partition other(split(whole_device(), {132}).groups[0]);
-        streams[2] = other.stream;
-        const Answer two = verify({streams[0], streams[1]});
-        CHECK_EQ(two.verification.ok, 1U);
-        CHECK_EQ(two.streams[0].shared_lease, 1U);
-        CHECK_EQ(two.verification.overlap_count, 72U);
-        const Answer three = verify(streams);
-        CHECK_EQ(three.verification.ok, 0U);
-        CHECK_EQ(three.streams[2].shared_lease, 0U);
-        for (const gcx_lease lease : leases)
-            CHECK_OK(gcx_lease_release(lease));
-    });
+    const gcx_lease one = acquire(72, "one", GCX_LEASE_SHARED);
+    const gcx_lease two_too = acquire(72, "two", GCX_LEASE_SHARED);
+    const Partition other(split(whole_device(), {132}).groups[0]);
+    const std::vector<gcx_stream> streams = {stream_of(one), stream_of(two_too), other.stream};
+    const Answer two = verify({streams[0], streams[1]});
+    CHECK_EQ(two.verification.ok, 1U);
+    CHECK_EQ(two.streams[0].shared_lease, 1U);
+    CHECK_EQ(two.verification.overlap_count, 72U);
+    const Answer three = verify(streams);
+    CHECK_EQ(three.verification.ok, 0U);
+    CHECK_EQ(three.streams[2].shared_lease, 0U);
+    release_all({}, {one, two_too});
 }
 
 void virtual_numbers_are_reported() {
@@ -123,23 +112,21 @@ void shared_sms_are_one_problem() {
 
 // The list has room for fewer problems than there are.
 void excess_problems_are_counted() {
-    on_machine("h100@13.0", [] {
-        const gcx_resource whole = whole_device();
-        std::vector<std::unique_ptr<Partition>> parts;
-        std::vector<gcx_stream> streams;
-        for (uint32_t count = 8; count <= 128; count += 8) {
-            for (int i = 0; i < 6; i++) {
-                parts.push_back(std::make_unique<Partition>(split(whole, {count}).groups[0]));
-                streams.push_back(parts.back()->stream);
-            }
+    const gcx_resource whole = whole_device();
+    std::vector<std::unique_ptr<Partition>> parts;
+    std::vector<gcx_stream> streams;
+    for (uint32_t count = 8; count <= 128; count += 8) {
+        for (int i = 0; i < 6; i++) {
+            parts.push_back(std::make_unique<Partition>(split(whole, {count}).groups[0]));
+            streams.push_back(parts.back()->stream);
         }
-        const Answer answer = verify(streams);
-        CHECK_EQ(answer.verification.ok, 0U);
-        CHECK(answer.verification.problem_count > 1);
-        const std::string text = answer.verification.problems;
-        CHECK(text.size() < sizeof answer.verification.problems);
-        CHECK(text.ends_with(" more"));
-    });
+    }
+    const Answer answer = verify(streams);
+    CHECK_EQ(answer.verification.ok, 0U);
+    CHECK(answer.verification.problem_count > 1);
+    const std::string text = answer.verification.problems;
+    CHECK(text.size() < sizeof answer.verification.problems);
+    CHECK(text.ends_with(" more"));
 }
 
 void invalid_streams_are_refused() {
@@ -162,12 +149,12 @@ void invalid_streams_are_refused() {
 } // namespace
 
 int main() {
+    for (const auto test : {overlapping_partitions_are_reported, shared_leases_have_sms_in_common,
+                            excess_problems_are_counted})
+        on_machine("h100@13.0", test);
     disjoint_partitions_verify();
-    overlapping_partitions_are_reported();
-    shared_leases_have_sms_in_common();
     virtual_numbers_are_reported();
     shared_sms_are_one_problem();
-    excess_problems_are_counted();
     invalid_streams_are_refused();
     return support::summary("verify");
 }

@@ -1,6 +1,8 @@
 // Tests prepared contexts, also where progress throws, and a kernel's fit for a stream.
 #include "tests.hpp"
 
+#include "../api/graph_kernels.hpp"
+
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -101,54 +103,30 @@ void progress_exception_reaches_the_caller() {
     CHECK_EQ(made(), before + 7);
 }
 
-struct Kernel {
-    Kernel() {
-        CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
-        CHECK_NATIVE(cuCtxPushCurrent, primary);
-        const char* const code = ".version 6.3\n.target sm_70\n.address_size 64\n"
-                                 ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
-        CHECK_NATIVE(cuLibraryLoadData, &library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
-        CHECK_NATIVE(cuLibraryGetKernel, &kernel, library, "gcx_spin");
-        CHECK_NATIVE(cuKernelGetFunction, &function, kernel);
-    }
-    ~Kernel() {
-        CUcontext popped = nullptr;
-        CHECK_NATIVE(cuLibraryUnload, library);
-        CHECK_NATIVE(cuCtxPopCurrent, &popped);
-        CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
-    }
-    Kernel(const Kernel&) = delete;
-    Kernel& operator=(const Kernel&) = delete;
-
-    CUcontext primary = nullptr;
-    CUlibrary library = nullptr;
-    CUkernel kernel = nullptr;
-    CUfunction function = nullptr;
-};
-
 void kernel_fit_follows_the_stream() {
-    const Kernel kernel;
+    const support::GraphKernels kernels;
+    auto* const kernel = support::handle_cast<CUkernel>(kernels.library_probe);
     const gcx::lease lease(0, 24);
     gcx::stream stream(lease);
-    gcx_kernel_fit fit = stream.kernel_fit(kernel.function, {256});
+    gcx_kernel_fit fit = stream.kernel_fit(kernels.module_probe, {256});
     CHECK(fit.sm_count == 24 && fit.blocks_per_sm == 8 && fit.max_blocks == 24 * 8);
     CHECK(fit.max_clusters == 0 && fit.max_cluster_blocks == 8);
     // The call uses the lease's SMs at that time.
     lease.resize(64);
-    fit = stream.kernel_fit(kernel.kernel, {256, 100 << 10});
+    fit = stream.kernel_fit(kernel, {256, 100 << 10});
     CHECK(fit.sm_count == 64 && fit.blocks_per_sm == 0 && fit.max_blocks == 0);
-    fit = stream.kernel_fit(kernel.kernel, {256, 40 << 10, 4});
+    fit = stream.kernel_fit(kernel, {256, 40 << 10, 4});
     CHECK(fit.blocks_per_sm >= 2 && fit.max_clusters > 0 && fit.max_blocks == 4 * fit.max_clusters);
     CHECK(fit.max_blocks <= 64 * fit.blocks_per_sm);
 
     CUfunc_st* const no_function = nullptr;
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, stream.kernel_fit(no_function, {256}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, stream.kernel_fit(kernel.function, {0}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, stream.kernel_fit(kernel.function, {1025}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, stream.kernel_fit(kernels.module_probe, {0}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, stream.kernel_fit(kernels.module_probe, {1025}));
     CHECK_THROWS(GCX_ERROR_INVALID_HANDLE,
                  stream.kernel_fit(support::forged<CUfunction>(77), {256}));
     stream.close();
-    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.kernel_fit(kernel.function, {256}));
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.kernel_fit(kernels.module_probe, {256}));
 }
 
 } // namespace

@@ -11,7 +11,7 @@ int main() {
     test_objects();
     test_reservations();
     test_leases();
-    test_misuse();
+    test_owners();
     test_ahead();
     test_process();
     test_graphs();

@@ -7,35 +7,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
-#include <thread>
-#include <type_traits>
 #include <vector>
 
 namespace {
 
 using namespace std::chrono_literals;
-
-static_assert(!std::is_copy_constructible_v<gcx::reservation>);
-static_assert(!std::is_copy_assignable_v<gcx::reservation>);
-static_assert(std::is_nothrow_move_constructible_v<gcx::reservation>);
-static_assert(std::is_nothrow_move_assignable_v<gcx::reservation>);
-static_assert(sizeof(gcx::reservation) == sizeof(gcx_reservation));
-static_assert(!std::is_constructible_v<gcx::reservation, gcx::device, bool>);
-static_assert(!std::is_convertible_v<gcx::reservation, gcx::resource>);
-static_assert(!std::is_convertible_v<std::string, gcx::reservation>);
-
-gcx::reservation_params params_with_timeout(std::chrono::milliseconds timeout,
-                                            const gcx::cancel* cancel = nullptr) {
-    gcx::reservation_params params;
-    params.timeout = timeout;
-    params.cancel = cancel;
-    return params;
-}
-
-void wait_for_live_reservations(std::size_t count) {
-    while (gcx::live_reservations().size() != count)
-        std::this_thread::sleep_for(1ms);
-}
 
 void reservation_describes_itself() {
     const gcx::reservation one(0, 24, {"one"});
@@ -83,48 +59,6 @@ void named_folder_has_separate_reservations() {
     CHECK(gcx::live_reservations(other.path).empty());
 }
 
-void reservation_wait_ends_by_timeout_or_cancel() {
-    const gcx::cancel cancel;
-    const gcx::reservation all(0, gcx::rest);
-    CHECK_THROWS(GCX_ERROR_TIMEOUT, gcx::reservation(0, 8, params_with_timeout(3ms)));
-    CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
-    std::thread cancelled([&] {
-        CHECK_THROWS(GCX_ERROR_CANCELLED,
-                     gcx::reservation(0, 8, params_with_timeout(gcx::forever, &cancel)));
-    });
-    wait_for_live_reservations(2);
-    cancel.signal();
-    cancelled.join();
-#ifdef __cpp_lib_jthread
-    std::jthread stopped([](const std::stop_token& stop) {
-        CHECK_THROWS(GCX_ERROR_CANCELLED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
-    });
-    wait_for_live_reservations(2);
-    stopped.request_stop();
-    stopped.join();
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::reservation(0, 8, std::stop_token(), params_with_timeout(1ms, &cancel)));
-    const gcx::reservation there(1, 8, std::stop_token());
-    CHECK_EQ(gcx::lease(there, 8, std::stop_token()).sm_count(), 8u);
-#endif
-}
-
-void moved_reservation_has_one_owner() {
-    gcx::reservation reservation(0, 24);
-    const gcx_reservation handle = reservation.handle();
-    gcx::reservation moved = std::move(reservation);
-    CHECK(moved.handle() == handle && !reservation); // NOLINT(bugprone-use-after-move)
-    gcx::reservation other(0, 32);
-    other = std::move(moved);
-    CHECK_EQ(gcx::live_reservations().size(), 1u);
-    gcx_reservation const detached = other.detach();
-    CHECK(!other && detached == handle && gcx::live_reservations().size() == 1);
-    gcx::reservation adopted = gcx::reservation::adopt(detached);
-    CHECK_EQ(adopted.sm_count(), 24u);
-    adopted.close();
-    CHECK(!adopted && gcx::live_reservations().empty());
-}
-
 // A joined reservation is the same one: its token, its SMs and their end.
 void joined_reservation_is_the_same() {
     gcx::reservation reservation(0, 24, {"engine"});
@@ -133,63 +67,11 @@ void joined_reservation_is_the_same() {
     CHECK(joined.info().joined == 1 && joined.token() == token && joined.name() == "engine");
     reservation.close();
     CHECK_EQ(gcx::lease(joined, gcx::rest).sm_count(), 24u);
+#ifdef __cpp_lib_jthread
+    CHECK_EQ(gcx::lease(joined, 8, std::stop_token()).sm_count(), 8u);
+#endif
     joined.close();
     CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
-}
-
-// Reservations end in any order, also together with their leases, and leave nothing.
-void reservations_released_in_any_order_leave_nothing(const Folder& folder) {
-    gcx::set_cache_limit(0);
-    const auto before = support::sim::counts();
-    {
-        std::optional<gcx::lease> outlives;
-        std::vector<gcx::reservation> reservations;
-        reservations.reserve(8);
-        for (int i = 0; i < 8; i++)
-            reservations.emplace_back(0, 8);
-        outlives.emplace(reservations[2], gcx::rest);
-        const gcx::context context(reservations[3].get_resource());
-        const gcx::stream stream(context);
-        reservations.erase(reservations.begin() + 1, reservations.begin() + 5);
-        CHECK_EQ(stream.sm_ids().size(), 8u);
-        CHECK_EQ(gcx::live_reservations().size(), 5u);
-    }
-    CHECK(gcx::live_reservations().empty() && gcx::live_leases().empty());
-    CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
-        CHECK(entry.path().filename().string().find("reservation-") == std::string::npos);
-}
-
-// Calls every member function of an empty owner, and closes it again.
-void empty_reservation_is_an_invalid_handle() {
-    const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
-    const gcx::reservation none;
-    CHECK_THROWS(invalid, none.info());
-    CHECK_THROWS(invalid, none.token());
-    CHECK_THROWS(invalid, none.get_resource());
-    CHECK_THROWS(invalid, gcx::lease(none, 8));
-
-    gcx::reservation reservation(0, 24);
-    const std::string token = reservation.token();
-    for (int i = 0; i < 2; i++) {
-        reservation.close();
-        CHECK(!reservation);
-    }
-    CHECK_THROWS(invalid, reservation.info());
-    CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
-    gcx::cancel cancel;
-    cancel.close();
-    gcx::reservation_params params;
-    params.cancel = &cancel;
-    CHECK_THROWS(invalid, gcx::reservation(0, 8, params));
-
-    // C releases the handle of the C++ object.
-    gcx::reservation other(0, 24);
-    CHECK_OK(gcx_reservation_release(other.handle()));
-    CHECK_THROWS(invalid, other.close());
-    CHECK_THROWS(invalid, other.token());
-    (void)other.detach();
-    CHECK(gcx::live_reservations().empty());
 }
 
 void wrong_reservation_is_refused() {
@@ -272,31 +154,20 @@ void name_and_folder_accept_any_string() {
              gcx::live_reservations().size());
 }
 
-// The reservations are released at the end of the process, after the driver's end.
-void reservation_released_after_the_driver_succeeds() {
-    static const gcx::reservation reservation(0, 24);
-    static const gcx::lease lease(reservation, 8);
-    // The reservation is never released.
-    CHECK(gcx::reservation(0, 8).detach() != nullptr);
-}
-
 } // namespace
 
 void test_reservations() {
     const Folder folder("GCX_RESERVATION_DIR");
-    on_each_driver([&] {
+    on_each_driver([] {
         reservation_describes_itself();
         named_folder_has_separate_reservations();
-        reservation_wait_ends_by_timeout_or_cancel();
-        moved_reservation_has_one_owner();
+        wait_ends_by_timeout_or_cancel<gcx::reservation, gcx::reservation_params>(
+            [] { return gcx::live_reservations().size(); });
         joined_reservation_is_the_same();
-        reservations_released_in_any_order_leave_nothing(folder);
-        empty_reservation_is_an_invalid_handle();
         wrong_reservation_is_refused();
         join_with_unset_variable_is_refused();
         unset_variable_as_folder_or_name_is_refused();
         name_and_folder_accept_any_string();
-        reservation_released_after_the_driver_succeeds();
     });
     CHECK(gcx::live_reservations().empty());
 }

@@ -5,16 +5,18 @@
 
 #include <gcx.hpp>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 void test_values();
 void test_objects();
 void test_reservations();
 void test_leases();
 void test_library();
-void test_misuse();
+void test_owners();
 void test_ahead();
 void test_process();
 void test_graphs();
@@ -55,6 +57,47 @@ struct Folder {
     Folder& operator=(const Folder&) = delete;
     char path[32] = "/tmp/gcx-cpp-XXXXXX";
 };
+
+template <class Params>
+Params waiting(std::chrono::milliseconds timeout, const gcx::cancel* cancel = nullptr) {
+    Params params;
+    params.timeout = timeout;
+    params.cancel = cancel;
+    return params;
+}
+
+// Tests waits for SMs by an Owner: a lease or a reservation. count() returns the number of them,
+// those that wait included.
+template <class Owner, class Params, class Count>
+void wait_ends_by_timeout_or_cancel(const Count& count) {
+    using namespace std::chrono_literals;
+    const auto until_two = [&] {
+        while (count() != 2)
+            std::this_thread::sleep_for(1ms);
+    };
+    const Owner all(0, gcx::rest);
+    CHECK_THROWS(GCX_ERROR_TIMEOUT, Owner(0, 8, waiting<Params>(3ms)));
+    CHECK(std::string(gcx::last_error_message()).find("after 3 ms") != std::string::npos);
+    const gcx::cancel cancel;
+    std::thread waiter([&] {
+        CHECK_THROWS(GCX_ERROR_CANCELLED, Owner(0, 8, waiting<Params>(gcx::forever, &cancel)));
+    });
+    until_two();
+    cancel.signal();
+    waiter.join();
+#ifdef __cpp_lib_jthread
+    std::jthread stopped([](const std::stop_token& stop) {
+        CHECK_THROWS(GCX_ERROR_CANCELLED, Owner(0, 8, stop, waiting<Params>(gcx::forever)));
+        CHECK_THROWS(GCX_ERROR_CANCELLED, Owner(0, 8, stop, {.timeout = 1h}));
+    });
+    until_two();
+    stopped.request_stop();
+    stopped.join();
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
+                 Owner(0, 8, std::stop_token(), waiting<Params>(1ms, &cancel)));
+    CHECK_EQ(Owner(1, 8, std::stop_token()).sm_count(), 8u);
+#endif
+}
 
 // Runs a test on two H100s with each of these drivers.
 template <class Body>

@@ -1,10 +1,11 @@
 // Wraps the simulated driver for tests with several threads: counts each thread's driver calls,
-// makes one of them fail, and delays threads in the middle of an operation.
+// makes one of them fail, delays threads in the middle of an operation, and blocks calls of one
+// function, as a kernel blocks a call that waits for it.
 #pragma once
 
 #include <cstdint>
 
-namespace storm_driver {
+namespace driver_wrapper {
 
 // What a thread requests of its driver calls, and what they did.
 struct Thread {
@@ -18,7 +19,12 @@ struct Thread {
     uint64_t random = 1;
 };
 
-// Type of the exported function storm_driver_thread, which returns the calling thread's state.
-using ThreadFunction = Thread* (*)();
+// The types of the exported functions. driver_wrapper_thread returns the calling thread's state.
+using ThreadFunction = Thread*();
+// block_calls blocks calls of a function until another one, or null for none, is named.
+using BlockFunction = void(const char* function);
+// await_blocked_call waits until a call is blocked; release_blocked_call lets it continue, and the
+// next call is blocked again.
+using BlockedFunction = void();
 
-} // namespace storm_driver
+} // namespace driver_wrapper

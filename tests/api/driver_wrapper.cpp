@@ -1,4 +1,4 @@
-#include "storm_driver.hpp"
+#include "driver_wrapper.hpp"
 
 #include "driver/driver.hpp"
 
@@ -8,26 +8,30 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
+#include <string>
 
 // Wraps the driver functions that gcx calls. Any other name gives the simulated driver's function.
 namespace {
 
 namespace cu = gcx::cu;
 
-storm_driver::Thread& thread_state() {
-    static thread_local storm_driver::Thread state;
+driver_wrapper::Thread& thread_state() {
+    static thread_local driver_wrapper::Thread state;
     return state;
 }
 
-uint64_t next_random(storm_driver::Thread& thread) {
+uint64_t next_random(driver_wrapper::Thread& thread) {
     thread.random ^= thread.random << 13;
     thread.random ^= thread.random >> 7;
     thread.random ^= thread.random << 17;
     return thread.random;
 }
 
-void lose_time(storm_driver::Thread& thread, bool waits) {
+void lose_time(driver_wrapper::Thread& thread, bool waits) {
     if (thread.jitter == 0 || next_random(thread) % thread.jitter != 0)
         return;
     const uint64_t choice = next_random(thread) % 8;
@@ -61,14 +65,36 @@ bool never_fails(const char* name) {
     return false;
 }
 
+std::mutex mutex;
+std::condition_variable changed;
+std::string blocked;
+std::atomic<bool> blocks{false};
+int inside = 0;
+int released = 0;
+
+void wait_if_blocked(const char* name) {
+    if (!blocks)
+        return;
+    std::unique_lock lock(mutex);
+    if (blocked != name)
+        return;
+    inside++;
+    changed.notify_all();
+    const int before = released;
+    changed.wait(lock, [&] { return blocked != name || released != before; });
+    if (released == before)
+        inside--;
+}
+
 // Returns whether the call is to fail, with the result in *result.
 bool enter(const char* name, bool waits, CUresult* result) {
-    storm_driver::Thread& thread = thread_state();
+    driver_wrapper::Thread& thread = thread_state();
     thread.calls++;
     if (std::strcmp(name, "cuGreenCtxCreate") == 0)
         thread.contexts_created++;
     if (std::strcmp(name, "cuGreenCtxDestroy") == 0 || std::strcmp(name, "cuStreamDestroy") == 0)
         thread.evictions++;
+    wait_if_blocked(name);
     lose_time(thread, waits);
     if (thread.fail_at == 0 || --thread.fail_at != 0)
         return false;
@@ -82,15 +108,15 @@ bool enter(const char* name, bool waits, CUresult* result) {
 }
 
 enum Function {
-#define STORM_NUMBER(name, since, type) kNumberOf_##name,
-    GCX_DRIVER_FUNCTIONS(STORM_NUMBER)
-#undef STORM_NUMBER
+#define WRAPPER_NUMBER(name, since, type) kNumberOf_##name,
+    GCX_DRIVER_FUNCTIONS(WRAPPER_NUMBER)
+#undef WRAPPER_NUMBER
         kFunctions
 };
 const char* const kNames[] = {
-#define STORM_NAME(name, since, type) #name,
-    GCX_DRIVER_FUNCTIONS(STORM_NAME)
-#undef STORM_NAME
+#define WRAPPER_NAME(name, since, type) #name,
+    GCX_DRIVER_FUNCTIONS(WRAPPER_NAME)
+#undef WRAPPER_NAME
 };
 void* real[kFunctions]; // written while gcx opens the driver, before it calls it
 
@@ -110,13 +136,13 @@ struct Wrapped<number, CUresult(CUDAAPI*)(Arguments...)> {
 };
 
 void* wrapper_of(const char* name, void* address) {
-#define STORM_WRAP(function, since, type)                                                          \
+#define WRAPPER_WRAP(function, since, type)                                                        \
     if (std::strcmp(name, #function) == 0) {                                                       \
         real[kNumberOf_##function] = address;                                                      \
         return reinterpret_cast<void*>(&Wrapped<kNumberOf_##function, type>::call);                \
     }
-    GCX_DRIVER_FUNCTIONS(STORM_WRAP)
-#undef STORM_WRAP
+    GCX_DRIVER_FUNCTIONS(WRAPPER_WRAP)
+#undef WRAPPER_WRAP
     return address;
 }
 
@@ -124,9 +150,31 @@ void* wrapper_of(const char* name, void* address) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) storm_driver::Thread* storm_driver_thread();
-storm_driver::Thread* storm_driver_thread() {
+__attribute__((visibility("default"))) driver_wrapper::Thread* driver_wrapper_thread();
+driver_wrapper::Thread* driver_wrapper_thread() {
     return &thread_state();
+}
+
+__attribute__((visibility("default"))) driver_wrapper::BlockFunction block_calls;
+void block_calls(const char* function) {
+    const std::lock_guard lock(mutex);
+    blocked = function == nullptr ? "" : function;
+    blocks = function != nullptr;
+    changed.notify_all();
+}
+
+__attribute__((visibility("default"))) driver_wrapper::BlockedFunction await_blocked_call;
+void await_blocked_call() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [] { return inside != 0; });
+}
+
+__attribute__((visibility("default"))) driver_wrapper::BlockedFunction release_blocked_call;
+void release_blocked_call() {
+    const std::lock_guard lock(mutex);
+    released++;
+    inside--;
+    changed.notify_all();
 }
 
 __attribute__((visibility("default"))) CUresult CUDAAPI
