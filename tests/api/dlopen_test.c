@@ -36,9 +36,19 @@ static void find(void* library, const char* name, void* function) {
 /* The functions of the library that the test calls. */
 #define FUNCTIONS(X)                                                                               \
     X(version)                                                                                     \
-    X(driver_open) X(last_error_message) X(device_get_resource) X(sm_split) X(context_create)      \
-        X(context_destroy) X(stream_create) X(stream_destroy) X(stream_probe_sms) X(stream_record) \
-            X(event_create) X(event_destroy) X(cache_get_stats)
+    X(driver_open)                                                                                 \
+    X(last_error_message)                                                                          \
+    X(device_get_resource)                                                                         \
+    X(sm_split)                                                                                    \
+    X(context_create)                                                                              \
+    X(context_destroy)                                                                             \
+    X(stream_create)                                                                               \
+    X(stream_destroy)                                                                              \
+    X(stream_probe_sms)                                                                            \
+    X(stream_record)                                                                               \
+    X(event_create)                                                                                \
+    X(event_destroy)                                                                               \
+    X(cache_get_stats)
 
 struct gcx {
     void* library;
