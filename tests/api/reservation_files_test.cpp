@@ -1,4 +1,5 @@
-// The files of reservations: invalid files, unusable folders, and exhausted resources.
+// The files of reservations: invalid files, unusable folders, exhausted resources, and descriptors
+// that the program closes or never had.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,8 +102,7 @@ void waiter_reports_invalid_files(const Folder& folder) {
             if (result != GCX_ERROR_CORRUPT_FILE || !removed)
                 CHECK_EQ(result, removed ? GCX_ERROR_OPERATING_SYSTEM : GCX_ERROR_CORRUPT_FILE);
         });
-        while (listed().size() != 2)
-            std::this_thread::yield();
+        until_listed(2);
         const OwnedFile owned(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
         if (removed) {
             for (const fs::path& file : folder.files())
@@ -169,31 +170,36 @@ void unusable_folder_is_refused(const Folder& folder) {
     }
 }
 
+// A folder of group 4711, which several users reserve in.
+class GroupFolder : public Folder {
+  public:
+    GroupFolder() {
+        CHECK_EQ(chmod(path().c_str(), 0755), 0);
+        CHECK_EQ(chown(inner().c_str(), 0, 4711), 0);
+        CHECK_EQ(chmod(inner().c_str(), 03770), 0);
+    }
+    // Opens the driver as a member of the group.
+    static void become(uid_t user) {
+        publish::open_machine(kH100);
+        CHECK_EQ(setgid(4711), 0);
+        CHECK_EQ(setuid(user), 0);
+        umask(0777);
+    }
+};
+
 // In a group's folder, all members see each other's reservations.
 void group_members_respect_each_other() {
     if (geteuid() != 0)
         return;
-    const Folder folder;
-    CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
-    const std::string path = folder.path() / "group";
-    fs::create_directory(path);
-    CHECK_EQ(chown(path.c_str(), 0, 4711), 0);
-    CHECK_EQ(chmod(path.c_str(), 03770), 0);
-    const auto become = [&](uid_t user) {
-        publish::open_machine(kH100);
-        CHECK_EQ(setgid(4711), 0);
-        CHECK_EQ(setuid(user), 0);
-        setenv("GCX_RESERVATION_DIR", path.c_str(), 1);
-        umask(0777);
-    };
-    Other first([&](Other& self) {
-        become(1001);
+    const GroupFolder folder;
+    Other first([](Other& self) {
+        GroupFolder::become(1001);
         reserve(24);
         self.point();
     });
     first.arrived();
-    Other second([&](Other& self) {
-        become(1002);
+    Other second([](Other& self) {
+        GroupFolder::become(1002);
         const auto found = listed();
         CHECK_EQ(found.size(), 1U);
         CHECK_EQ(found.at(0).user, 1001U);
@@ -211,10 +217,10 @@ void group_members_respect_each_other() {
     first.kill(SIGKILL);
     second.next();
     second.ended();
-    CHECK_EQ(std::distance(fs::directory_iterator(path), fs::directory_iterator()), 1);
-    CHECK(listed(path.c_str()).empty());
-    remove_dead_files(path.c_str()); // as root, who may
-    CHECK(fs::is_empty(path));
+    CHECK_EQ(folder.files().size(), 1U);
+    CHECK(listed().empty());
+    remove_dead_files(); // as root, who may
+    CHECK(folder.files().empty());
 }
 
 // Counts how often the folder's lock is free, in percent.
@@ -234,23 +240,15 @@ int lock_is_free(const std::string& folder) {
 void waiter_does_not_keep_the_folder_locked_for_a_dead_file() {
     if (geteuid() != 0)
         return;
-    const Folder folder;
-    CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
-    CHECK_EQ(chown(folder.inner().c_str(), 0, 4711), 0);
-    CHECK_EQ(chmod(folder.inner().c_str(), 03770), 0);
-    const auto become = [](uid_t user) {
-        publish::open_machine(kH100);
-        CHECK_EQ(setgid(4711), 0);
-        CHECK_EQ(setuid(user), 0);
-    };
-    Other first([&](Other& self) {
-        become(1001);
+    const GroupFolder folder;
+    Other first([](Other& self) {
+        GroupFolder::become(1001);
         reserve(24, {.flags = GCX_RESERVATION_INHERIT});
         self.point();
     });
     first.arrived();
-    Other second([&](Other& self) {
-        become(1002);
+    Other second([](Other& self) {
+        GroupFolder::become(1002);
         const gcx_reservation rest = reserve(GCX_REST);
         self.point();
         self.say_arrived();
@@ -328,6 +326,109 @@ void resource_exhausted_is_reported() {
     });
 }
 
+// Programs start without standard streams, or close all descriptors, as daemons do.
+
+bool is_open(int file) {
+    return fcntl(file, F_GETFD) >= 0;
+}
+
+// The program's output must not be written to a reservation's file.
+void program_without_standard_streams_keeps_files_apart(const Folder& /*folder*/) {
+    close(STDIN_FILENO);
+    for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
+        const gcx_reservation reservation = reserve(24, {.flags = flags});
+        CHECK(!is_open(STDIN_FILENO));
+        release(reservation);
+    }
+}
+
+// Closes all files that are open below the folder, and opens another file under their numbers.
+std::vector<int> put_in_their_place(const Folder& folder, const fs::path& file) {
+    std::vector<int> opened;
+    for (int number = 3; number < 1024; number++) {
+        std::error_code error;
+        const fs::path target =
+            fs::read_symlink(fs::path("/proc/self/fd") / std::to_string(number), error);
+        if (error || target.string().find(folder.inner()) != 0)
+            continue;
+        const int other = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (other == number) { // gcx had it open for a moment, and has closed it by itself
+            close(other);
+            continue;
+        }
+        // Not by close(): the thread sanitizer reports that.
+        CHECK_EQ(syscall(SYS_dup3, other, number, O_CLOEXEC), number);
+        close(other);
+        opened.push_back(number);
+    }
+    return opened;
+}
+
+// A program that closes or reuses the descriptors keeps its reservations.
+void descriptors_closed_reservation_stays() {
+    const Folder folder;
+    const fs::path others_file = folder.path() / "others";
+    for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
+        on_machine(kH100, [&] {
+            const gcx_reservation reservation = reserve(24, {.flags = flags});
+            const auto opened = put_in_their_place(folder, others_file);
+            CHECK_EQ(opened.size(), 1U);
+            CHECK_EQ(held_sms(listed()), 24U);
+            CHECK_EQ(info_of(reservation).lost, 0);
+            gcx_reservation more = nullptr;
+            CHECK_REFUSED(try_reserve(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_OK(gcx_reservation_join(token_of(reservation).c_str(), &more));
+            in_child("a child", [] { CHECK_EQ(held_sms(listed()), 24U); });
+            CHECK(is_open(opened.at(0)));
+            release(more);
+            CHECK_EQ(held_sms(listed()), 24U);
+            release(reservation);
+            CHECK(listed().empty());
+            CHECK(is_open(opened.at(0)));
+        });
+    }
+    CHECK_EQ(fs::file_size(others_file), 0U);
+    remove_dead_files();
+    CHECK(folder.files().empty());
+}
+
+// A waiting program does not write to another file that has its descriptor's number.
+void descriptors_closed_while_waiting_foreign_file_is_untouched() {
+    const Folder folder;
+    const fs::path others_file = folder.path() / "others";
+    on_machine(kH100, [&] {
+        gcx_reservation all = reserve(132);
+        std::thread waiter([] {
+            // The second, if a file of another reservation was open at that moment.
+            const gcx_result result = try_reserve(8, {.timeout_ms = 20'000});
+            CHECK(result == GCX_ERROR_OPERATING_SYSTEM || result == GCX_ERROR_CORRUPT_FILE);
+        });
+        until_listed(2);
+        // The waiting thread may briefly have the folder and other files open too.
+        put_in_their_place(folder, others_file);
+        release(all);
+        waiter.join();
+        CHECK(listed().empty());
+        release(reserve(132));
+    });
+    CHECK_EQ(fs::file_size(others_file), 0U);
+    CHECK(folder.files().empty());
+}
+
+// Other processes don't see a reservation whose folder was replaced.
+void folder_replaced_reservation_is_lost(const Folder& folder) {
+    const gcx_reservation reservation = reserve(24);
+    CHECK_EQ(info_of(reservation).lost, 0);
+    fs::rename(folder.inner(), folder.path() / "elsewhere");
+    CHECK_EQ(info_of(reservation).lost, 1);
+    CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
+    release(reserve(132));
+    fs::remove_all(folder.inner());
+    fs::rename(folder.path() / "elsewhere", folder.inner());
+    CHECK_EQ(info_of(reservation).lost, 0);
+    release(reservation);
+}
+
 } // namespace
 
 int main() {
@@ -337,5 +438,9 @@ int main() {
     group_members_respect_each_other();
     waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
+    leaves_no_file(program_without_standard_streams_keeps_files_apart);
+    descriptors_closed_reservation_stays();
+    descriptors_closed_while_waiting_foreign_file_is_untouched();
+    leaves_no_file(folder_replaced_reservation_is_lost);
     return check::summary("reservation files");
 }

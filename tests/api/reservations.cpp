@@ -1,8 +1,10 @@
 #include "reservations.hpp"
 
-#include <algorithm>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <thread>
 
 namespace reservations {
 namespace {
@@ -133,6 +135,11 @@ std::vector<gcx_live_reservation> listed(const char* folder) {
     }
     CHECK(right);
     return found;
+}
+
+void until_listed(std::size_t count) {
+    while (listed().size() != count)
+        std::this_thread::yield();
 }
 
 uint32_t held_sms(const std::vector<gcx_live_reservation>& found) {

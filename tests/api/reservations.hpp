@@ -37,6 +37,8 @@ std::string token_of(gcx_reservation reservation);
 // Returns the whole list. Checks that no two have an SM in common unless one is a part of the
 // other, that parts are within their parents, and that the SM counts agree with the atoms.
 std::vector<gcx_live_reservation> listed(const char* folder = nullptr);
+// Waits until as many are listed, including those that wait.
+void until_listed(std::size_t count);
 // Returns the number of reserved SMs. Parts count as their parent.
 uint32_t held_sms(const std::vector<gcx_live_reservation>& found);
 

@@ -130,15 +130,17 @@ std::set<std::string> declared_structs() {
     return names;
 }
 
-// Calls a function that creates an object, and destroys the object.
-template <class Handle, class Create>
-gcx_result create_and_destroy(gcx_result (*destroy)(Handle), Create create) {
-    Handle handle = nullptr;
-    const gcx_result result = create(&handle);
-    CHECK_EQ(result == GCX_SUCCESS, handle != nullptr);
-    if (handle != nullptr)
-        CHECK_OK(destroy(handle));
-    return result;
+// The input of a function that creates an object, which is destroyed again.
+template <class T, class Handle, class Create>
+Case creation(const char* name, gcx_result (*destroy)(Handle), Create create) {
+    return input<T>(name, [destroy, create](const T* params) {
+        Handle handle = nullptr;
+        const gcx_result result = create(params, &handle);
+        CHECK_EQ(result == GCX_SUCCESS, handle != nullptr);
+        if (handle != nullptr)
+            CHECK_OK(destroy(handle));
+        return result;
+    });
 }
 
 void structs_of_all_sizes() {
@@ -160,86 +162,55 @@ void structs_of_all_sizes() {
     for (uint32_t i = 0; i < 3; i++)
         node.grid[i] = node.block[i] = 1;
 
+#define OUTPUT(type, ...) output<type>(#type, __VA_ARGS__)
+#define INPUT(type, ...) input<type>(#type, __VA_ARGS__)
+#define CREATION(type, ...) creation<type>(#type, __VA_ARGS__)
     const std::vector<Case> cases = {
-        output<gcx_driver_info>("gcx_driver_info", gcx_driver_get_info),
-        output<gcx_device_info>("gcx_device_info",
-                                [](auto* info) { return gcx_device_get_info(0, info); }),
-        output<gcx_queue_info>("gcx_queue_info", gcx_queue_get_info),
-        output<gcx_resource_info>("gcx_resource_info",
-                                  [&](auto* info) { return gcx_resource_get_info(&part, info); }),
-        output<gcx_context_info>("gcx_context_info",
-                                 [&](auto* info) { return gcx_context_get_info(context, info); }),
-        output<gcx_stream_info>("gcx_stream_info",
-                                [&](auto* info) { return gcx_stream_get_info(stream, info); }),
-        output<gcx_lease_info>("gcx_lease_info",
-                               [&](auto* info) { return gcx_lease_get_info(lease, info); }),
-        output<gcx_reservation_info>(
-            "gcx_reservation_info",
-            [&](auto* info) { return gcx_reservation_get_info(reservation, info); }),
-        output<gcx_graph_info>("gcx_graph_info",
-                               [&](auto* info) { return gcx_graph_get_info(graph, info); }),
-        output<gcx_cache_stats>("gcx_cache_stats", gcx_cache_get_stats,
-                                offsetof(gcx_cache_stats, prepared)),
-        output<gcx_cache_trimmed>("gcx_cache_trimmed",
-                                  [](auto* trimmed) { return gcx_cache_trim(64, trimmed); }),
-        output<gcx_kernel_fit>("gcx_kernel_fit",
-                               [&](auto* fit) {
-                                   launch.struct_size = sizeof launch;
-                                   return gcx_stream_get_kernel_fit(stream, kernels.library_probe,
-                                                                    &launch, fit);
-                               }),
-        output<gcx_verification>(
-            "gcx_verification",
-            [&](auto* found) { return gcx_verify(&stream, 1, nullptr, found); }),
-        input<gcx_context_params>("gcx_context_params",
-                                  [&](const auto* params) {
-                                      return create_and_destroy(
-                                          gcx_context_destroy, [&](gcx_context* made) {
-                                              return gcx_context_create(&part, 1, params, made);
-                                          });
-                                  }),
-        input<gcx_stream_params>("gcx_stream_params",
-                                 [&](const auto* params) {
-                                     return create_and_destroy(
-                                         gcx_stream_destroy, [&](gcx_stream* made) {
-                                             return gcx_stream_create(context, params, made);
-                                         });
-                                 }),
-        input<gcx_kernel_fit_params>(
-            "gcx_kernel_fit_params",
-            [&](const auto* params) {
+        OUTPUT(gcx_driver_info, gcx_driver_get_info),
+        OUTPUT(gcx_device_info, [](auto* info) { return gcx_device_get_info(0, info); }),
+        OUTPUT(gcx_queue_info, gcx_queue_get_info),
+        OUTPUT(gcx_resource_info, [&](auto* info) { return gcx_resource_get_info(&part, info); }),
+        OUTPUT(gcx_context_info, [&](auto* info) { return gcx_context_get_info(context, info); }),
+        OUTPUT(gcx_stream_info, [&](auto* info) { return gcx_stream_get_info(stream, info); }),
+        OUTPUT(gcx_lease_info, [&](auto* info) { return gcx_lease_get_info(lease, info); }),
+        OUTPUT(gcx_reservation_info,
+               [&](auto* info) { return gcx_reservation_get_info(reservation, info); }),
+        OUTPUT(gcx_graph_info, [&](auto* info) { return gcx_graph_get_info(graph, info); }),
+        OUTPUT(gcx_cache_stats, gcx_cache_get_stats, offsetof(gcx_cache_stats, prepared)),
+        OUTPUT(gcx_cache_trimmed, [](auto* trimmed) { return gcx_cache_trim(64, trimmed); }),
+        OUTPUT(gcx_kernel_fit,
+               [&](auto* fit) {
+                   launch.struct_size = sizeof launch;
+                   return gcx_stream_get_kernel_fit(stream, kernels.library_probe, &launch, fit);
+               }),
+        OUTPUT(gcx_verification,
+               [&](auto* found) { return gcx_verify(&stream, 1, nullptr, found); }),
+        INPUT(
+            gcx_kernel_fit_params,
+            [&](auto* params) {
                 gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
                 return gcx_stream_get_kernel_fit(stream, kernels.library_probe, params, &fit);
             },
             launch),
-        input<gcx_prepare_params>(
-            "gcx_prepare_params",
-            [&](const auto* params) { return gcx_cache_prepare(&part, 1, params); }),
-        input<gcx_lease_params>("gcx_lease_params",
-                                [&](const auto* params) {
-                                    return create_and_destroy(
-                                        gcx_lease_release, [&](gcx_lease* made) {
-                                            return gcx_lease_acquire(0, 8, params, made);
-                                        });
-                                }),
-        input<gcx_reservation_params>(
-            "gcx_reservation_params",
-            [&](const auto* params) {
-                return create_and_destroy(gcx_reservation_release, [&](gcx_reservation* made) {
-                    return gcx_reservation_acquire(0, 8, params, made);
-                });
-            }),
-        input<gcx_graph_params>("gcx_graph_params",
-                                [&](const auto* params) {
-                                    return create_and_destroy(
-                                        gcx_graph_destroy, [&](gcx_graph* made) {
-                                            return gcx_graph_create(captured, params, made);
-                                        });
-                                }),
-        input<gcx_kernel_params>(
-            "gcx_kernel_params",
-            [&](const auto* params) { return gcx_graph_set_kernel(graph, 0, params); }, node),
+        INPUT(gcx_prepare_params,
+              [&](auto* params) { return gcx_cache_prepare(&part, 1, params); }),
+        INPUT(
+            gcx_kernel_params, [&](auto* params) { return gcx_graph_set_kernel(graph, 0, params); },
+            node),
+        CREATION(gcx_context_params, gcx_context_destroy,
+                 [&](auto... to) { return gcx_context_create(&part, 1, to...); }),
+        CREATION(gcx_stream_params, gcx_stream_destroy,
+                 [&](auto... to) { return gcx_stream_create(context, to...); }),
+        CREATION(gcx_lease_params, gcx_lease_release,
+                 [](auto... to) { return gcx_lease_acquire(0, 8, to...); }),
+        CREATION(gcx_reservation_params, gcx_reservation_release,
+                 [](auto... to) { return gcx_reservation_acquire(0, 8, to...); }),
+        CREATION(gcx_graph_params, gcx_graph_destroy,
+                 [&](auto... to) { return gcx_graph_create(captured, to...); }),
     };
+#undef OUTPUT
+#undef INPUT
+#undef CREATION
     std::set<std::string> tested;
     for (const Case& of : cases) {
         const int failed = check::failed;

@@ -6,9 +6,12 @@
 // - a failure has a message and writes nothing,
 // - no call returns GCX_ERROR_UNKNOWN, which would be a defect of gcx,
 // - a split returns the counts of its plan,
+// - leases have an SM in common only if all of them are shared, reservations never,
+// - a resize yields at least the requested sizes, and the SMs of the layout,
+// - a graph has no more executables than its limit,
 // - all objects can be destroyed, and then no context is in use.
 
-#include "api.hpp"
+#include "bytes.hpp"
 #include "harness.hpp"
 
 #include <gcx.h>
@@ -51,6 +54,184 @@ void on_log(gcx_log_level level, const char* message, void* user_data) {
     must(user_data == &logged, "the log's user_data");
     must(level > GCX_LOG_NONE && level <= GCX_LOG_DEBUG, "the log's level");
     logged += std::strlen(message);
+}
+
+constexpr std::size_t kSlots = 8;
+
+// An output parameter. A failing call must not write to it.
+template <class T>
+class Out {
+  public:
+    Out() {
+        std::memset(&value, 0xa5, sizeof value);
+        std::memcpy(before_.data(), &value, sizeof value);
+    }
+    explicit Out(const T& start) {
+        std::memcpy(&value, &start, sizeof value);
+        std::memcpy(before_.data(), &value, sizeof value);
+    }
+    gcx_result check(gcx_result result, const char* call) const {
+        if (checked(result, call) != GCX_SUCCESS)
+            must(std::memcmp(before_.data(), &value, sizeof value) == 0, "a failure wrote:", call);
+        return result;
+    }
+    T value;
+
+  private:
+    std::array<unsigned char, sizeof(T)> before_;
+};
+#define CALL_OUT(out, call) (out).check((call), #call)
+
+// A struct with a struct_size, which is sometimes too small. What the caller has beyond its struct is
+// not for the library to know, so it is never too large.
+template <class T>
+Out<T> sized(Bytes& bytes) {
+    Out<T> out;
+    T start = out.value;
+    const uint8_t byte = bytes.next();
+    start.struct_size = byte < 0xf0 ? static_cast<uint32_t>(sizeof(T))
+                                    : (byte - 0xf0U) % static_cast<uint32_t>(sizeof(T));
+    return Out<T>(start);
+}
+
+// Handles that the threads share. Filling a slot destroys its previous handle.
+template <class Handle>
+class Slots {
+  public:
+    explicit Slots(gcx_result (*function)(Handle)) : destroy_(function) {}
+
+    // Returns a handle, or sometimes an invalid one.
+    Handle pick(Bytes& bytes) {
+        const uint8_t byte = bytes.next();
+        if (byte == 0xff)
+            return nullptr;
+        if (byte == 0xfe)
+            return destroyed_.load();
+        if (byte == 0xfd)
+            return reinterpret_cast<Handle>(uint64_t{bytes.word()} << 32 | bytes.word());
+        return slots_[byte % kSlots].load();
+    }
+
+    void put(Bytes& bytes, Handle handle) {
+        must(handle != nullptr, "success without a handle");
+        const Handle before = slots_[bytes.next() % kSlots].exchange(handle);
+        if (before != nullptr && destroy(before) != GCX_SUCCESS) {
+            const std::lock_guard lock(mutex_);
+            left_.push_back(before);
+        }
+    }
+
+    gcx_result destroy(Handle handle) {
+        const gcx_result result = CALL(destroy_(handle));
+        if (result != GCX_SUCCESS)
+            return result;
+        destroyed_ = handle;
+        for (std::atomic<Handle>& slot : slots_) {
+            Handle expected = handle;
+            slot.compare_exchange_strong(expected, nullptr);
+        }
+        return result;
+    }
+
+    void destroy_all() {
+        for (std::atomic<Handle>& slot : slots_)
+            left_.push_back(slot.load());
+        for (const Handle handle : left_) {
+            // Two threads may have destroyed the same handle.
+            const gcx_result result =
+                handle == nullptr ? GCX_ERROR_INVALID_HANDLE : destroy_(handle);
+            must(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE,
+                 "a handle can't be destroyed:", gcx_result_name(result));
+        }
+    }
+
+  private:
+    gcx_result (*destroy_)(Handle);
+    std::array<std::atomic<Handle>, kSlots> slots_{};
+    std::atomic<Handle> destroyed_{};
+    std::mutex mutex_;
+    std::vector<Handle> left_;
+};
+
+// The objects that the threads of one program share.
+struct Shared {
+    Slots<gcx_context> contexts{gcx_context_destroy};
+    Slots<gcx_stream> streams{gcx_stream_destroy};
+    Slots<gcx_event> events{gcx_event_destroy};
+    Slots<gcx_lease> leases{gcx_lease_release};
+    Slots<gcx_cancel> cancels{gcx_cancel_destroy};
+    Slots<gcx_graph> graphs{gcx_graph_destroy};
+    Slots<gcx_reservation> reservations{gcx_reservation_release};
+    bool nested = false;       // within current_natively
+    bool single_thread = true; // allows the use of native handles
+    // Native objects of the application.
+    std::vector<CUstream> native_streams;
+    std::vector<CUevent> native_events;
+    std::atomic<bool> injected{false};
+    std::atomic<bool> reset{false};
+
+    gcx_resource resource(Bytes& bytes) {
+        const std::lock_guard lock(mutex_);
+        const uint8_t byte = bytes.next();
+        gcx_resource value = resources_[byte % resources_.size()];
+        if (byte >= 0xf0) // with one bit changed
+            value.opaque[byte & 15] ^= uint64_t{1} << (bytes.next() & 63);
+        return value;
+    }
+    void put(Bytes& bytes, const gcx_resource& value) {
+        const std::lock_guard lock(mutex_);
+        resources_[bytes.next() % resources_.size()] = value;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::array<gcx_resource, 16> resources_{};
+};
+
+int32_t device(Bytes& bytes) {
+    const uint8_t byte = bytes.next();
+    return byte < 0xf0 ? byte & 1 : static_cast<int32_t>(byte) - 0xf8;
+}
+gcx_resource_type type(Bytes& bytes) {
+    constexpr std::array kTypes = {GCX_RESOURCE_SM, GCX_RESOURCE_WORKQUEUE_CONFIG,
+                                   GCX_RESOURCE_WORKQUEUE, static_cast<gcx_resource_type>(2),
+                                   static_cast<gcx_resource_type>(-1)};
+    return bytes.of(kTypes);
+}
+
+// A kernel, or none if an injected failure prevented it.
+class Kernel {
+  public:
+    Kernel() {
+        constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry fuzz_kernel(.param .u64 x) { ret; }\n";
+        if (cuLibraryLoadData(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+            CUDA_SUCCESS)
+            library_ = nullptr;
+    }
+    ~Kernel() {
+        // Repeat the call in case it failed by injection.
+        if (library_ != nullptr && cuLibraryUnload(library_) != CUDA_SUCCESS)
+            cuLibraryUnload(library_);
+    }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+    CUkernel get() const {
+        CUkernel kernel = nullptr;
+        const bool found = library_ != nullptr &&
+                           cuLibraryGetKernel(&kernel, library_, "fuzz_kernel") == CUDA_SUCCESS;
+        return found ? kernel : nullptr;
+    }
+
+  private:
+    CUlibrary library_ = nullptr;
+};
+
+// Destroys an object of a list.
+template <auto List>
+void destroy(Bytes& bytes, Shared& shared) {
+    auto& list = shared.*List;
+    list.destroy(list.pick(bytes));
 }
 
 // --------------------------------------------------------------------------------------------
@@ -431,6 +612,392 @@ void kernel_fit(Bytes& bytes, Shared& shared) {
         GCX_SUCCESS)
         must(fit.value.max_blocks <= fit.value.blocks_per_sm * fit.value.sm_count,
              "more blocks than the SMs hold");
+}
+
+// --------------------------------------------------------------------------------------------
+// Leases and queues
+// --------------------------------------------------------------------------------------------
+
+constexpr std::size_t kMaxLive = 64;
+
+bool overlap(const gcx_live_lease& a, const gcx_live_lease& b) {
+    uint32_t sms = 0;
+    return gcx_resource_get_overlap(&a.resource, &b.resource, &sms) == GCX_SUCCESS && sms != 0;
+}
+
+void check_live(const gcx_live_lease* live, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        must(live[i].waits == 1 || sm_count_of(live[i].resource) == live[i].sm_count,
+             "a lease's SMs");
+        for (uint32_t j = 0; j < i; j++) {
+            const bool shared = (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0;
+            must(shared || !overlap(live[i], live[j]), "two leases have an SM in common");
+        }
+    }
+}
+
+gcx_lease_params params_of(Bytes& bytes, Shared& shared, std::string& name) {
+    gcx_lease_params params = sized<gcx_lease_params>(bytes).value;
+    params.flags = bytes.next() % 5;
+    params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
+    params.min_sm_count = bytes.flag() ? bytes.next() : 0;
+    params.exclusive_sm_count = bytes.flag() ? bytes.next() : 0;
+    params.timeout_ms = bytes.next() % 3; // long waits would time the fuzzer out
+    params.cancel = bytes.flag() ? shared.cancels.pick(bytes) : nullptr;
+    name.assign(bytes.next() % 70, 'x');
+    params.name = bytes.flag() ? name.c_str() : nullptr;
+    return params;
+}
+
+void acquire_lease(Bytes& bytes, Shared& shared) {
+    std::string name;
+    const gcx_lease_params params = params_of(bytes, shared, name);
+    const int32_t which = device(bytes);
+    const uint32_t count = bytes.count();
+    Out<gcx_lease> lease;
+    if (CALL_OUT(lease, gcx_lease_acquire(which, count, bytes.flag() ? &params : nullptr,
+                                          &lease.value)) == GCX_SUCCESS)
+        shared.leases.put(bytes, lease.value);
+}
+
+void resize_leases(Bytes& bytes, Shared& shared) {
+    std::vector<gcx_lease_size> sizes;
+    for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--) {
+        gcx_lease lease = shared.leases.pick(bytes);
+        const uint32_t count = bytes.count();
+        const uint8_t kind = bytes.next();
+        sizes.push_back({lease, kind >= 0xf0 ? 0U : count, kind >= 0xe8 ? GCX_SIZE_PARKED : 0U});
+    }
+    const auto count = static_cast<uint32_t>(sizes.size());
+    if (bytes.flag())
+        CALL(gcx_lease_prepare(sizes.data(), count));
+    std::vector<gcx_resource> planned(count + 1);
+    const gcx_result told =
+        CALL(gcx_lease_get_layout(sizes.data(), count, planned.data(), &planned.back()));
+    if (CALL(gcx_lease_resize(sizes.data(), count, bytes.next() % 3)) != GCX_SUCCESS ||
+        !shared.single_thread)
+        return;
+    must(told == GCX_SUCCESS, "a layout of sizes that leases can have");
+    for (uint32_t i = 0; i < count; i++) {
+        gcx_resource has{};
+        if (gcx_lease_get_resource(sizes[i].lease, &has) == GCX_SUCCESS)
+            must(std::memcmp(&has, &planned[i], sizeof has) == 0, "SMs as the layout had them");
+    }
+    for (const gcx_lease_size& size : sizes) {
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        if (gcx_lease_get_info(size.lease, &info) == GCX_SUCCESS)
+            must((size.sm_count == GCX_REST || info.sm_count >= size.sm_count) &&
+                     (info.sm_count == 0) == (size.flags == GCX_SIZE_PARKED),
+                 "a lease's new size");
+    }
+}
+
+void park_lease(Bytes& bytes, Shared& shared) {
+    gcx_lease from = shared.leases.pick(bytes);
+    gcx_lease to = shared.leases.pick(bytes);
+    const gcx_lease_size sizes[] = {{from, 0, GCX_SIZE_PARKED}, {to, GCX_REST, 0}};
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    if (CALL(gcx_lease_resize(sizes, 2, bytes.next() % 3)) == GCX_SUCCESS && shared.single_thread &&
+        gcx_lease_get_info(from, &info) == GCX_SUCCESS)
+        must(info.sm_count == 0, "a parked lease has SMs");
+}
+
+void lease_stream(Bytes& bytes, Shared& shared) {
+    gcx_lease lease = shared.leases.pick(bytes);
+    auto params = sized<gcx_stream_params>(bytes);
+    params.value.sync = static_cast<gcx_stream_sync>(bytes.next() % 17 == 0);
+    params.value.priority = static_cast<int8_t>(bytes.next());
+    Out<gcx_stream> stream;
+    if (CALL_OUT(stream, gcx_lease_stream_create(lease, bytes.flag() ? &params.value : nullptr,
+                                                 &stream.value)) == GCX_SUCCESS)
+        shared.streams.put(bytes, stream.value);
+}
+
+void lease_facts(Bytes& bytes, Shared& shared) {
+    gcx_lease lease = shared.leases.pick(bytes);
+    auto info = sized<gcx_lease_info>(bytes);
+    CALL_OUT(info, gcx_lease_get_info(lease, &info.value));
+    Out<gcx_resource> resource;
+    if (CALL_OUT(resource, gcx_lease_get_resource(lease, &resource.value)) == GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+    CALL(gcx_lease_query(lease));
+    if (bytes.flag())
+        CALL(gcx_lease_synchronize(lease));
+}
+
+void live_leases(Bytes& bytes, Shared& shared) {
+    const int32_t which = bytes.flag() ? -1 : device(bytes);
+    const uint32_t capacity = bytes.next() & (kMaxLive - 1);
+    const std::unique_ptr<gcx_live_lease[]> live(new gcx_live_lease[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_lease_list(which, live.get(), capacity, &count)) == GCX_SUCCESS) {
+        must(count <= capacity, "more leases than there is room for");
+        check_live(live.get(), count);
+    }
+    const gcx_resource input = shared.resource(bytes);
+    const gcx_sm_request request = {bytes.count(), 0, 0, 0, 0, {}};
+    Out<gcx_resource> group;
+    CALL_OUT(group, gcx_sm_split(&input, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group.value,
+                                 nullptr, nullptr, nullptr));
+}
+
+void cancel(Bytes& bytes, Shared& shared) {
+    Out<gcx_cancel> made;
+    if (bytes.flag() && CALL_OUT(made, gcx_cancel_create(&made.value)) == GCX_SUCCESS)
+        shared.cancels.put(bytes, made.value);
+    gcx_cancel picked = shared.cancels.pick(bytes);
+    CALL(gcx_cancel_signal(picked));
+    if (bytes.flag())
+        shared.cancels.destroy(shared.cancels.pick(bytes));
+}
+
+void publish(Bytes& bytes, Shared& shared) {
+    const std::string name(bytes.next() % 70, 'x');
+    if (bytes.flag())
+        CALL(gcx_publish_start(bytes.flag() ? name.c_str() : nullptr));
+    const uint32_t capacity = bytes.next() & (kMaxLive - 1);
+    const std::unique_ptr<gcx_published_lease[]> leases(new gcx_published_lease[capacity]);
+    const std::unique_ptr<gcx_published_process[]> processes(new gcx_published_process[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_published_process_list(processes.get(), capacity, &count)) == GCX_SUCCESS)
+        must(count <= 1, "a process that does not exist");
+    if (CALL(gcx_published_lease_list(leases.get(), capacity, &count)) == GCX_SUCCESS) {
+        must(count <= capacity, "more published leases than there is room for");
+        uint32_t live = 0;
+        if (shared.single_thread &&
+            gcx_lease_list(-1, nullptr, 0, &live) != GCX_ERROR_NOT_INITIALIZED)
+            must(count == 0 || count == live, "published leases differ from live ones");
+    }
+    if (bytes.flag())
+        CALL(gcx_publish_stop());
+}
+
+// No library that reports counts is installed, so that the request fails and changes nothing.
+void partition_counts(Bytes& bytes, Shared&) {
+    if (bytes.flag())
+        must(CALL(gcx_driver_report_partition_counts()) != GCX_SUCCESS, "counts without a library");
+}
+
+void queues(Bytes& bytes, Shared& shared) {
+    auto info = sized<gcx_queue_info>(bytes);
+    if (CALL_OUT(info, gcx_queue_get_info(&info.value)) == GCX_SUCCESS)
+        must(info.value.connections <= GCX_MAX_CONNECTIONS, "connections");
+    // Sets the environment, which other threads read.
+    const uint32_t requested = bytes.number();
+    if (shared.single_thread && CALL(gcx_queue_request_connections(requested)) == GCX_SUCCESS) {
+        gcx_queue_info now = GCX_QUEUE_INFO_INIT;
+        must(gcx_queue_get_info(&now) == GCX_SUCCESS && now.connections >= requested,
+             "fewer connections than were granted");
+    }
+}
+
+// --------------------------------------------------------------------------------------------
+// Reservations
+// --------------------------------------------------------------------------------------------
+
+constexpr uint32_t kMaxListed = 64;
+
+bool are_disjoint(const gcx_live_reservation& a, const gcx_live_reservation& b) {
+    bool disjoint = true;
+    for (std::size_t word = 0; word < 8; word++)
+        disjoint = disjoint && (a.atoms[word] & b.atoms[word]) == 0;
+    return disjoint || std::memcmp(a.device_uuid, b.device_uuid, sizeof a.device_uuid) != 0;
+}
+
+void list_reservations(uint32_t capacity) {
+    const std::unique_ptr<gcx_live_reservation[]> found(new gcx_live_reservation[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_reservation_list(nullptr, found.get(), capacity, &count)) != GCX_SUCCESS)
+        return;
+    must(count <= capacity, "more reservations than there is room for");
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < i; j++)
+            must(are_disjoint(found[i], found[j]), "two reservations have an atom in common");
+    }
+}
+
+void acquire_reservation(Bytes& bytes, Shared& shared) {
+    gcx_reservation_params params = sized<gcx_reservation_params>(bytes).value;
+    params.flags = bytes.next() % 3;
+    params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
+    params.min_sm_count = bytes.flag() ? bytes.next() : 0;
+    params.timeout_ms = bytes.next() % 3; // long waits would time the fuzzer out
+    params.cancel = bytes.flag() ? shared.cancels.pick(bytes) : nullptr;
+    const std::string name(bytes.next() % 70, 'x');
+    params.name = bytes.flag() ? name.c_str() : nullptr;
+    constexpr std::array kFolders = {"", "tmp", "/nonexistent", "/"};
+    params.folder = (bytes.next() & 7) == 0 ? bytes.of(kFolders) : nullptr;
+    const int32_t which = device(bytes);
+    const uint32_t count = bytes.count();
+    Out<gcx_reservation> reservation;
+    if (CALL_OUT(reservation,
+                 gcx_reservation_acquire(which, count, bytes.flag() ? &params : nullptr,
+                                         &reservation.value)) == GCX_SUCCESS)
+        shared.reservations.put(bytes, reservation.value);
+}
+
+void join_reservation(Bytes& bytes, Shared& shared) {
+    char token[GCX_MAX_RESERVATION_TOKEN] = "";
+    const uint32_t room = bytes.flag() ? GCX_MAX_RESERVATION_TOKEN : bytes.next();
+    if (CALL(gcx_reservation_get_token(shared.reservations.pick(bytes), token, room)) !=
+        GCX_SUCCESS)
+        return;
+    if (const uint8_t at = bytes.next(); at >= 0x80) // a wrong token
+        token[at & 0x7f] = static_cast<char>(bytes.next());
+    Out<gcx_reservation> reservation;
+    if (CALL_OUT(reservation, gcx_reservation_join(token, &reservation.value)) == GCX_SUCCESS)
+        shared.reservations.put(bytes, reservation.value);
+}
+
+void reservation_facts(Bytes& bytes, Shared& shared) {
+    gcx_reservation reservation = shared.reservations.pick(bytes);
+    auto info = sized<gcx_reservation_info>(bytes);
+    CALL_OUT(info, gcx_reservation_get_info(reservation, &info.value));
+    Out<gcx_resource> resource;
+    const gcx_result got =
+        CALL_OUT(resource, gcx_reservation_get_resource(reservation, &resource.value));
+    if (got == GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+    const uint32_t count = bytes.count();
+    Out<gcx_lease> lease;
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.reservation = reservation;
+    if (CALL_OUT(lease, gcx_lease_acquire(-1, count, &params, &lease.value)) == GCX_SUCCESS &&
+        reservation != nullptr) {
+        gcx_resource sms{};
+        uint32_t common = 0;
+        if (got == GCX_SUCCESS && gcx_lease_get_resource(lease.value, &sms) == GCX_SUCCESS &&
+            gcx_resource_get_overlap(&sms, &resource.value, &common) == GCX_SUCCESS)
+            must(common == sm_count_of(sms), "a lease of a reservation has other SMs");
+        shared.leases.put(bytes, lease.value);
+    }
+    list_reservations(bytes.next() & (kMaxListed - 1));
+}
+
+// --------------------------------------------------------------------------------------------
+// Graphs
+// --------------------------------------------------------------------------------------------
+
+constexpr uint32_t kMaxNodes = 16;
+
+// A graph of a few nodes in the primary context, destroyed at the end of the scope.
+class Captured {
+  public:
+    explicit Captured(Bytes& bytes) {
+        if (cuDevicePrimaryCtxRetain(&primary_, 0) != CUDA_SUCCESS)
+            return;
+        retained_ = true;
+        if (cuCtxPushCurrent(primary_) != CUDA_SUCCESS)
+            return;
+        if (cuGraphCreate(&graph, 0) != CUDA_SUCCESS)
+            graph = nullptr;
+        CUgraphNode last = nullptr;
+        for (uint32_t left = bytes.next() % 4U; left > 0 && graph != nullptr; left--)
+            add(bytes, last);
+        CUcontext popped = nullptr;
+        if (cuCtxPopCurrent(&popped) != CUDA_SUCCESS)
+            cuCtxPopCurrent(&popped);
+    }
+    // Repeats each call in case it failed by injection.
+    ~Captured() {
+        if (graph != nullptr && cuGraphDestroy(graph) != CUDA_SUCCESS)
+            cuGraphDestroy(graph);
+        if (retained_ && cuDevicePrimaryCtxRelease(0) != CUDA_SUCCESS)
+            cuDevicePrimaryCtxRelease(0);
+    }
+    Captured(const Captured&) = delete;
+    Captured& operator=(const Captured&) = delete;
+
+    CUgraph graph = nullptr;
+
+  private:
+    void add(Bytes& bytes, CUgraphNode& last) {
+        const std::size_t behind = last == nullptr ? 0 : 1;
+        CUgraphNode added = nullptr;
+        CUkernel kernel = bytes.flag() ? nullptr : kernel_.get();
+        if (kernel == nullptr) {
+            if (cuGraphAddEmptyNode(&added, graph, &last, behind) == CUDA_SUCCESS)
+                last = added;
+            return;
+        }
+        uint64_t argument = bytes.next();
+        void* arguments[] = {&argument};
+        CUDA_KERNEL_NODE_PARAMS params{};
+        params.kern = kernel;
+        params.ctx = primary_;
+        params.gridDimX = 1U + bytes.next();
+        params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+        params.blockDimX = 32;
+        params.kernelParams = arguments;
+        if (cuGraphAddKernelNode(&added, graph, &last, behind, &params) == CUDA_SUCCESS)
+            last = added;
+    }
+
+    CUcontext primary_ = nullptr;
+    const Kernel kernel_;
+    bool retained_ = false;
+};
+
+void make_graph(Bytes& bytes, Shared& shared) {
+    if (!shared.single_thread) // another thread could launch a kernel of the unloaded library
+        return;
+    const Captured captured(bytes);
+    gcx_graph_params params = sized<gcx_graph_params>(bytes).value;
+    params.flags = bytes.next() % 3;
+    params.max_executables = bytes.next() % 4;
+    Out<gcx_graph> graph;
+    if (CALL_OUT(graph, gcx_graph_create(captured.graph, bytes.flag() ? &params : nullptr,
+                                         &graph.value)) != GCX_SUCCESS)
+        return;
+    // The kernels are unloaded with the library, so that only graphs without kernels are stored.
+    gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+    const bool known = CALL(gcx_graph_get_info(graph.value, &info)) == GCX_SUCCESS;
+    gcx_stream stream = shared.streams.pick(bytes);
+    CALL(gcx_graph_launch(graph.value, &stream, 1));
+    if (bytes.flag())
+        CALL(gcx_graph_update(graph.value, captured.graph));
+    if (known && info.kernel_count == 0) {
+        shared.graphs.put(bytes, graph.value);
+    } else if (CALL(gcx_graph_destroy(graph.value)) != GCX_SUCCESS) {
+        must(gcx_graph_destroy(graph.value) == GCX_SUCCESS, "a graph can't be destroyed");
+    }
+}
+
+void launch_graph(Bytes& bytes, Shared& shared) {
+    gcx_graph graph = shared.graphs.pick(bytes);
+    gcx_stream streams[3];
+    for (gcx_stream& stream : streams)
+        stream = shared.streams.pick(bytes);
+    CALL(gcx_graph_launch(graph, bytes.flag() ? streams : nullptr, bytes.next() % 4));
+}
+
+void prepare_graph(Bytes& bytes, Shared& shared) {
+    gcx_graph graph = shared.graphs.pick(bytes);
+    const gcx_resource resources[] = {shared.resource(bytes), shared.resource(bytes)};
+    CALL(gcx_graph_prepare(graph, resources, bytes.next() % 3, bytes.next() % 3));
+}
+
+void change_graph(Bytes& bytes, Shared& shared) {
+    gcx_graph graph = shared.graphs.pick(bytes);
+    const uint32_t nodes[] = {bytes.next() % 8U, bytes.next() % 8U};
+    CALL(gcx_graph_set_part(graph, nodes, bytes.next() % 3, bytes.next() % 4));
+    auto params = sized<gcx_kernel_params>(bytes);
+    params.value.arguments = nullptr;
+    CALL(gcx_graph_set_kernel(graph, nodes[0], &params.value));
+    if (bytes.next() == 0x11)
+        shared.graphs.destroy(graph);
+}
+
+void graph_facts(Bytes& bytes, Shared& shared) {
+    gcx_graph graph = shared.graphs.pick(bytes);
+    auto info = sized<gcx_graph_info>(bytes);
+    if (CALL_OUT(info, gcx_graph_get_info(graph, &info.value)) == GCX_SUCCESS)
+        must(info.value.executables <= info.value.max_executables, "too many executables");
+    const uint32_t capacity = bytes.next() % kMaxNodes;
+    const std::unique_ptr<gcx_graph_node[]> nodes(new gcx_graph_node[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_graph_get_nodes(graph, nodes.get(), capacity, &count)) == GCX_SUCCESS)
+        must(count <= capacity, "more nodes than there is room for");
 }
 
 // --------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 python -m tests.vectors.make             # fills in the answers in the files of the folder generated
 python -m tests.vectors.make --check     # fails if an answer differs from the model's
-python -m tests.vectors.make FILE...     # writes the full set of each all-VERSION.tsv
+python -m tests.vectors.make FILE...     # writes each NAME-VERSION.tsv: the vectors of the folder's
+                                         # file NAME for this driver, or the full set if NAME is all
 """
 
 from __future__ import annotations
@@ -122,32 +123,44 @@ def full(driver: str) -> str:
     return "\n".join(writer.lines) + "\n"
 
 
-def answered(text: str) -> str:
-    """Returns a file with the model's answers to its steps."""
+def answered(text: str, driver: str = "") -> str:
+    """Returns a file with the model's answers to its steps, for another driver if one is given. A
+    vector then ends at the first step that only one of the two drivers refuses."""
     writer = Writer((), "0.0")
+    ends = False
     for line in text.splitlines():
         operation, *fields = line.split("\t")
         if operation == "vector":
             writer.vector(*fields)
+            ends = False
         elif operation == "open":
             # The file states the answer and the machine.
             if fields[0] == OK:
-                writer.start(*fields[1].removeprefix("sim:").split("@"))
+                gpus, version = fields[1].removeprefix("sim:").split("@")
+                writer.start(gpus, driver or version)
+                fields[1] = f"sim:{gpus}@{writer.driver}"
             writer.given(operation, *fields)
-        elif line and not line.startswith("#"):
-            writer(operation, *fields[1 : 1 + INPUTS[operation]])
-        else:
+        elif not line or line.startswith("#"):
             writer.lines.append(line)
+        elif not ends:
+            answer = writer(operation, *fields[1 : 1 + INPUTS[operation]])
+            ends = driver != "" and (answer.result == OK) != (fields[0] == OK)
     return "\n".join(writer.lines) + "\n"
+
+
+def written(name: str, driver: str) -> str:
+    """Returns the text of a file that is built."""
+    source = next((path for path in FILES if path.stem.startswith(f"{name}-")), None)
+    return answered(source.read_text(), driver) if source else full(driver)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare and write nothing")
-    parser.add_argument("files", nargs="*", type=Path, help="write the full set of this driver")
+    parser.add_argument("files", nargs="*", type=Path, help="write the set of this driver")
     arguments = parser.parse_args()
     for path in arguments.files:
-        path.write_text(full(path.stem.partition("-")[2]))
+        path.write_text(written(*path.stem.split("-")))
     wrong = []
     for path in [] if arguments.files else FILES:
         text = path.read_text()

@@ -1,12 +1,13 @@
-"""The full set of vectors of one machine. The model answers their steps."""
+"""The vectors of every GPU, many of them random, without steps that gcx.h leaves undecided."""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING
 
-from tests.vectors import lease_scenarios, object_scenarios
 from tests.vectors.gpus import Gpu, gpu, sizes_of
+from tests.vectors.placement import Undecided
+from tests.vectors.resources import OK, Answer
 
 if TYPE_CHECKING:
     from tests.vectors.make import Writer
@@ -14,122 +15,71 @@ if TYPE_CHECKING:
 
 def write(w: Writer) -> None:
     """Writes all vectors of a machine."""
-    opening(w)
-    devices(w)
-    before_the_map(w)
-    whole_devices(w)
+    w.vector("the driver is opened")
+    w.given("open", OK, f"sim:{','.join(w.gpus)}@{w.driver}")
+    for device, key in enumerate(w.gpus):
+        whole_device(w, key, device)
     first = {key: device for device, key in reversed(list(enumerate(w.gpus)))}
     for key, device in first.items():
         splits(w, gpu(key), device)
         sub_splits(w, gpu(key), device)
         sets(w, gpu(key), device)
-    misuse(w)
-    workqueues(w)
+        streams(w, key, device)
+        clusters(w, key, device)
+        overlapping(w, key, device)
     structured(w)
-    object_scenarios.write(w)
+    for device, key in enumerate(w.gpus):
+        cache_at_random(w, key, device)
     # Last, since the model does not know the cached contexts that leases leave.
-    lease_scenarios.write(w)
+    for key, device in first.items():
+        leases_in_turn(w, key, device)
+        leases_at_random(w, key, device)
 
 
-def opening(w: Writer) -> None:
-    w.vector("the driver is opened once")
-    w.given("open", "GCX_ERROR_NO_DEVICE", "sim:none@13.0")
-    w.given("open", "GCX_ERROR_NOT_SUPPORTED", "sim:h100@12.2", "12.4")
-    w.given("open", "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", "libno-such-driver.so.1")
-    machine = f"sim:{','.join(w.gpus)}@{w.driver}"
-    w.given("open", "GCX_SUCCESS", machine)
-    w.given("open", "GCX_SUCCESS", machine)
-    w.given("open", "GCX_ERROR_DRIVER_ALREADY_OPEN", "sim:a100@13.0")
-    w("driver")
-    w("devices")
-    w.vector("capabilities")
-    for number in range(8):
-        w("capability", number)
+def _on(w: Writer, name: str, device: int, *families: str) -> None:
+    """Begins a vector with the whole device as d, after these families were mapped."""
+    w.vector(name)
+    for family in families:
+        w("map", device, family)
+    w("resource", device, "sm", "d")
 
 
-def devices(w: Writer) -> None:
-    for device, key in enumerate(w.gpus):
-        w.vector(f"device {device}, {key}")
-        w("device", device)
-        w("priorities", device)
-    for device in (-1, len(w.gpus)):
-        w.vector(f"device {device}: unknown")
-        w("device", device)
-        w("priorities", device)
-        w("resource", device, "sm", "d")
-        w("map", device, "fine")
-        w("event", device, "-", "e")
-    w.vector("contexts of an unknown device")
-    w("live", len(w.gpus))
-
-
-def before_the_map(w: Writer) -> None:
-    w.vector("SMs before the map")
-    w("resource", 0, "sm", "d")
+def whole_device(w: Writer, key: str, device: int) -> None:
+    found = gpu(key)
+    _on(w, f"{key} {device}: its SMs", device, "coscheduled", "fine")
+    w("info", "d")
     w("sms", "d")
-    w("split", "d", "fine", "10", "f")
-    w("sms", "f.0")
-    w("map", 0, "coscheduled")
-    w("sms", "f.0")
-    w.vector("overlaps across families before the map")
-    w("resource", 1, "sm", "d")
-    w("split", "d", "fine", "10", "f")
-    w("split", "d", "-", "24", "p")
-    w("overlap", "p.0", "f.0")
-    w("context", "f.0", "-", "c")
-
-
-def whole_devices(w: Writer) -> None:
-    for device, key in enumerate(w.gpus):
-        found = gpu(key)
-        w.vector(f"{key} {device}: its SMs")
-        w("map", device, "coscheduled")
-        w("map", device, "fine")
-        w("resource", device, "sm", "d")
-        w("info", "d")
-        w("sms", "d")
-        w("split", "d", "fine", "rest", "f")
-        w("info", "f.0")
-        w("info", "f.rest")
-        w("sms", "f.0")
-        w("sms", "f.rest")
-        w("overlap", "d", "f.0")
-        w.vector(f"{key} {device}: its atoms")
-        number, size, _remainder = sizes_of(found, "coscheduled")
-        w("resource", device, "sm", "d")
-        w("split", "d", "-", [size] * number, "a")
-        for group in range(number):
-            w("sms", f"a.{group}")
-        w("sms", "a.rest")
-        w("info", "a.0")
-        w("info", "a.rest")
-        w.vector(f"{key} {device}: the max-cluster family")
-        w("resource", device, "sm", "d")
-        if key in ("h100", "h200"):
-            w("map", device, "max-cluster")
-            w("split", "d", "max-cluster", "24,rest", "m")
-            w("info", "m.0")
-            w("info", "m.1")
-            w("sms", "m.0")
-            w("split", "d", "-", "24", "p")
-            w("overlap", "m.0", "p.0")
-            w("split", "d", "max-cluster", "25,12,48", "q")
-            w("split", "d", "max-cluster", "121", "r")
-        elif not found.has_clusters:
-            w("split", "d", "max-cluster", "24", "m")
+    w("split", "d", "fine", "rest", "f")
+    for name in ("f.0", "f.rest"):
+        w("info", name)
+        w("sms", name)
+    w("overlap", "d", "f.0")
+    number, size, _remainder = sizes_of(found, "coscheduled")
+    _on(w, f"{key} {device}: its atoms", device)
+    w("split", "d", "-", [size] * number, "a")
+    for group in (*range(number), "rest"):
+        w("sms", f"a.{group}")
+    w("info", "a.0")
+    w("info", "a.rest")
+    if key in ("h100", "h200"):
+        _on(w, f"{key} {device}: the max-cluster family", device, "max-cluster")
+        w("split", "d", "max-cluster", "24,rest", "m")
+        w("info", "m.0")
+        w("info", "m.1")
+        w("sms", "m.0")
+        w("split", "d", "-", "24", "p")
+        w("overlap", "m.0", "p.0")
+        w("split", "d", "max-cluster", "25,12,48", "q")
+        w("split", "d", "max-cluster", "121", "r")
+    elif not found.has_clusters:
+        _on(w, f"{key} {device}: the max-cluster family", device)
+        w("split", "d", "max-cluster", "24", "m")
 
 
 #: Limits of a device, and requests in the documentation and the logs
 FIXED = (
-    "1",
-    "{all}",
-    "{all1}",
-    "rest",
-    "rest,rest",
-    "rest,rest,rest",
-    "rest,{size}",
-    "{size},rest,{size},rest",
-    "{below},rest,rest",
+    *("1", "{all}", "{all1}", "rest", "rest,rest", "rest,rest,rest", "rest,{size}"),
+    *("{size},rest,{size},rest", "{below},rest,rest"),
 )
 
 
@@ -138,37 +88,20 @@ def splits(w: Writer, device: Gpu, number: int) -> None:
     words = {"all": device.sm_count, "all1": device.sm_count + 1, "size": size}
     words["below"] = device.sm_count - 2 * size + 1
     lists = [text.format(**words) for text in FIXED]
-    lists += [
-        f"{count * size},{remainder or 1}",
-        f"{remainder + 1},{remainder + 1}",
-        f"{size}," * count + f"{size}",
-    ]
-    lists += [
-        f"{size}," * count + "rest",
-        f"{size}," * count + "rest,rest",
-        f"{remainder + size},rest",
-        f"{size + 1}",
-    ]
+    lists += [f"{count * size},{remainder or 1}", f"{remainder + 1},{remainder + 1}"]
+    lists += [f"{size}," * count + last for last in (f"{size}", "rest", "rest,rest")]
+    lists += [f"{remainder + size},rest", f"{size + 1}"]
     if device.sm_count == 132:
-        lists += [
-            "108,24",
-            "24,108",
-            "17,10",
-            "10",
-            "16,57,48,rest",
-            "113,rest,rest",
-            "120,5",
-            "133",
-            "140",
-        ]
-    random_lists = random.Random(f"{device.key} {w.driver}")
-    for _ in range(10):
-        lists.append(_any_list(random_lists, device.sm_count))
+        lists += ["108,24", "24,108", "17,10", "10", "16,57,48,rest", "113,rest,rest", "120,5"]
+    source = random.Random(f"{device.key} {w.driver}")
+    lists += [_any_list(source, device.sm_count) for _ in range(10)]
     for text in dict.fromkeys(lists):
         short = text if len(text) < 30 else f"{text[:24]}... ({text.count(',') + 1})"
-        w.vector(f"{device.key}: {short}")
-        w("resource", number, "sm", "d")
-        _split_and_look(w, "d", "-", text)
+        _on(w, f"{device.key}: {short}", number)
+        if w("split", "d", "-", text, "p").result == OK:
+            for group in (*range(min(text.count(",") + 1, 4)), "rest"):
+                w("sms", f"p.{group}")
+            w("info", "p.0")
         w("split", "d", "exact", text, "x")
         w("split", "d", "fine", text, "f")
 
@@ -187,24 +120,15 @@ def _any_list(source: random.Random, sm_count: int) -> str:
     return ",".join(map(str, counts))
 
 
-def _split_and_look(w: Writer, name: str, flags: str, counts: str) -> None:
-    if w("split", name, flags, counts, "p").result == "GCX_SUCCESS":
-        for index in range(min(counts.count(",") + 1, 4)):
-            w("sms", f"p.{index}")
-        w("sms", "p.rest")
-        w("info", "p.0")
-
-
 def sub_splits(w: Writer, device: Gpu, number: int) -> None:
     source = random.Random(f"again {device.key} {w.driver}")
     half = device.sm_count // 2
     for step in range(6):
         family = ("-", "fine")[step % 2]
         first = source.randint(1, device.sm_count - device.min_group - 1)
-        w.vector(f"{device.key}: {first} of {family}, and both parts again")
-        w("resource", number, "sm", "d")
+        _on(w, f"{device.key}: {first} of {family}, and both parts again", number)
         answer = w("split", "d", family, first, "a")
-        if answer.result != "GCX_SUCCESS":
+        if answer.result != OK:
             continue
         for part in ("a.0", "a.rest"):
             _split_and_look_again(w, part, _any_list(source, source.randint(2, half + 2)))
@@ -213,7 +137,7 @@ def sub_splits(w: Writer, device: Gpu, number: int) -> None:
 
 def _split_and_look_again(w: Writer, name: str, counts: str) -> None:
     out = "of" + name.replace(".", "")
-    if w("split", name, "-", counts, out).result == "GCX_SUCCESS":
+    if w("split", name, "-", counts, out).result == OK:
         w("sms", f"{out}.0")
         w("sms", f"{out}.rest")
         w("info", f"{out}.rest")
@@ -224,8 +148,7 @@ def _split_and_look_again(w: Writer, name: str, counts: str) -> None:
 def sets(w: Writer, device: Gpu, number: int) -> None:
     source = random.Random(f"sets {device.key} {w.driver}")
     for family in ("-", "fine"):
-        w.vector(f"{device.key}: sets of {family}")
-        w("resource", number, "sm", "d")
+        _on(w, f"{device.key}: sets of {family}", number)
         a, b = source.randint(1, device.sm_count), source.randint(1, device.sm_count)
         w("split", "d", family, a, "a")
         w("split", "d", family, b, "b")
@@ -246,8 +169,7 @@ def sets(w: Writer, device: Gpu, number: int) -> None:
         w("split", "none", "-", "1", "x")
         w("context", "none", "-", "c")
         w("cluster", "none")
-    w.vector(f"{device.key}: atoms one by one")
-    w("resource", number, "sm", "d")
+    _on(w, f"{device.key}: atoms one by one", number)
     w("split", "d", "-", 2 * sizes_of(device, "coscheduled")[1], "p")
     w("atom", "d", 0, "first")
     w("sms", "first")
@@ -257,112 +179,73 @@ def sets(w: Writer, device: Gpu, number: int) -> None:
     w("atom", "p.0", 1, "second")
     w("overlap", "second", "d")
     w("overlap", "second", "first")
-    w.vector(f"{device.key}: an unknown atom")
-    w("resource", number, "sm", "d")
+    _on(w, f"{device.key}: an unknown atom", number)
     w("atom", "d", len(device.atoms("coscheduled")), "a")
 
 
-def misuse(w: Writer) -> None:
-    w.vector("sets of two devices")
-    w("resource", 0, "sm", "a")
-    w("resource", 1, "sm", "b")
-    w("same", "a", "b")
-    w("overlap", "a", "b")
-    for operation in ("union", "subtract"):
-        w(operation, "a", "b", "c")
-    w("context", "a,b", "-", "c")
-    w.vector("sets of two families")
-    w("resource", 0, "sm", "a")
-    w("split", "a", "fine", "24", "f")
-    w("split", "a", "-", "24", "p")
-    w("overlap", "f.0", "p.0")
-    for operation in ("union", "subtract"):
-        w(operation, "f.0", "p.0", "c")
-    w("context", "f.0,p.0", "-", "c")
-    w("split", "p.0", "fine", "8", "x")
-    w("split", "f.0", "max-cluster", "8", "x")
-    w.vector("no requests")
-    w("resource", 0, "sm", "d")
-    w("split", "d", "-", "-", "p")
-    w("context", "-", "-", "c")
-    w.vector("a count of 0")
-    w("resource", 0, "sm", "d")
-    for counts in ("0", "8,0", "0,rest"):
-        w("split", "d", "-", counts, "p")
-        w("split", "d", "fine", counts, "p")
-    w.vector("unknown flags")
-    w("resource", 0, "sm", "d")
-    for flags in ("4", "8", "2048", "fine+max-cluster"):
-        w("split", "d", flags, "16", "p")
-    w("context", "d", 2, "c")
-    w("event", 0, 4, "e")
-    w.vector("unknown types and families")
-    w("resource", 0, "7", "d")
-    for family in ("none", "structured", "external", "9"):
-        w("map", 0, family)
-    w.vector("the zero resource")
-    w("resource", 0, "sm", "d")
-    w("info", "zero")
-    w("split", "zero", "-", "8", "p")
-    w("union", "zero", "d", "u")
-    w("union", "d", "zero", "u")
-    w("overlap", "d", "zero")
-    w("sms", "zero")
-    w("cluster", "zero")
-    w("atom", "zero", 0, "a")
-    w("context", "zero", "-", "c")
-    w("configure", "zero", "device_ctx", 1, "q")
+def streams(w: Writer, key: str, device: int) -> None:
+    source = random.Random(f"streams {key} {w.driver}")
+    sm_count = gpu(key).sm_count
+    for family in ("-", "fine"):
+        for priority in (0, -3, source.choice((5, -9, 2147483647, -2147483648))):
+            count = source.randint(1, sm_count)
+            _on(w, f"{key}: a stream on {count} of {family}, priority {priority}", device)
+            w("split", "d", family, count, "p")
+            w("context", "p.0", "-", "c")
+            w("stream", "c", priority, "s")
+            w("probe", "s")
+            w("get", "s", "sm", "r")
+            w("same", "r", "p.0")
+            w("close", "c")
+            w("query", "s")
+            w("synchronize", "s")
+    _on(w, f"{key}: the whole device", device)
+    w("context", "d", "-", "c")
+    w("stream", "c", -1, "s")
+    w("probe", "s")
 
 
-def workqueues(w: Writer) -> None:
-    w.vector("a workqueue configuration")
-    w("resource", 0, "workqueue-config", "q")
-    if w.version < 1301:
-        w("resource", 0, "sm", "d")
-        w("context", "d", "-", "c")
-        w("get", "c", "workqueue-config", "r")
-        return
-    w("queue", "q")
-    w("configure", "q", "green_ctx_balanced", 4, "b")
-    w("queue", "b")
-    w("configure", "b", "device_ctx", 0, "k")
-    w("queue", "k")
-    w("same", "q", "k")
-    w("resource", 0, "workqueue-config", "again")
-    w("same", "q", "again")
-    w.vector("contexts with workqueues")
-    w("resource", 0, "sm", "d")
-    w("split", "d", "-", "24,32", "p")
-    w("resource", 0, "workqueue-config", "q")
-    w("resource", 1, "workqueue-config", "other")
-    w("configure", "q", "green_ctx_balanced", 4, "b")
-    w("context", "p.0,b", "-", "c")
-    w("context", "b,p.0", "-", "c2")
-    w("same", "c", "c2")
-    w("context", "p.0", "-", "plain")
-    w("same", "c", "plain")
-    w("get", "c", "workqueue-config", "r")
-    w("same", "r", "b")
-    w("get", "c", "sm", "s")
-    w("same", "s", "p.0")
-    w("context", "b", "-", "x")
-    w("context", "p.1,q,b", "-", "x")
-    w("context", "p.1,other", "-", "x")
-    w.vector("workqueue of a device: only contexts have one")
-    w("resource", 0, "workqueue", "x")
-    w.vector("an unknown scope")
-    w("resource", 0, "workqueue-config", "q")
-    w("configure", "q", 7, 1, "x")
-    w.vector("no SM resource")
-    w("resource", 0, "workqueue-config", "q")
-    w("resource", 0, "sm", "d")
-    w("split", "q", "-", "8", "x")
-    w("union", "q", "d", "x")
-    w("overlap", "d", "q")
-    w("sms", "q")
-    w("cluster", "q")
-    w("atom", "q", 0, "x")
-    w("configure", "d", "device_ctx", 1, "x")
+def clusters(w: Writer, key: str, device: int) -> None:
+    found = gpu(key)
+    size = found.min_group
+    last = found.sm_count - len(found.atoms("coscheduled")) // 2 * size
+    for text in (f"{size}", f"{3 * size}", f"{last}", f"{len(found.atoms('coscheduled')[-1])}"):
+        _on(w, f"{key}: clusters on {text} SMs and on the rest", device)
+        w("split", "d", "-", text, "p")
+        w("cluster", "p.0")
+        w("cluster", "p.0")
+        if w("context", "p.rest", "-", "c").result == OK:
+            w("cluster", "p.rest")
+    _on(w, f"{key}: clusters of the fine family", device)
+    w("split", "d", "fine", "14", "p")
+    w("cluster", "p.0")
+    if key in ("h100", "h200"):
+        _on(w, f"{key}: clusters of the max-cluster family", device)
+        w("split", "d", "max-cluster", "24", "p")
+        w("cluster", "p.0")
+    _on(w, f"{key}: the remainder atom with atoms that don't precede it", device)
+    w("atom", "d", len(found.atoms("coscheduled")) - 1, "remainder")
+    w("atom", "d", 0, "first")
+    w("union", "remainder", "first", "u")
+    w("context", "u", "-", "c")
+    w("context", "remainder,first", "-", "c2")
+    w("cluster", "u")
+
+
+def overlapping(w: Writer, key: str, device: int) -> None:
+    source = random.Random(f"overlaps {key} {w.driver}")
+    _on(w, f"{key}: resources of one context overlap", device)
+    w("split", "d", "-", source.randint(1, gpu(key).sm_count - 1), "p")
+    w("context", "d,p.0", "-", "c")
+    w("context", "p.0,p.0", "-", "c")
+    w("context", "p.0,p.rest", "-", "c")
+    _on(w, f"{key}: overlap of two families", device)
+    w("split", "d", "-", "8,4", "p")
+    w("split", "d", "fine", "6,2", "f")
+    w("context", "p.0", "-", "c")
+    w("context", "f.0", "-", "e")
+    w("overlap", "p.0", "f.0")
+    w("close", "c")
 
 
 #: Requests for the rules of cuda.h, on devices with and without clusters
@@ -378,38 +261,123 @@ IN_DOMAINS = (
 )
 
 
-def whole(requests: str) -> str:
-    """Adds the missing fields to requests."""
-    items = [item + "/0" * (4 - item.count("/")) for item in requests.split(",")]
-    return ",".join(items)
-
-
 def structured(w: Writer) -> None:
-    for device in (0, w.gpus.index("a100"), w.gpus.index("b200")):
-        for text in STRUCTURED:
-            w.vector(f"{w.gpus[device]}: structured, {text}")
-            w("resource", device, "sm", "d")
-            w("split", "d", "-", whole(text), "p")
-    for text in IN_DOMAINS:
-        w.vector(f"b200: in locality domains, {text}")
-        w("resource", w.gpus.index("b200"), "sm", "d")
-        w("split", "d", "-", whole(text), "p")
-    if w.version < 1301:
-        return
-    w.vector("structured groups can't be changed")
-    w("resource", 0, "sm", "d")
-    w("split", "d", "-", whole("24/8,16/8"), "p")
-    w("split", "d", "-", whole("24/8,16/8"), "q")
-    w("same", "p.0", "q.0")
-    w("overlap", "p.0", "q.0")
-    w("overlap", "p.0", "q.1")
-    w("split", "p.0", "-", "8", "x")
-    w("split", "d", "-", "24", "o")
-    w("overlap", "p.0", "o.0")
-    w("sms", "p.0")
-    w("union", "p.0", "d", "x")
-    w("context", "p.0,d", "-", "x")
-    w("context", "p.0", "-", "c")
-    w("stream", "c", 0, "s")
-    w("context", "q.0", "-", "again")
-    w("same", "c", "again")
+    rows = [(key, text) for key in ("h100", "a100", "b200") for text in STRUCTURED]
+    for key, text in (*rows, *(("b200", text) for text in IN_DOMAINS)):
+        _on(w, f"{key}: structured, {text}", w.gpus.index(key))
+        # With the missing fields.
+        requests = [item + "/0" * (4 - item.count("/")) for item in text.split(",")]
+        w("split", "d", "-", requests, "p")
+
+
+def cache_at_random(w: Writer, key: str, device: int) -> None:
+    """Existing contexts are not created again and count as used."""
+    source = random.Random(f"ahead {key} {device} {w.driver}")
+    size = gpu(key).min_group
+    counts = [size * times for times in (1, 2, 3, 4)]
+    _on(w, f"{key} {device}: prepared contexts", device)
+    w("limit", 64)
+    w("trim", 0)
+    for count in counts:
+        w("split", "d", "-", count, f"p{count}")
+    names = [f"p{count}.0" for count in counts]
+    alive: list[str] = []
+    for number in range(12):
+        what = source.choice(("ahead", "ahead", "context", "close", "trim"))
+        if what == "ahead":
+            w("ahead", [source.choice(names) for _ in range(source.randint(1, 3))])
+        elif what == "context":
+            alive.append(f"c{number}")
+            w("context", source.choice(names), source.choice(("-", "private")), alive[-1])
+        elif what == "close" and alive:
+            w("close", alive.pop(source.randrange(len(alive))))
+        else:
+            w("trim", source.randint(0, 3))
+        w("cache")
+
+
+def _ask(w: Writer, *step: object) -> Answer | None:
+    """Adds a step unless gcx.h leaves its answer undecided."""
+    try:
+        return w(str(step[0]), *step[1:])
+    except Undecided:
+        return None
+
+
+def _see(w: Writer, *leases: str) -> None:
+    """Adds steps that show the SMs of leases, with new names for their resources."""
+    for lease in leases:
+        name = f"r{len(w.lines)}"
+        w("held", lease, name)
+        w("sms", name)
+
+
+def leases_in_turn(w: Writer, key: str, device: int) -> None:
+    size = gpu(key).min_group
+    _on(w, f"{key}: each gets the first free atoms", device, "coscheduled")
+    large = 2 * size if gpu(key).sm_count > 8 * size else size
+    for number, count in enumerate((1, size, large)):
+        w("lease", device, count, "-", "none", 0, 0, f"l{number}")
+        w("alone", f"l{number}")
+        _see(w, f"l{number}")
+    w("close", "l1")
+    w("lease", device, size, "-", "coscheduled", 0, 0, "again")
+    _see(w, "again")
+    _ask(w, "resize", f"l2/{4 * size}", "-")
+    _see(w, "l2")
+    _ask(w, "resize", f"l2/{2 * size}", "-")
+    _see(w, "l2")
+    w("leases", device)
+    w("leases", -1)
+    w("lease", device, gpu(key).sm_count, "-", "none", 0, 0, "most")
+    w("lease", device, gpu(key).sm_count + 1, "-", "none", 0, 0, "most")
+    _on(w, f"{key}: all SMs", device, "coscheduled")
+    w("lease", device, "rest", "-", "none", 0, 0, "all")
+    w("held", "all", "r")
+    w("same", "r", "d")
+    w("lease", device, "rest", "-", "none", 0, 0, "none")
+    w("lease", device, size, "-", "none", 1, 0, "none")
+    _ask(w, "split", "d", "exclude_leased", size, "p")
+    _ask(w, "split", "d", "-", size, "q")
+
+
+def leases_at_random(w: Writer, key: str, device: int) -> None:
+    source = random.Random(f"leases {key} {w.driver}")
+    sm_count = gpu(key).sm_count
+    for number in range(8):
+        family = "fine" if number % 4 == 3 else "coscheduled"
+        _on(w, f"{key}: leases of {family} at random, {number}", device, family)
+        made = 0
+        alive: list[str] = []
+        for _ in range(16):
+            what = source.choice(("lease", "lease", "resize", "resize", "two", "park", "close"))
+            changed: list[str] = []
+            if what == "lease" or len(alive) < 2:
+                count = source.choice(("rest", *[source.randint(1, sm_count // 3)] * 9))
+                out = f"l{made}"
+                answer = _ask(w, "lease", device, count, "-", family, 0, 0, out)
+                if answer and answer.result == OK:
+                    made += 1
+                    alive.append(out)
+                    changed = [out]
+            elif what in ("resize", "two"):
+                changed = source.sample(alive, 1 if what == "resize" else 2)
+                counts = [str(source.randint(1, sm_count // 2)) for _ in changed]
+                if what == "two" and source.random() < 0.5:
+                    counts[-1] = "rest"
+                sizes = ",".join(f"{name}/{n}" for name, n in zip(changed, counts))
+                if source.random() < 0.3:
+                    _ask(w, "prepare", sizes)
+                if not _ask(w, "resize", sizes, source.choice(("-", "-", "at-once"))):
+                    changed = []
+            elif what == "park":
+                changed = source.sample(alive, 2)
+                count = source.choice(("rest", source.randint(1, sm_count // 2)))
+                if not _ask(w, "resize", f"{changed[0]}/parked,{changed[1]}/{count}", "-"):
+                    changed = []
+            else:
+                w("close", alive.pop(source.randrange(len(alive))))
+            _see(w, *changed)
+        w("leases", device)
+        if family == "coscheduled":
+            _ask(w, "split", "d", "exclude_leased", source.randint(1, sm_count), "p")
