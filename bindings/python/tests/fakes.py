@@ -166,6 +166,23 @@ class FakeTorch(types.ModuleType):
         return device, streams[0].cuda_stream, streams[1].cuda_stream
 
 
+class FakeCublas:
+    """libcublas, with a target for each handle."""
+
+    def __init__(self) -> None:
+        self.targets: dict[int, int] = {}
+        self.status = 0
+
+    def cublasGetSmCountTarget(self, handle: ctypes.c_void_p, found: Any) -> int:
+        found._obj.value = self.targets.get(handle.value or 0, 0)
+        return self.status
+
+    def cublasSetSmCountTarget(self, handle: ctypes.c_void_p, target: ctypes.c_int) -> int:
+        if self.status == 0:
+            self.targets[handle.value or 0] = target.value
+        return self.status
+
+
 def sms_of(stream: FakeStream) -> gcx.SMResource:
     with gcx.Stream.from_native(stream) as mine:
         return mine.resources.sm

@@ -15,6 +15,8 @@ PTX = b"""
 .address_size 64
 .visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
 { ret; }
+.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
+{ ret; }
 """
 
 
@@ -87,13 +89,16 @@ class Work:
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL(gcx.driver_info().library)
-        self.primary, self.module, self.spinner, self.clock, self.start = (
-            ctypes.c_void_p() for _ in range(5)
+        self.primary, self.module, self.spinner, self.prober, self.clock, self.start = (
+            ctypes.c_void_p() for _ in range(6)
         )
+        self.counts = ctypes.c_uint64()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.primary), 0)
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuModuleLoadData", ctypes.byref(self.module), PTX)
         self.call("cuModuleGetFunction", ctypes.byref(self.spinner), self.module, b"gcx_spin")
+        self.call("cuModuleGetFunction", ctypes.byref(self.prober), self.module, b"gcx_probe")
+        self.call("cuMemAlloc_v2", ctypes.byref(self.counts), 4096)
         self.call("cuStreamCreate", ctypes.byref(self.clock), 1)
         self.call("cuEventCreate", ctypes.byref(self.start), 0)
         self.call("cuEventRecord", self.start, self.clock)
@@ -109,6 +114,18 @@ class Work:
         native = stream if isinstance(stream, int) else stream.native
         shape = (1, 1, 1, 1, 1, 1, 0)
         self.call("cuLaunchKernel", self.spinner, *shape, ctypes.c_void_p(native), arguments, None)
+
+    def waves(self, blocks: int, spin_us: int = 500) -> Callable[[gcx.Stream], None]:
+        """Returns a work for gcx.tune: a kernel of ceil(blocks / (2 * SMs)) times a spin."""
+
+        def launch(stream: gcx.Stream) -> None:
+            words = self.counts, ctypes.c_uint32(1024), ctypes.c_uint32(spin_us * 1000)
+            arguments = (ctypes.c_void_p * 3)(*map(ctypes.addressof, words))
+            shape = (blocks, 1, 1, 32, 1, 1, 0)
+            native = ctypes.c_void_p(stream.native)
+            self.call("cuLaunchKernel", self.prober, *shape, native, arguments, None)
+
+        return launch
 
     def capture(self, *streams: gcx.Stream, cooperative: int = 0) -> Captured:
         """Captures a kernel of 1 ms in each stream, forked off the first one, or in a stream
@@ -167,6 +184,7 @@ class Work:
         self.call("cuEventDestroy_v2", self.start)
         self.call("cuStreamDestroy_v2", self.clock)
         self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuMemFree_v2", self.counts)
         self.call("cuModuleUnload", self.module)
         self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
         self.call("cuDevicePrimaryCtxRelease_v2", 0)

@@ -16,6 +16,11 @@ def torch_stream(resources: _Resources, priority: int = 0) -> Any:
         return context.stream(priority).torch()
 
 
+def device_of(ordinal: int | None) -> gcx.Device:
+    """Returns a device; None: PyTorch's current one."""
+    return gcx.Device(current_device() if ordinal is None else ordinal)
+
+
 def current_device() -> int:
     """Returns the ordinal of PyTorch's current device."""
     import torch
