@@ -94,8 +94,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorch]:
-    torch = FakeTorch()
+def torch_class() -> type[FakeTorch]:
+    return FakeTorch  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch, torch_class: type[FakeTorch]) -> Iterator[FakeTorch]:
+    torch = torch_class()
     monkeypatch.setitem(sys.modules, "torch", torch)
     yield torch
     torch.state = threading.local()  # pytest still has the module, and streams keep contexts.

@@ -153,29 +153,19 @@ def test_task_cancelled_before_it_runs_acquires_nothing() -> None:
     asyncio.run(main())
 
 
-def test_task_cancelled_after_the_grant_loses_no_lease(blocker: gcx.Lease) -> None:
-    """The lease exists, and the event loop does not know of it yet."""
+@pytest.mark.parametrize("delivered", [False, True])
+def test_task_cancelled_after_the_grant_loses_no_lease(blocker: gcx.Lease, delivered: bool) -> None:
+    """The event loop does not know of the lease yet, or has it and the task has not run since."""
 
     async def main() -> None:
         task = await waiting_task("raced")
         blocker.close()
         until(lambda: granted("raced"))
-        task.cancel()
-        assert await is_cancelled(task)
-        all_is_free()
-
-    asyncio.run(main())
-
-
-def test_task_cancelled_after_the_delivery_loses_no_lease(blocker: gcx.Lease) -> None:
-    """The event loop has the lease, and the task has not run since."""
-
-    async def main() -> None:
-        task = await waiting_task("raced")
-        blocker.close()
-        until(lambda: granted("raced"))
-        time.sleep(0.05)  # The delivery is the loop's next callback, or the one after that.
-        asyncio.get_running_loop().call_soon(task.cancel)
+        if delivered:
+            time.sleep(0.05)  # The delivery is the loop's next callback, or the one after that.
+            asyncio.get_running_loop().call_soon(task.cancel)
+        else:
+            task.cancel()
         assert await is_cancelled(task)
         all_is_free()
 
@@ -227,32 +217,25 @@ def test_many_tasks_are_served_in_order(blocker: gcx.Lease) -> None:
     asyncio.run(main())
 
 
-def test_event_loop_closed_during_a_wait_loses_no_lease(blocker: gcx.Lease) -> None:
+@pytest.mark.parametrize("delivered", [False, True])
+def test_event_loop_closed_during_a_wait_loses_no_lease(
+    blocker: gcx.Lease, delivered: bool
+) -> None:
+    """The lease comes after the end of the loop, or is among its callbacks, which never run."""
     loop = asyncio.new_event_loop()
 
     async def main() -> asyncio.Task[gcx.Lease]:
         return await waiting_task("orphan")
 
     task = loop.run_until_complete(main())
-    loop.close()
+    if not delivered:
+        loop.close()
     blocker.close()
-    all_is_free()
-    del task
-
-
-def test_event_loop_that_stops_for_good_loses_no_lease(blocker: gcx.Lease) -> None:
-    """The lease's delivery is among the callbacks that never run."""
-    loop = asyncio.new_event_loop()
-
-    async def main() -> asyncio.Task[gcx.Lease]:
-        return await waiting_task("orphan")
-
-    task = loop.run_until_complete(main())
-    blocker.close()
-    until(lambda: granted("orphan"))
-    time.sleep(0.05)
-    loop.close()
-    del task, loop
+    if delivered:
+        until(lambda: granted("orphan"))
+        time.sleep(0.05)
+        loop.close()
+        del task, loop
     all_is_free()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gcx
@@ -26,16 +26,10 @@ from gcx.compat import sglang, tensorrt_llm
 from work import Work  # type: ignore[import-not-found]
 
 
-@pytest.fixture
-def spatial(torch: FakeTorch) -> Iterator[None]:
-    with sgl_kernel(sglang):
-        yield
-
-
-@pytest.mark.usefixtures("spatial")
 def test_sglang_multiplexing_has_the_counts_of_the_engine(torch: FakeTorch, work: Work) -> None:
     """Runs all pairs in turn."""
-    engine = Multiplexer(torch, 0)
+    with sgl_kernel(sglang):
+        engine = Multiplexer(torch, 0)
     assert engine.sm_counts[1:-1] == [(count, 132 - count) for count in (112, 104, 96, 88, 80, 72)]
     work.note()
     for number in range(1, len(engine.pairs) - 1):
@@ -53,26 +47,8 @@ def test_sglang_multiplexing_has_the_counts_of_the_engine(torch: FakeTorch, work
         assert sms_of(engine.pairs[number][0]).isdisjoint(sms_of(engine.pairs[number][1]))
     engine.choose(0)
     assert counts_of(*engine.pairs[0]) == [132, 132]
-
-
-@pytest.mark.usefixtures("spatial")
-def test_sglang_floors_share_the_rest(torch: FakeTorch, version: tuple[int, int]) -> None:
-    newer = version >= (13, 1)  # The remainder atom combines only with the last ones.
-    for floors, alone in (
-        ((8, 8), (8, 12) if newer else (8, 8)),
-        ((28, 28), (32, 28) if newer else (32, 32)),
-        ((12, 24), (12, 24)),
-    ):
-        engine = Multiplexer(torch, 0, [(96, 36), (64, 68)], floors)
-        shared = 132 - sum(alone)
-        assert engine.sm_counts[1:-1] == [(alone[0] + shared, alone[1] + shared)] * 2
-        prefill, decode = engine.pairs[1]
-        assert counts_of(prefill, decode) == list(engine.sm_counts[1])
-        assert sms_of(prefill).overlap(sms_of(decode)) == shared
-        with gcx.Stream.from_native(decode) as stream:
-            assert stream.priority == -1
-    prefill, decode = engine.capped_prefill(0, 40)
-    assert counts_of(prefill, decode) == [40, 132]
+    with sgl_kernel(sglang):
+        assert counts_of(*engine.capped_prefill(0, 40)) == [40, 132]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +75,7 @@ def test_sglang_counts_are_given(
     ("floors", "given", "from_13_1"),
     [
         ((8, 8), (8, 8, 116), (8, 12, 112)),
+        ((12, 24), (12, 24, 96), (12, 24, 96)),
         ((28, 28), (32, 32, 68), (32, 28, 72)),
         ((8, 24), (8, 24, 100), (8, 28, 96)),
         ((20, 50), (24, 56, 52), (24, 52, 56)),
@@ -118,6 +95,8 @@ def test_sglang_floors_are_given(
     assert counts == expected
     assert counts_of(prefill, decode) == list(expected[:2])
     assert sms_of(prefill).overlap(sms_of(decode)) == shared
+    with gcx.Stream.from_native(decode) as stream:
+        assert stream.priority == -1
     if floors[0] == floors[1]:
         *_, counts = sglang.create_overlapped_greenctx_stream_by_value(floors[0], 0)
         assert counts == expected
@@ -293,20 +272,17 @@ def test_tensorrt_llm_cleanup_leaves_streams_in_use(torch: FakeTorch) -> None:
     cleanup()
     cleanup()
     fc1.synchronize()
-    others = tensorrt_llm.create_sm_only_gc_streams(108, 24, 0)
-    assert not numbers & {stream.cuda_stream for stream in others[:2]}
-    others[2]()
-    del others
+    *others, end = tensorrt_llm.create_sm_only_gc_streams(108, 24, 0)
+    assert not numbers & {stream.cuda_stream for stream in others}
     assert counts_of(fc1, router) == [108, 24]
     del fc1, router
-    assert gcx.cache_stats().in_use == 0
-    fc1, router, cleanup = tensorrt_llm.create_sm_only_gc_streams(108, 24, 0)
-    del fc1, router
     assert gcx.cache_stats().in_use == 2
-    cleanup()
+    del others
+    assert gcx.cache_stats().in_use == 2
+    end()
     assert gcx.cache_stats().in_use == 0
-    fc1, router, cleanup = tensorrt_llm.create_sm_only_gc_streams(108, 24, 0)
-    del cleanup, fc1, router
+    streams = tensorrt_llm.create_sm_only_gc_streams(108, 24, 0)
+    del streams  # Without a call.
     assert gcx.cache_stats().in_use == 0
 
 
