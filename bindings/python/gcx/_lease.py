@@ -316,7 +316,10 @@ def resize(sizes: Mapping[Lease, Size], *, deferred: bool = False) -> None:
         InvalidHandleError: One of them is closed.
         InvalidValueError, TypeError: No leases, a count of 0; not leases with counts.
     """
-    _gcx.gcx_lease_resize(_sizes_of(sizes), _change_flags(deferred))
+    values = _sizes_of(sizes)
+    is_deferred = flag_of(deferred, "deferred")
+    flags = _gcx.GCX_RESIZE_DEFERRED if is_deferred else _gcx.GCX_RESIZE_DEFAULT
+    _gcx.gcx_lease_resize(values, flags)
 
 
 def prepare(sizes: Mapping[Lease, Size]) -> None:
@@ -392,7 +395,3 @@ def sm_count_of(value: object) -> int:
         "sm_count",
         "None requests the rest, gcx.PARKED in gcx.resize takes all SMs of a lease",
     )
-
-
-def _change_flags(deferred: object) -> int:
-    return _gcx.GCX_RESIZE_DEFERRED if flag_of(deferred, "deferred") else _gcx.GCX_RESIZE_DEFAULT

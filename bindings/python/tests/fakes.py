@@ -118,7 +118,6 @@ class FakeTorch(types.ModuleType):
             stream=self.stream,
             synchronize=lambda: None,
             is_available=lambda: True,
-            get_device_capability=lambda device: (9, 0),
             current_blas_handle=lambda: 1000 * (1 + self.mine()[0]) + threading.get_ident() % 1000,
         )
 

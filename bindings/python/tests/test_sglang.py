@@ -365,9 +365,8 @@ def test_prefill_waits_for_steps_whose_memory_it_may_get(
             scheduler.script.append((0, Request("prompt")))
             events_waited_for.clear()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduler, "process_batch_result", then_a_prompt)
-        running.serve()
+    scheduler.process_batch_result = then_a_prompt
+    running.serve()
     of_steps = [one for _, one in events_waited_for if one.stream is not scheduler.schedule_stream]
     assert len(of_steps) == at_the_end
     assert len(events_waited_for) > 10  # Each step waits for the scheduler's stream.
@@ -402,7 +401,7 @@ def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> No
 @pytest.mark.parametrize("method", ["run_batch", "process_batch_result", "get_new_batch_prefill"])
 @pytest.mark.parametrize("at", [0, 25])
 def test_exception_of_sglang_leaves_no_lease(
-    server: Callable[..., Server], method: str, at: float
+    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, method: str, at: float
 ) -> None:
     running = server((0, Request("long", 512, 60)), (20, Request("prompt")), (at, "fail"))
     handle = running.scheduler.process_input_requests
@@ -413,14 +412,10 @@ def test_exception_of_sglang_leaves_no_lease(
             running.scheduler.fail = method
         handle(requests)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running.scheduler, "process_input_requests", process)
-        patch.setattr(sglang, "WHILE_BUSY", sglang.WHILE_BUSY | {"str"})
-        running.scheduler.script = type(running.scheduler.script)(
-            sorted(running.scheduler.script, key=lambda entry: entry[0])
-        )
-        with pytest.raises(RuntimeError, match=f"an exception in {method}"):
-            running.serve()
+    running.scheduler.process_input_requests = process
+    monkeypatch.setattr(sglang, "WHILE_BUSY", sglang.WHILE_BUSY | {"str"})
+    with pytest.raises(RuntimeError, match=f"an exception in {method}"):
+        running.serve()
     assert gcx.leases() == []
     with gcx.acquire(None) as lease:
         assert lease.sm_count == 132

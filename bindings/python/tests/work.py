@@ -85,12 +85,12 @@ class Captured:
 
 
 class Work:
-    """Work for streams of the simulated driver, timed by its clock."""
+    """Work for streams of the simulated driver."""
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL(gcx.driver_info().library)
-        self.primary, self.module, self.spinner, self.prober, self.clock, self.start = (
-            ctypes.c_void_p() for _ in range(6)
+        self.primary, self.module, self.spinner, self.prober, self.plain = (
+            ctypes.c_void_p() for _ in range(5)
         )
         self.counts = ctypes.c_uint64()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.primary), 0)
@@ -99,9 +99,7 @@ class Work:
         self.call("cuModuleGetFunction", ctypes.byref(self.spinner), self.module, b"gcx_spin")
         self.call("cuModuleGetFunction", ctypes.byref(self.prober), self.module, b"gcx_probe")
         self.call("cuMemAlloc_v2", ctypes.byref(self.counts), 4096)
-        self.call("cuStreamCreate", ctypes.byref(self.clock), 1)
-        self.call("cuEventCreate", ctypes.byref(self.start), 0)
-        self.call("cuEventRecord", self.start, self.clock)
+        self.call("cuStreamCreate", ctypes.byref(self.plain), 1)
         self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -130,8 +128,8 @@ class Work:
     def capture(self, *streams: gcx.Stream, cooperative: int = 0) -> Captured:
         """Captures a kernel of 1 ms in each stream, forked off the first one, or in a stream
         without a partition; or a cooperative kernel of that many blocks."""
-        graph, event, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        natives = [stream.native for stream in streams] or [self.clock.value or 0]
+        graph, event = ctypes.c_void_p(), ctypes.c_void_p()
+        natives = [stream.native for stream in streams] or [self.plain.value or 0]
         origin = ctypes.c_void_p(natives[0])
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuEventCreate", ctypes.byref(event), 2)
@@ -153,7 +151,7 @@ class Work:
             self.call("cuStreamWaitEvent", origin, event, 0)
         self.call("cuStreamEndCapture", origin, ctypes.byref(graph))
         self.call("cuEventDestroy_v2", event)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(popped))
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
         return Captured(self, graph.value or 0)
 
     def note(self) -> None:
@@ -168,21 +166,8 @@ class Work:
         self.driver.gcx_sim_get_runs(found, ctypes.c_size_t(count))
         return [run for run in found if run.kernel == b"gcx_spin"]
 
-    def free_at(self, stream: gcx.Stream) -> float:
-        """Waits for the stream; returns the time at its end in milliseconds."""
-        end, milliseconds = ctypes.c_void_p(), ctypes.c_float()
-        self.call("cuCtxPushCurrent_v2", self.primary)
-        self.call("cuEventCreate", ctypes.byref(end), 0)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        self.call("cuEventRecord", end, ctypes.c_void_p(stream.native))
-        self.call("cuEventSynchronize", end)
-        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), self.start, end)
-        self.call("cuEventDestroy_v2", end)
-        return milliseconds.value
-
     def close(self) -> None:
-        self.call("cuEventDestroy_v2", self.start)
-        self.call("cuStreamDestroy_v2", self.clock)
+        self.call("cuStreamDestroy_v2", self.plain)
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuMemFree_v2", self.counts)
         self.call("cuModuleUnload", self.module)
