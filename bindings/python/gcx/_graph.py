@@ -122,7 +122,7 @@ class Graph(Owned):
         if isinstance(stream, Stream):
             _gcx.gcx_graph_launch(handle, (stream._live(),))
             return
-        several = None if _is_one_stream(stream) else items_of(stream)
+        several = items_of(stream)
         streams = [stream_of(one) for one in ([stream] if several is None else several)]
         _gcx.gcx_graph_launch(handle, [one._live() for one in streams])
 
@@ -275,11 +275,6 @@ class Graph(Owned):
 
 _Node = Union[GraphNode, SupportsIndex]
 _TARGETS = (SMResource, Partition, Lease, Stream, Context)
-
-
-def _is_one_stream(value: object) -> bool:
-    """Returns whether it is one stream; streams of some libraries can be iterated."""
-    return isinstance(value, (Stream, Partition, Lease)) or items_of(value) is None
 
 
 def stream_of(value: Any) -> Stream:

@@ -122,7 +122,7 @@ class Goal:
 
     def p99(self, samples: Sequence[Sample]) -> dict[str, float]:
         return {
-            name: _percentile([ms for sample in samples for ms in sample.latency_ms[name]], 0.99)
+            name: _p99([ms for sample in samples for ms in sample.latency_ms[name]])
             for name in self.critical
         }
 
@@ -958,9 +958,8 @@ def _nearest(sizes: Sequence[int], wanted: int) -> int:
     return min(sizes, key=lambda size: abs(size - wanted))
 
 
-def _percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+def _p99(values: Sequence[float]) -> float:
+    return sorted(values)[max(0, math.ceil(0.99 * len(values)) - 1)]
 
 
 _DARK = """\

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import gcx
 import pytest
 from gcx import _error, raw
 from gcx.generated.names import NAMES
+from work import run_program  # type: ignore[import-not-found]
 
 
 def test_device_attributes() -> None:
@@ -188,9 +188,7 @@ def test_command_is_installed(entry_point: bool) -> None:
         (command,) = [script for script in scripts if script.name == "gcx"]
         words = ["-c", f"from {command.module} import {command.attr}; {command.attr}()"]
     for arguments, status in ((["plan", "--sms", "108,24"], 0), (["no-such"], 2)):
-        done = subprocess.run(
-            [sys.executable, *words, *arguments], capture_output=True, text=True, check=False
-        )
+        done = run_program(sys.executable, *words, *arguments)
         assert done.returncode == status, done.stderr
         assert status or "108" in done.stdout
 

@@ -9,7 +9,6 @@ import importlib
 import inspect
 import os
 import re
-import subprocess
 import sys
 import textwrap
 import types
@@ -24,7 +23,7 @@ from fakes import (  # type: ignore[import-not-found]
     counts_of,
 )
 from gcx.compat import flashinfer, sglang, tensorrt_llm
-from work import Work  # type: ignore[import-not-found]
+from work import Work, run_program  # type: ignore[import-not-found]
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch", "from-sglang", "from-tensorrt-llm")
@@ -287,25 +286,13 @@ def test_program_prints_what_it_says(
 # Programs with cuda.core
 
 
-def run_with_cuda_core(program: str) -> subprocess.CompletedProcess[str]:
+def run_with_cuda_core(program: str) -> Any:
     """Runs a program with the simulated libcuda, for cuda.core and gcx."""
     pytest.importorskip("cuda.core", reason="cuda-core isn't installed")
     major, minor = gcx.driver_info().version
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": gcx_sim.LIBCUDA_FOLDER,
-        "GCX_SIM": f"h100@{major}.{minor}",
-    }
-    environment.pop("GCX_DRIVER", None)
-    return subprocess.run(
-        [sys.executable, "-B", "-c", program],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env = {name: value for name, value in os.environ.items() if name != "GCX_DRIVER"}
+    env |= {"LD_LIBRARY_PATH": gcx_sim.LIBCUDA_FOLDER, "GCX_SIM": f"h100@{major}.{minor}"}
+    return run_program(sys.executable, "-B", "-c", program, env=env)
 
 
 @pytest.mark.parametrize("heading", ["Before", "After: short, and with the rest of cuda.core"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import gcx
 import pytest
 from fakes import FakeCublas  # type: ignore[import-not-found]
 from gcx.tune import Arm, Goal, Measured, Sample, Search, Tuning, main
-from work import Work  # type: ignore[import-not-found]
+from work import Work, run_program  # type: ignore[import-not-found]
 
 FACTS = {"device": "a model", "SM count": 132, "simulated": False, "moved_bytes": {}}
 TIME = Goal("time", {}, {})
@@ -464,10 +463,7 @@ def test_command_tunes_two_functions(
         with pytest.raises(SystemExit):
             main(wrong)
         assert text in capsys.readouterr().err
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "gcx.tune", *words],
-        check=False, capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
+    done = run_program(sys.executable, "-W", "error", "-m", "gcx.tune", *words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == printed
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import gcx
 import gcx_sim
 import pytest
+from work import run_program  # type: ignore[import-not-found]
 
 
 def test_disjoint_partitions_are_ok(parts: gcx.Partitions) -> None:
@@ -128,9 +129,7 @@ def assert_drawn_as_by_the_command(
     command = [sys.executable, "-m", "gcx", "verify", "--sms", sms, "--family", family]
 
     def run(*words: str) -> str:
-        return subprocess.run(
-            words, env={**os.environ, **env}, capture_output=True, text=True, check=False
-        ).stdout
+        return str(run_program(*words, env={**os.environ, **env}).stdout)
 
     text, picture, problems, ok = json.loads(
         run(sys.executable, "-c", DRAW, json.dumps(counts), family)

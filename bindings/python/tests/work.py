@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gcx
@@ -57,6 +59,14 @@ def alive() -> Alive:
     counts = Alive()
     ctypes.CDLL(gcx.driver_info().library).gcx_sim_get_counts(ctypes.byref(counts))
     return counts
+
+
+def run_program(
+    *words: str | Path, timeout: float | None = 300, **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end, without input."""
+    how |= {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": False}
+    return subprocess.run(words, timeout=timeout, **how)
 
 
 def until(condition: Callable[[], bool]) -> None:
