@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 import gcx
 from gcx._errors import in_python
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import current_device, torch_stream
+from gcx.compat._common import current_device, driver_counts, torch_stream
 
 __all__ = [
     "get_compute_capability",

@@ -21,8 +21,7 @@ from typing import Any
 import gcx
 from gcx._checks import whole
 from gcx._errors import in_python
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import device_of, torch_stream
+from gcx.compat._common import device_of, driver_counts, torch_stream
 
 __all__ = [
     "create_asymmetric_overlapped_greenctx_stream_by_value",

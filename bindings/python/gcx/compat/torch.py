@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 import gcx
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import device_of
+from gcx.compat._common import device_of, driver_counts
 
 __all__ = ["GreenContext", "SMPartition"]
 
