@@ -61,14 +61,6 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def new_file(text: str) -> Path:
-    """For argparse: a file in an existing folder, so that a long run doesn't fail at its end."""
-    path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r}: there is no folder for such a file")
-    return path
-
-
 def check(condition: bool, message: str) -> None:
     """Ends the program if a result is wrong, since its measurements mean nothing then."""
     if not condition:

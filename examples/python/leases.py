@@ -61,7 +61,8 @@ def main() -> None:
                 # other libraries again for each step: torch.cuda.stream(decode.stream.torch()).
                 rows.append(show(step, prompts, decode, prefill, times[-1]))
             common.table(["step", "prompts", "decode SMs", "prefill SMs", "resize, us"], rows)
-            print(f"{decode.changes} changes of decode; resize took {median(times)} in the median")
+            median = f"{statistics.median(times) * 1e6:.0f} us"
+            print(f"{decode.changes} changes of decode; resize took {median} in the median")
 
             # Decode gets the SMs of prefill, behind prefill's last work there. Prefill keeps its
             # streams, and a resize brings it back.
@@ -69,10 +70,6 @@ def main() -> None:
             print(f"prefill is parked: decode has {decode.sm_count}, prefill {prefill.sm_count}")
             common.check(decode.sm_count == device.sm_count, "decode doesn't have all SMs")
     print(f"released: {len(gcx.leases())} leases remain")
-
-
-def median(times: list[float]) -> str:
-    return f"{statistics.median(times) * 1e6:.0f} us"
 
 
 if __name__ == "__main__":

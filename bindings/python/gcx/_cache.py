@@ -84,13 +84,9 @@ def prewarm(
         InvalidResourceTypeError: for_leases with a structured split.
         As gcx.Context. The contexts made so far stay cached.
     """
-    if isinstance(resources, (SMResource, Partition)):
-        resources = (resources,)
     items = items_of(resources)
     if items is None:
-        raise TypeError(
-            f"prewarm takes gcx.SMResource or gcx.Partition, not {type(resources).__name__}"
-        )
+        items = [resources]
     if not items:
         raise InvalidValueError("there are no resources in it")
     if progress is not None and not callable(progress):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import Union
 
 from gcx import _gcx
@@ -128,12 +127,7 @@ class _Current:
         self._context.push()
         return self._context
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(NotInitializedError):  # Nothing is current in a forked child.
             self._context.pop()
 

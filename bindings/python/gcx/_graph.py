@@ -122,8 +122,8 @@ class Graph(Owned):
         if isinstance(stream, Stream):
             _gcx.gcx_graph_launch(handle, (stream._live(),))
             return
-        several = None if _is_one_stream(stream) else items_of(stream)
-        streams = [_stream_of(one) for one in ([stream] if several is None else several)]
+        several = items_of(stream)
+        streams = [stream_of(one) for one in ([stream] if several is None else several)]
         _gcx.gcx_graph_launch(handle, [one._live() for one in streams])
 
     def prepare(self, where: Target | Sequence[Target], *, for_leases: bool = False) -> None:
@@ -277,13 +277,8 @@ _Node = Union[GraphNode, SupportsIndex]
 _TARGETS = (SMResource, Partition, Lease, Stream, Context)
 
 
-def _is_one_stream(value: object) -> bool:
-    """Returns whether it is one stream; streams of some libraries can be iterated."""
-    return isinstance(value, (Stream, Partition, Lease)) or items_of(value) is None
-
-
-def _stream_of(value: Any) -> Stream:
-    """Returns a stream that the caller keeps alive during the launch."""
+def stream_of(value: Any) -> Stream:
+    """Returns the stream that a partition, a lease or another library's object stands for."""
     stream = value.stream if isinstance(value, (Partition, Lease)) else value
     return stream if isinstance(stream, Stream) else Stream.from_native(stream)
 

@@ -147,16 +147,6 @@ class Lease(LeaseFields, Closing):
         return f" {label}: {sm_count} SMs of device {device}, {FAMILY_NAMES[family]}"
 
 
-def empty_lease(claim: Claim, priority: int) -> Lease:
-    """Returns a lease whose claim the C API has filled in or is about to."""
-    lease = Lease.__new__(Lease)
-    lease._claim = claim
-    lease._lock = threading.RLock()
-    lease._priority = priority
-    lease._stream = None
-    return lease
-
-
 def acquire(
     sm_count: Count,
     *,
@@ -205,13 +195,11 @@ def acquire(
         InvalidValueError, TypeError: A count of 0; min_sm_count or exclusive_sm_count above
             sm_count; a name that is too long; a negative timeout.
     """
-    claim = Claim()
-    lease = empty_lease(claim, priority_of(priority))
-    ask = _asking(
-        claim, sm_count, name, device, min_sm_count, shared, exclusive_sm_count, family,
-        require_workqueues,
+    lease, ask = lease_request(
+        ordinal_of(device), sm_count, name, min_sm_count, shared, exclusive_sm_count, priority,
+        family, require_workqueues,
     )  # fmt: skip
-    wait_for(ask, claim, timeout, cancel)
+    wait_for(ask, lease._claim, timeout, cancel)
     return lease
 
 
@@ -244,40 +232,46 @@ async def acquire_async(
         As gcx.acquire, and asyncio.CancelledError, which is not gcx.CancelledError.
         RuntimeError: No event loop runs in this thread; or the system gives no thread.
     """
-    claim = Claim()
-    lease = empty_lease(claim, priority_of(priority))
-    ask = _asking(
-        claim, sm_count, name, device, min_sm_count, shared, exclusive_sm_count, family,
-        require_workqueues,
+    lease, ask = lease_request(
+        ordinal_of(device), sm_count, name, min_sm_count, shared, exclusive_sm_count, priority,
+        family, require_workqueues,
     )  # fmt: skip
     milliseconds = milliseconds_of(timeout)
-    await call_in_thread(lambda cancel_handle: ask(milliseconds, cancel_handle), claim)
+    await call_in_thread(lambda cancel_handle: ask(milliseconds, cancel_handle), lease._claim)
     return lease
 
 
-def _asking(
-    claim: Claim,
+def lease_request(
+    device: int,
     sm_count: object,
     name: object,
-    device: object,
     min_sm_count: object,
     shared: object,
     exclusive_sm_count: object,
-    family: Family | None,
-    require_workqueues: object,
-) -> Callable[[int, int], None]:
-    """Returns what acquires a lease for the claim, given milliseconds and a Cancel's handle."""
+    priority: object,
+    family: Family | None = None,
+    require_workqueues: object = False,
+    reservation: int = 0,
+) -> tuple[Lease, Callable[[int, int], None]]:
+    """Returns a lease, and what acquires it, given milliseconds and a Cancel's handle."""
+    lease = Lease.__new__(Lease)
+    lease._claim = claim = Claim()
+    lease._lock = threading.RLock()
+    lease._priority = priority_of(priority)
+    lease._stream = None
     flags = _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0
     if flag_of(require_workqueues, "require_workqueues"):
         flags |= _gcx.GCX_LEASE_REQUIRE_WORKQUEUES
-    request = (ordinal_of(device), *request_of(sm_count, flags, family, min_sm_count))
+    request = (device, *request_of(sm_count, flags, family, min_sm_count))
     exclusive = whole(exclusive_sm_count, "exclusive_sm_count")
     text = name_of(name)
 
     def ask(milliseconds: int, cancel_handle: int) -> None:
-        _gcx.gcx_lease_acquire(*request, exclusive, milliseconds, cancel_handle, text, 0, claim)
+        _gcx.gcx_lease_acquire(
+            *request, exclusive, milliseconds, cancel_handle, text, reservation, claim
+        )
 
-    return ask
+    return lease, ask
 
 
 def request_of(
@@ -322,7 +316,10 @@ def resize(sizes: Mapping[Lease, Size], *, deferred: bool = False) -> None:
         InvalidHandleError: One of them is closed.
         InvalidValueError, TypeError: No leases, a count of 0; not leases with counts.
     """
-    _gcx.gcx_lease_resize(_sizes_of(sizes), _change_flags(deferred))
+    values = _sizes_of(sizes)
+    is_deferred = flag_of(deferred, "deferred")
+    flags = _gcx.GCX_RESIZE_DEFERRED if is_deferred else _gcx.GCX_RESIZE_DEFAULT
+    _gcx.gcx_lease_resize(values, flags)
 
 
 def prepare(sizes: Mapping[Lease, Size]) -> None:
@@ -398,7 +395,3 @@ def sm_count_of(value: object) -> int:
         "sm_count",
         "None requests the rest, gcx.PARKED in gcx.resize takes all SMs of a lease",
     )
-
-
-def _change_flags(deferred: object) -> int:
-    return _gcx.GCX_RESIZE_DEFERRED if flag_of(deferred, "deferred") else _gcx.GCX_RESIZE_DEFAULT

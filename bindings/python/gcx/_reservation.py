@@ -8,13 +8,12 @@ from typing import Any, SupportsIndex, Union
 
 from gcx import _gcx
 from gcx._cancel import Cancel, wait_for
-from gcx._checks import DeviceLike, flag_of, ordinal_of, whole
+from gcx._checks import DeviceLike, flag_of, ordinal_of
 from gcx._errors import NotInitializedError
-from gcx._lease import Lease, empty_lease, name_of, request_of
+from gcx._lease import Lease, lease_request, name_of, request_of
 from gcx._owned import Owned
 from gcx._request import Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
-from gcx._stream import Claim, priority_of
 from gcx.generated.records import LiveReservation, ReservationFields, live_reservation_of
 
 Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
@@ -81,20 +80,11 @@ class Reservation(ReservationFields, Owned):
         Raises:
             As gcx.acquire, and as resource.
         """
-        claim = Claim()
-        lease = empty_lease(claim, priority_of(priority))
-        reservation = self._live()
-        flags = _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0
-        request = request_of(sm_count, flags, None, min_sm_count)
-        exclusive = whole(exclusive_sm_count, "exclusive_sm_count")
-        text = name_of(name)
-
-        def ask(milliseconds: int, cancel_handle: int) -> None:
-            _gcx.gcx_lease_acquire(
-                -1, *request, exclusive, milliseconds, cancel_handle, text, reservation, claim
-            )
-
-        wait_for(ask, claim, timeout, cancel)
+        lease, ask = lease_request(
+            -1, sm_count, name, min_sm_count, shared, exclusive_sm_count, priority,
+            reservation=self._live(),
+        )  # fmt: skip
+        wait_for(ask, lease._claim, timeout, cancel)
         return lease
 
     def _describe(self) -> str:

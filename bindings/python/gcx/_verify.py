@@ -11,12 +11,12 @@ from gcx._convert import atoms_in, version_of
 from gcx._device import Device
 from gcx._errors import NotSupportedError
 from gcx._external import StreamLike, looks_like_a_stream
+from gcx._graph import stream_of
 from gcx._lease import Lease
 from gcx._partition import Partition, split
 from gcx._record import json_of
 from gcx._request import Count, Counts, Family, SplitOptions, count_or_rest, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
-from gcx._stream import Stream
 
 _One = Union[Count, Partition, Lease, StreamLike]
 _Verifiable = Union[SplitOptions, _One, Iterable[_One]]
@@ -200,7 +200,7 @@ def verify(
 
 
 def _probe(items: Sequence[Any], requested: Sequence[int | None] | None = None) -> Verification:
-    streams = [_stream_of(item) for item in items]
+    streams = [stream_of(item) for item in items]
     found, seen = _gcx.gcx_verify([stream._live() for stream in streams])
     groups = tuple(
         VerifiedGroup(
@@ -213,9 +213,3 @@ def _probe(items: Sequence[Any], requested: Sequence[int | None] | None = None) 
         for index, (sm_count, _, _, shared, sms) in enumerate(seen)
     )
     return Verification(found, groups)
-
-
-def _stream_of(item: Any) -> Stream:
-    if isinstance(item, Stream):
-        return item
-    return item.stream if isinstance(item, (Partition, Lease)) else Stream.from_native(item)

@@ -21,6 +21,8 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, SupportsIndex
 
 import gcx
@@ -139,8 +141,18 @@ def reserve(
     if device is None:
         device = _device(context)
     text = _name(context) if name is None else name
+    make = partial(
+        gcx.reserve,
+        requested,
+        name=text,
+        device=device,
+        family=family,
+        timeout=timeout,
+        cancel=cancel,
+        folder=folder,
+    )
     if context.get_actor_id() is None:
-        return _reserve(context, requested, text, device, family, timeout, cancel, folder)
+        return _reserve(make, context, requested, text)
     this = object()
     try:
         with _lock:
@@ -155,7 +167,7 @@ def reserve(
                     "gcx.ray.reserve in one thread only"
                 )
             _pending = this
-        _of_actor = _reserve(context, requested, text, device, family, timeout, cancel, folder)
+        _of_actor = _reserve(make, context, requested, text)
         return _of_actor
     finally:
         if _pending is this:
@@ -163,26 +175,12 @@ def reserve(
 
 
 def _reserve(
-    context: Any,
-    requested: int,
-    name: str,
-    device: DeviceLike,
-    family: Family | None,
-    timeout: float | None,
-    cancel: gcx.Cancel | None,
-    folder: Path | None,
+    make: Callable[[], gcx.Reservation], context: Any, requested: int, name: str
 ) -> gcx.Reservation:
+    """Returns what make returns, and explains its errors in terms of Ray."""
     inside_exec = bool(os.environ.get("GCX_EXEC_PLAN"))
     try:
-        reservation = gcx.reserve(
-            requested,
-            name=name,
-            device=device,
-            family=family,
-            timeout=timeout,
-            cancel=cancel,
-            folder=folder,
-        )
+        reservation = make()
     except (gcx.AlreadyAcquiredError, gcx.TimeoutError) as error:
         why = (
             f"This process runs inside gcx exec, and gcx.ray.reserve reserves {requested} of the "

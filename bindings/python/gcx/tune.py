@@ -114,13 +114,15 @@ class Goal:
         speeds = self.speeds(samples)
         if self.objective == "promise":
             missed = sum(max(0.0, p99[name] / ms - 1) for name, ms in self.critical.items())
-            return missed, 1 / max(_mean(speeds.values()), 1e-9) if speeds else max(p99.values())
+            return missed, 1 / max(statistics.fmean(speeds.values()), 1e-9) if speeds else max(
+                p99.values()
+            )
         missed = sum(max(0.0, share - speeds[name]) for name, share in self.keep.items())
         return missed, max(p99.values())
 
     def p99(self, samples: Sequence[Sample]) -> dict[str, float]:
         return {
-            name: _percentile([ms for sample in samples for ms in sample.latency_ms[name]], 0.99)
+            name: _p99([ms for sample in samples for ms in sample.latency_ms[name]])
             for name in self.critical
         }
 
@@ -527,11 +529,11 @@ def tune(
         raise ValueError(f"seconds must be positive, not {seconds}")
     with _Gpu(works, ordinal_of(device), check) as machine:
         line = _Line()
-        search = Search(machine, goal, seconds, line.say)
+        search = Search(machine, goal, seconds, lambda text: line.show(f"gcx.tune: {text}"))
         try:
             search.run()
         finally:
-            line.clear()
+            line.show("")
         facts = {**_facts(machine.device), "moved_bytes": dict(moved_bytes or {})}
         facts["connections"] = queue_info().connections
         facts["launch_ms"] = machine.launch_ms
@@ -590,13 +592,9 @@ class _Line:
     def __init__(self) -> None:
         self.shown = sys.stderr is not None and sys.stderr.isatty()
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self.shown:
-            print(f"\r\033[Kgcx.tune: {text}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self.shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 class _Flow:
@@ -960,13 +958,8 @@ def _nearest(sizes: Sequence[int], wanted: int) -> int:
     return min(sizes, key=lambda size: abs(size - wanted))
 
 
-def _mean(values: Any) -> float:
-    return statistics.fmean(values)
-
-
-def _percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+def _p99(values: Sequence[float]) -> float:
+    return sorted(values)[max(0, math.ceil(0.99 * len(values)) - 1)]
 
 
 _DARK = """\

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ os.environ.setdefault("GCX_DRIVER", "sim:h100@13.0")
 
 import gcx
 from fakes import FakeTorch, events_waited_for  # type: ignore[import-not-found]
-from work import Work  # type: ignore[import-not-found]
+from work import Work, run_program  # type: ignore[import-not-found]
 
 PACKAGE = Path(gcx.__file__).resolve().parent
 if PACKAGE.parent == Path(__file__).resolve().parent.parent:
@@ -34,17 +33,10 @@ def script() -> Callable[..., str]:
     status and print no error."""
 
     def run(code: str, driver: str | None = None, status: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code],
-            env={**os.environ, **({"GCX_DRIVER": driver} if driver is not None else {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        env = {**os.environ, **({"GCX_DRIVER": driver} if driver is not None else {})}
+        done = run_program(sys.executable, "-W", "error", "-c", code, env=env)
         assert (done.returncode, done.stderr) == (status, ""), done.stdout + done.stderr
-        return done.stdout
+        return done.stdout  # type: ignore[no-any-return]
 
     return run
 
@@ -94,8 +86,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorch]:
-    torch = FakeTorch()
+def torch_class() -> type[FakeTorch]:
+    return FakeTorch  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch, torch_class: type[FakeTorch]) -> Iterator[FakeTorch]:
+    torch = torch_class()
     monkeypatch.setitem(sys.modules, "torch", torch)
     yield torch
     torch.state = threading.local()  # pytest still has the module, and streams keep contexts.

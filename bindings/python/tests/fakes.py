@@ -118,16 +118,14 @@ class FakeTorch(types.ModuleType):
             stream=self.stream,
             synchronize=lambda: None,
             is_available=lambda: True,
-            get_device_capability=lambda device: (9, 0),
             current_blas_handle=lambda: 1000 * (1 + self.mine()[0]) + threading.get_ident() % 1000,
         )
 
-    def mine(self) -> list[Any]:
+    def mine(self) -> Any:
         """This thread's current device, and its current stream on each device."""
         if not hasattr(self.state, "mine"):
             self.state.mine = [self.first_device, [FakeStream(0, 0), FakeStream(0, 1)]]
-        mine: list[Any] = self.state.mine
-        return mine
+        return self.state.mine
 
     def current_device(self) -> int:
         pushed = None
@@ -140,9 +138,8 @@ class FakeTorch(types.ModuleType):
         self.devices_set += 1
         self.mine()[0] = device
 
-    def current_stream(self, device: int | None = None) -> FakeStream:
-        found: FakeStream = self.mine()[1][self.current_device() if device is None else device]
-        return found
+    def current_stream(self, device: int | None = None) -> Any:
+        return self.mine()[1][self.current_device() if device is None else device]
 
     def set_stream(self, stream: FakeStream) -> None:
         device = stream.device or 0
@@ -164,6 +161,23 @@ class FakeTorch(types.ModuleType):
         """The current device, and the current stream of each."""
         device, streams = self.mine()
         return device, streams[0].cuda_stream, streams[1].cuda_stream
+
+
+class FakeCublas:
+    """libcublas, with a target for each handle."""
+
+    def __init__(self) -> None:
+        self.targets: dict[int, int] = {}
+        self.status = 0
+
+    def cublasGetSmCountTarget(self, handle: ctypes.c_void_p, found: Any) -> int:
+        found._obj.value = self.targets.get(handle.value or 0, 0)
+        return self.status
+
+    def cublasSetSmCountTarget(self, handle: ctypes.c_void_p, target: ctypes.c_int) -> int:
+        if self.status == 0:
+            self.targets[handle.value or 0] = target.value
+        return self.status
 
 
 def sms_of(stream: FakeStream) -> gcx.SMResource:
@@ -194,7 +208,7 @@ def assert_rounds_leave_nothing(turn: Callable[[int], None]) -> None:
     assert sys.getallocatedblocks() < blocks + 500
 
 
-def in_process(script: Any, code: str, driver: str) -> str:
+def in_process(script: Callable[..., str], code: str, driver: str) -> str:
     """Returns what the code prints in a process with that driver and the fake PyTorch."""
     begin = f"""
 import sys
@@ -205,8 +219,7 @@ from gcx.compat import flashinfer, sglang, tensorrt_llm
 from gcx.compat.torch import GreenContext
 torch = sys.modules["torch"] = FakeTorch()
 """
-    printed: str = script(begin + code, driver)
-    return printed
+    return script(begin + code, driver)
 
 
 def failing(function: str, call: Callable[[], object]) -> str:

@@ -201,7 +201,7 @@ class Scheduler:
         self.cur_batch_for_debug: Batch | None = None
         self.result_queue: deque[tuple[Batch, Result]] = deque()
         self.backend = Backend(work)
-        self.script = deque(script)
+        self.script = deque(sorted(script, key=lambda entry: entry[0]))
         self.everyone: list[Request] = []
         self.log: list[tuple[Any, ...]] = []
         self.fail: str | None = None  # The method that raises.

@@ -13,24 +13,7 @@ from typing import Any
 
 import gcx
 import pytest
-from fakes import FakeTorch  # type: ignore[import-not-found]
-
-
-class FakeCublas:
-    """libcublas, with a target for each handle."""
-
-    def __init__(self) -> None:
-        self.targets: dict[int, int] = {}
-        self.status = 0
-
-    def cublasGetSmCountTarget(self, handle: ctypes.c_void_p, found: Any) -> int:
-        found._obj.value = self.targets.get(handle.value or 0, 0)
-        return self.status
-
-    def cublasSetSmCountTarget(self, handle: ctypes.c_void_p, target: ctypes.c_int) -> int:
-        if self.status == 0:
-            self.targets[handle.value or 0] = target.value
-        return self.status
+from fakes import FakeCublas, FakeTorch  # type: ignore[import-not-found]
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import ctypes
 import importlib
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import gcx
 import pytest
+from work import run_program  # type: ignore[import-not-found]
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
 COMPUTE = (
@@ -31,15 +31,7 @@ def run(name: str, *arguments: str, driver: str | None = None, code: str = "") -
         start = f"import runpy, sys; sys.path.insert(0, {str(EXAMPLES)!r}); "
         start += f"sys.argv = [{program[0]!r}]; {code}; "
         program = ["-c", start + "runpy.run_path(sys.argv[0], run_name='__main__')"]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *program, *arguments],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_program(sys.executable, "-W", "error", *program, *arguments, env=environment)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
 

@@ -211,7 +211,7 @@ def test_verify_accepts_streams_of_other_libraries(part: gcx.Partition, torch: A
     external = part.stream.torch()
     assert gcx.verify(external).groups == gcx.verify([external]).groups == gcx.verify(part).groups
     assert not gcx.verify([external, Protocol((0, other.stream.native)), other.stream, other]).ok
-    mixtures: list[Any] = [[external, 24], [external, None], [external, 0.5]]
+    mixtures: list[Any] = [[external, 24], [external, None], [part, 0.5]]
     for mixture in mixtures:
         with pytest.raises(TypeError, match="mixture"):
             gcx.verify(mixture)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import gcx
 import pytest
+from work import run_program  # type: ignore[import-not-found]
 
 # Signals for each case of interrupts.py.
 COUNT = os.environ.get("GCX_TEST_INTERRUPTS", "30")
@@ -74,7 +74,8 @@ import logging, gcx
 logging.basicConfig(level=logging.DEBUG, format="logging: %(message)s")
 gcx.split([8])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_program(sys.executable, "-c", code)
+    assert done.returncode == 0
     assert "gcx info: " in done.stderr
     assert "logging: " not in done.stderr
 
@@ -125,12 +126,8 @@ print("traced", [name for name in called if "logging" in name or "_log.py" in na
 
 
 def test_signals_at_any_moment_leave_nothing_and_are_raised() -> None:
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interrupts.py")), COUNT],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        sys.executable, Path(__file__).with_name("interrupts.py"), COUNT, timeout=None
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 

@@ -9,12 +9,9 @@ import importlib
 import inspect
 import os
 import re
-import subprocess
 import sys
 import textwrap
-import threading
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +21,9 @@ import pytest
 from fakes import (  # type: ignore[import-not-found]
     FakeTorch,
     counts_of,
-    events_waited_for,
 )
 from gcx.compat import flashinfer, sglang, tensorrt_llm
-from work import Work  # type: ignore[import-not-found]
+from work import Work, run_program  # type: ignore[import-not-found]
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch", "from-sglang", "from-tensorrt-llm")
@@ -71,26 +67,20 @@ def printed(program: str) -> list[str]:
     return re.findall(r"^ *print\(.*\)  +# (.+)$", program, re.MULTILINE)
 
 
-def rows(page: str) -> list[list[str]]:
-    """Returns the cells of the tables of a page."""
-    lines = [line for line in text_of(page).splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-def fences(path: Path) -> list[str]:
-    """Returns the Python blocks of a page."""
-    return re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
+def fences(text: str) -> list[str]:
+    """Returns the Python blocks of a page or section."""
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
 
 
 def test_readme_program_runs(script: Any) -> None:
-    (block,) = fences(DOCS.parent / "README.md")
+    (block,) = fences((DOCS.parent / "README.md").read_text(encoding="utf-8"))
     printed = script(block)
     assert "<gcx.Stream on 24 SMs of device 0" in printed
     assert "ok: each partition ran on as many SMs as promised" in printed
 
 
 def test_tutorial_programs_run(script: Any) -> None:
-    split, lease, resize = fences(DOCS / "tutorial.md")
+    split, lease, resize = fences(text_of("tutorial"))
     assert script(split).startswith("24 108\n")
     lines = script(lease + resize).splitlines()
     assert lines[0] == "32 100"
@@ -101,7 +91,7 @@ def test_tutorial_programs_run(script: Any) -> None:
 
 def block_with(text: str) -> str:
     """Returns the block of docs/reference/python.md that contains a text."""
-    (found,) = [one for one in fences(DOCS / "reference" / "python.md") if text in one]
+    (found,) = [one for one in fences(text_of("python")) if text in one]
     return found
 
 
@@ -177,8 +167,7 @@ print(len(gcx.leases()))
 
 def test_python_page_leases_run(script: Any) -> None:
     """A cancelled wait of asyncio acquires no lease."""
-    section = text_of("python").partition("## Leases")[2].partition("\n## ")[0]
-    changes, waits = re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S)
+    changes, waits = fences(text_of("python").partition("## Leases")[2].partition("\n## ")[0])
     body = textwrap.indent(f"{waits}return lease\n", "    ")
     code = f"{LEASES}{changes}async def acquire():\n{body}{ASYNCIO}"
     assert script(code) == "64 68\n32 100\nTrue\n1\n"
@@ -261,12 +250,8 @@ class FakeTensor:
 
 
 @pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchThatComputes]:
-    torch = FakeTorchThatComputes()
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    yield torch
-    torch.state = threading.local()
-    events_waited_for.clear()
+def torch_class() -> type[FakeTorchThatComputes]:
+    return FakeTorchThatComputes
 
 
 @pytest.mark.parametrize(
@@ -301,25 +286,13 @@ def test_program_prints_what_it_says(
 # Programs with cuda.core
 
 
-def run_with_cuda_core(program: str) -> subprocess.CompletedProcess[str]:
+def run_with_cuda_core(program: str) -> Any:
     """Runs a program with the simulated libcuda, for cuda.core and gcx."""
     pytest.importorskip("cuda.core", reason="cuda-core isn't installed")
     major, minor = gcx.driver_info().version
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": gcx_sim.LIBCUDA_FOLDER,
-        "GCX_SIM": f"h100@{major}.{minor}",
-    }
-    environment.pop("GCX_DRIVER", None)
-    return subprocess.run(
-        [sys.executable, "-B", "-c", program],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env = {name: value for name, value in os.environ.items() if name != "GCX_DRIVER"}
+    env |= {"LD_LIBRARY_PATH": gcx_sim.LIBCUDA_FOLDER, "GCX_SIM": f"h100@{major}.{minor}"}
+    return run_program(sys.executable, "-B", "-c", program, env=env)
 
 
 @pytest.mark.parametrize("heading", ["Before", "After: short, and with the rest of cuda.core"])
@@ -335,9 +308,8 @@ def test_program_with_cuda_core_prints_what_it_says(heading: str, version: tuple
 
 def test_names_of_cuda_core_exist() -> None:
     core = pytest.importorskip("cuda.core", reason="cuda-core isn't installed")
-    found = {
-        name for row in rows("from-cuda-core") for name in re.findall(r"`([A-Z][\w.]+)", row[0])
-    }
+    cells = re.findall(r"^\|([^|]+)", text_of("from-cuda-core"), re.MULTILINE)  # The first ones.
+    found = {name for cell in cells for name in re.findall(r"`([A-Z][\w.]+)", cell)}
     assert len(found) > 40
     for name in found:
         what = core

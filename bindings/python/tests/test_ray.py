@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from ray_work import (  # type: ignore[import-not-found] # noqa: E402
     Reserving,
     reserve_in_a_task,
 )
+from work import run_program  # type: ignore[import-not-found] # noqa: E402
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "python" / "ray_actors.py"
 # Starts quickly: without idle workers and without their output.
@@ -119,13 +119,7 @@ def patiently(ask: Callable[[], Any], seconds: float = 240) -> Any:
 
 
 def node_says(env: dict[str, str]) -> dict[str, int]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gcx.ray"],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_program(sys.executable, "-m", "gcx.ray", env={**os.environ, **env})
     said = json.loads(done.stdout)
     assert isinstance(said, dict)
     return said
@@ -294,14 +288,8 @@ def test_reservation_of_more_sms_than_gcx_exec_has_is_refused(
 
 
 def test_example_runs(cluster: Any) -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "--device-sms", "132"],
-        env={**os.environ, "RAY_ADDRESS": cluster.address},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env = {**os.environ, "RAY_ADDRESS": cluster.address}
+    done = run_program(sys.executable, EXAMPLE, "--device-sms", "132", env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()  # Ray's own of the killed process among them.
     decode, prefill, again, end = [line for line in lines if "(raylet)" not in line]

@@ -29,16 +29,14 @@ class Context:
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         return {"GPU": self.given.get("gpus", []), "TPU": []}
 
-    def get_actor_id(self) -> str | None:
-        actor: str | None = self.given.get("actor", "0123456789abcdef")
-        return actor
+    def get_actor_id(self) -> Any:
+        return self.given.get("actor", "0123456789abcdef")
 
     def get_actor_name(self) -> str:
         return str(self.given.get("name", ""))
 
-    def get_task_name(self) -> str | None:
-        task: str | None = self.given.get("task", "Decode.__init__")
-        return task
+    def get_task_name(self) -> Any:
+        return self.given.get("task", "Decode.__init__")
 
     def get_node_id(self) -> str:
         return "fedcba9876543210"
@@ -52,10 +50,11 @@ def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setattr(gcx.ray, "_of_actor", None)
 
     def become(**given: Any) -> None:
-        ray = types.ModuleType("ray")
-        ray.WORKER_MODE = 1  # type: ignore[attr-defined]
-        ray.is_initialized = lambda: True  # type: ignore[attr-defined]
-        ray.get_runtime_context = lambda: Context(**given)  # type: ignore[attr-defined]
+        ray = types.SimpleNamespace(
+            WORKER_MODE=1,
+            is_initialized=lambda: True,
+            get_runtime_context=lambda: Context(**given),
+        )
         monkeypatch.setitem(sys.modules, "ray", ray)
 
     return become

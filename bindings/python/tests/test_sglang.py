@@ -60,6 +60,9 @@ class Server:
             getattr(moved, "graph", moved)._captured.captured.destroy()
 
 
+Start = Callable[..., Server]
+
+
 @pytest.fixture
 def server(pdmux: Any, torch: FakeTorch, work: Work, folder: Path) -> Any:
     started: list[Server] = []
@@ -192,9 +195,7 @@ def test_graphs_are_captured_once_in_plain_streams(
     captured.captured.destroy()
 
 
-def test_decode_goes_on_next_to_prefill(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decode_goes_on_next_to_prefill(server: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long decode, and later a prompt whose steps have 24 and 48 SMs in turns: SMs are disjoint,
     no host thread waits, the promise is kept, and each side has all SMs while it is alone."""
     decide, splits = Policy.decide, itertools.cycle((24, 48))
@@ -251,7 +252,7 @@ def test_decode_goes_on_next_to_prefill(
     assert running.scheduler.running_batch.is_empty()
 
 
-def test_quiet_decode_is_launched_ahead(server: Callable[..., Server]) -> None:
+def test_quiet_decode_is_launched_ahead(server: Start) -> None:
     """The host processes the result of a step while the next one runs."""
     one = Request("one", 512, 40)
     running = server((0, one))
@@ -264,7 +265,7 @@ def test_quiet_decode_is_launched_ahead(server: Callable[..., Server]) -> None:
     assert {len(step.sms) for step in steps} == {132}
 
 
-def test_prompt_in_mid_prefill_joins_after_the_batch(server: Callable[..., Server]) -> None:
+def test_prompt_in_mid_prefill_joins_after_the_batch(server: Start) -> None:
     long, first, second = Request("long", 512, 90), Request("first"), Request("second")
     running = server((0, long), (20, first), (28, second))
     log = running.serve()
@@ -281,7 +282,7 @@ def test_prompt_in_mid_prefill_joins_after_the_batch(server: Callable[..., Serve
 
 @pytest.mark.parametrize(("promise", "layers"), [("9", 1), ("40", 4)])
 def test_pieces_take_a_part_of_the_promised_time(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, promise: str, layers: int
+    server: Start, monkeypatch: pytest.MonkeyPatch, promise: str, layers: int
 ) -> None:
     monkeypatch.setenv("GCX_PROMISE_MS", promise)
     running = server((0, Request("first", 4096, 60)), (40, Request("second", 4096, 3)))
@@ -291,7 +292,7 @@ def test_pieces_take_a_part_of_the_promised_time(
     assert counts[1] == [layers] * (fakes.LAYERS // layers)
 
 
-def test_abort_in_mid_prefill_ends_the_request(server: Callable[..., Server]) -> None:
+def test_abort_in_mid_prefill_ends_the_request(server: Start) -> None:
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 100)
     running = server((0, long), (20, prompt), (26, fakes.AbortReq("prompt")))
     log = running.serve()
@@ -301,7 +302,7 @@ def test_abort_in_mid_prefill_ends_the_request(server: Callable[..., Server]) ->
     assert len(long.tokens) == 40
 
 
-def test_grammar_is_sampled_behind_the_result_before(server: Callable[..., Server]) -> None:
+def test_grammar_is_sampled_behind_the_result_before(server: Start) -> None:
     one = Request("one", 512, 12, grammar=True)
     log = [entry[0] for entry in server((0, one)).serve()]
     log = [name for name in log if name in ("decode", "sample", "processed")]
@@ -315,7 +316,7 @@ def test_grammar_is_sampled_behind_the_result_before(server: Callable[..., Serve
 
 
 def test_grammar_is_sampled_while_prefill_has_all_sms(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+    server: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A piece on all SMs is launched between a step and its sample."""
     one, prompt = Request("one", 512, 30, grammar=True), Request("prompt", 4096, 3, grammar=True)
@@ -335,7 +336,7 @@ def test_grammar_is_sampled_while_prefill_has_all_sms(
     assert (len(one.tokens), len(prompt.tokens)) == (30, 3)
 
 
-def test_pause_waits_until_nothing_is_in_flight(server: Callable[..., Server]) -> None:
+def test_pause_waits_until_nothing_is_in_flight(server: Start) -> None:
     long, prompt = Request("long", 512, 40), Request("prompt", 4096, 5)
     running = server(
         (0, long), (20, prompt), (24, fakes.GetInternalStateReq()),
@@ -349,9 +350,7 @@ def test_pause_waits_until_nothing_is_in_flight(server: Callable[..., Server]) -
 
 
 @pytest.mark.parametrize("at_the_end", [True, False])
-def test_prefill_waits_for_steps_whose_memory_it_may_get(
-    server: Callable[..., Server], at_the_end: bool
-) -> None:
+def test_prefill_waits_for_steps_whose_memory_it_may_get(server: Start, at_the_end: bool) -> None:
     """A prompt arrives when a request has ended that is still in the steps in flight, or when none
     has."""
     short, other = Request("short", 512, 10), Request("other", 512, 30)
@@ -365,15 +364,14 @@ def test_prefill_waits_for_steps_whose_memory_it_may_get(
             scheduler.script.append((0, Request("prompt")))
             events_waited_for.clear()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduler, "process_batch_result", then_a_prompt)
-        running.serve()
+    scheduler.process_batch_result = then_a_prompt
+    running.serve()
     of_steps = [one for _, one in events_waited_for if one.stream is not scheduler.schedule_stream]
     assert len(of_steps) == at_the_end
     assert len(events_waited_for) > 10  # Each step waits for the scheduler's stream.
 
 
-def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> None:
+def test_retracted_request_is_memory_in_use(server: Start) -> None:
     scheduler: Any = server().scheduler
     alive, retracted = Request("alive"), Request("retracted", is_retracted=True)
     scheduler.running_batch = fakes.Batch([alive])
@@ -402,7 +400,7 @@ def test_retracted_request_is_memory_in_use(server: Callable[..., Server]) -> No
 @pytest.mark.parametrize("method", ["run_batch", "process_batch_result", "get_new_batch_prefill"])
 @pytest.mark.parametrize("at", [0, 25])
 def test_exception_of_sglang_leaves_no_lease(
-    server: Callable[..., Server], method: str, at: float
+    server: Start, monkeypatch: pytest.MonkeyPatch, method: str, at: float
 ) -> None:
     running = server((0, Request("long", 512, 60)), (20, Request("prompt")), (at, "fail"))
     handle = running.scheduler.process_input_requests
@@ -413,20 +411,16 @@ def test_exception_of_sglang_leaves_no_lease(
             running.scheduler.fail = method
         handle(requests)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running.scheduler, "process_input_requests", process)
-        patch.setattr(sglang, "WHILE_BUSY", sglang.WHILE_BUSY | {"str"})
-        running.scheduler.script = type(running.scheduler.script)(
-            sorted(running.scheduler.script, key=lambda entry: entry[0])
-        )
-        with pytest.raises(RuntimeError, match=f"an exception in {method}"):
-            running.serve()
+    running.scheduler.process_input_requests = process
+    monkeypatch.setattr(sglang, "WHILE_BUSY", sglang.WHILE_BUSY | {"str"})
+    with pytest.raises(RuntimeError, match=f"an exception in {method}"):
+        running.serve()
     assert gcx.leases() == []
     with gcx.acquire(None) as lease:
         assert lease.sm_count == 132
 
 
-def test_leases_are_published_while_it_serves(server: Callable[..., Server]) -> None:
+def test_leases_are_published_while_it_serves(server: Start) -> None:
     running = server((0, Request("one", 512, 5)))
     running.serve()
     found = {lease.name: lease.sm_count for lease in running.scheduler.leases}
@@ -434,7 +428,7 @@ def test_leases_are_published_while_it_serves(server: Callable[..., Server]) -> 
     assert [process.name for process in gcx.published_processes()] == ["sglang"]
 
 
-def test_idle_scheduler_is_told_and_wakes_up(server: Callable[..., Server]) -> None:
+def test_idle_scheduler_is_told_and_wakes_up(server: Start) -> None:
     first, second = Request("first", 512, 5), Request("second", 512, 5)
     running = server((5, first), (60, second))
     running.serve()
@@ -445,7 +439,7 @@ def test_idle_scheduler_is_told_and_wakes_up(server: Callable[..., Server]) -> N
 
 @pytest.mark.parametrize("arm", ["promise", "pair-48", "streams"])
 def test_arms_of_the_benchmark_serve_and_are_traced(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, arm: str
+    server: Start, monkeypatch: pytest.MonkeyPatch, arm: str
 ) -> None:
     for name in ("prepared", "init_pdmux", "Sides", "MovedGraph"):
         monkeypatch.setattr(sglang, name, getattr(sglang, name))
@@ -469,7 +463,7 @@ def test_arms_of_the_benchmark_serve_and_are_traced(
 
 
 def test_report_has_the_tokens(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sglang, "REPORT_MS", 10)
     with caplog.at_level(logging.DEBUG, "gcx.engines.sglang"):
@@ -481,7 +475,7 @@ def test_report_has_the_tokens(
 
 
 def test_what_cannot_be_served_ends_at_the_start(
-    server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+    server: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = server()
     monkeypatch.setenv("GCX_PROMISE_MS", "0.5")

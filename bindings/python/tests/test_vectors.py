@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from work import run_program  # type: ignore[import-not-found]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -30,9 +30,9 @@ ASK = [sys.executable, "-m", "tests.vectors.ask", *LEFT_OUT, *ANSWERER]
 
 
 def run(*words: str | Path) -> str:
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = run_program(*words, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gcx
@@ -14,6 +16,8 @@ PTX = b"""
 .target sm_70
 .address_size 64
 .visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
+{ ret; }
+.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
 { ret; }
 """
 
@@ -57,6 +61,14 @@ def alive() -> Alive:
     return counts
 
 
+def run_program(
+    *words: str | Path, timeout: float | None = 300, **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end, without input."""
+    how |= {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": False}
+    return subprocess.run(words, timeout=timeout, **how)
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -83,20 +95,21 @@ class Captured:
 
 
 class Work:
-    """Work for streams of the simulated driver, timed by its clock."""
+    """Work for streams of the simulated driver."""
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL(gcx.driver_info().library)
-        self.primary, self.module, self.spinner, self.clock, self.start = (
+        self.primary, self.module, self.spinner, self.prober, self.plain = (
             ctypes.c_void_p() for _ in range(5)
         )
+        self.counts = ctypes.c_uint64()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.primary), 0)
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuModuleLoadData", ctypes.byref(self.module), PTX)
         self.call("cuModuleGetFunction", ctypes.byref(self.spinner), self.module, b"gcx_spin")
-        self.call("cuStreamCreate", ctypes.byref(self.clock), 1)
-        self.call("cuEventCreate", ctypes.byref(self.start), 0)
-        self.call("cuEventRecord", self.start, self.clock)
+        self.call("cuModuleGetFunction", ctypes.byref(self.prober), self.module, b"gcx_probe")
+        self.call("cuMemAlloc_v2", ctypes.byref(self.counts), 4096)
+        self.call("cuStreamCreate", ctypes.byref(self.plain), 1)
         self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -110,11 +123,23 @@ class Work:
         shape = (1, 1, 1, 1, 1, 1, 0)
         self.call("cuLaunchKernel", self.spinner, *shape, ctypes.c_void_p(native), arguments, None)
 
+    def waves(self, blocks: int, spin_us: int = 500) -> Callable[[gcx.Stream], None]:
+        """Returns a work for gcx.tune: a kernel of ceil(blocks / (2 * SMs)) times a spin."""
+
+        def launch(stream: gcx.Stream) -> None:
+            words = self.counts, ctypes.c_uint32(1024), ctypes.c_uint32(spin_us * 1000)
+            arguments = (ctypes.c_void_p * 3)(*map(ctypes.addressof, words))
+            shape = (blocks, 1, 1, 32, 1, 1, 0)
+            native = ctypes.c_void_p(stream.native)
+            self.call("cuLaunchKernel", self.prober, *shape, native, arguments, None)
+
+        return launch
+
     def capture(self, *streams: gcx.Stream, cooperative: int = 0) -> Captured:
         """Captures a kernel of 1 ms in each stream, forked off the first one, or in a stream
         without a partition; or a cooperative kernel of that many blocks."""
-        graph, event, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        natives = [stream.native for stream in streams] or [self.clock.value or 0]
+        graph, event = ctypes.c_void_p(), ctypes.c_void_p()
+        natives = [stream.native for stream in streams] or [self.plain.value or 0]
         origin = ctypes.c_void_p(natives[0])
         self.call("cuCtxPushCurrent_v2", self.primary)
         self.call("cuEventCreate", ctypes.byref(event), 2)
@@ -136,7 +161,7 @@ class Work:
             self.call("cuStreamWaitEvent", origin, event, 0)
         self.call("cuStreamEndCapture", origin, ctypes.byref(graph))
         self.call("cuEventDestroy_v2", event)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(popped))
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
         return Captured(self, graph.value or 0)
 
     def note(self) -> None:
@@ -151,22 +176,10 @@ class Work:
         self.driver.gcx_sim_get_runs(found, ctypes.c_size_t(count))
         return [run for run in found if run.kernel == b"gcx_spin"]
 
-    def free_at(self, stream: gcx.Stream) -> float:
-        """Waits for the stream; returns the time at its end in milliseconds."""
-        end, milliseconds = ctypes.c_void_p(), ctypes.c_float()
-        self.call("cuCtxPushCurrent_v2", self.primary)
-        self.call("cuEventCreate", ctypes.byref(end), 0)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        self.call("cuEventRecord", end, ctypes.c_void_p(stream.native))
-        self.call("cuEventSynchronize", end)
-        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), self.start, end)
-        self.call("cuEventDestroy_v2", end)
-        return milliseconds.value
-
     def close(self) -> None:
-        self.call("cuEventDestroy_v2", self.start)
-        self.call("cuStreamDestroy_v2", self.clock)
+        self.call("cuStreamDestroy_v2", self.plain)
         self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuMemFree_v2", self.counts)
         self.call("cuModuleUnload", self.module)
         self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
         self.call("cuDevicePrimaryCtxRelease_v2", 0)

@@ -16,12 +16,11 @@ Arguments, results and exceptions are the same, with these differences:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gcx
 from gcx._errors import in_python
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import current_device, torch_stream
+from gcx.compat._common import current_device, driver_counts, torch_stream
 
 __all__ = [
     "get_compute_capability",
@@ -31,7 +30,7 @@ __all__ = [
     "split_device_green_ctx_by_sm_count",
 ]
 
-
+_Made = TypeVar("_Made")
 # Minimum SM count and alignment by the compute capability's major number.
 _CONSTRAINTS = {6: (1, 1), 7: (2, 2), 8: (4, 2)}
 _CONSTRAINT_FROM_9 = (8, 8)
@@ -122,7 +121,7 @@ def _positive(value: object, what: str) -> int:
     return number
 
 
-def _as_runtime_error(call: Callable[[], Any], explain: Callable[[], str]) -> Any:
+def _as_runtime_error(call: Callable[[], _Made], explain: Callable[[], str] = str) -> _Made:
     try:
         return call()
     except gcx.Error as error:
@@ -150,10 +149,7 @@ def _split_counts(
         groups, remainder = sms.split(driver_counts(sms, counts))
         return _hand_out([*groups, remainder])
 
-    answer: tuple[list[Any], list[DeviceResource]] = _as_runtime_error(
-        make, lambda: _rounding(sms, counts)
-    )
-    return answer
+    return _as_runtime_error(make, lambda: _rounding(sms, counts))
 
 
 def split_device_green_ctx(
@@ -177,7 +173,7 @@ def split_device_green_ctx(
     """
     groups = _positive(num_groups, "num_groups")
     count = _positive(min_count, "min_count")
-    device = _as_runtime_error(lambda: _device(dev), str)
+    device = _as_runtime_error(lambda: _device(dev))
     if groups > device.sm_count:
         raise RuntimeError(
             f"CUDA error code=915(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION): {groups} groups of "
@@ -207,7 +203,7 @@ def split_device_green_ctx_by_sm_count(
     counts = [_positive(count, "a count of sm_counts") for count in sm_counts]
     if not counts:
         raise ValueError("sm_counts is empty; pass at least one count")
-    return _split_counts(_as_runtime_error(lambda: _device(dev), str), counts)
+    return _split_counts(_as_runtime_error(lambda: _device(dev)), counts)
 
 
 def split_device_green_ctx_by_locality_domain(
@@ -227,7 +223,7 @@ def split_device_green_ctx_by_locality_domain(
         RuntimeError: The device has fewer than two locality domains, or the driver is older than
             CUDA 13.4.
     """
-    device = _as_runtime_error(lambda: _device(dev), str)
+    device = _as_runtime_error(lambda: _device(dev))
     domains = device.locality_domain_count
     if domains < 2:
         raise RuntimeError(
@@ -239,7 +235,4 @@ def split_device_green_ctx_by_locality_domain(
         backfill=bool(backfill),
         locality_domain=list(range(domains)),
     )
-    answer: tuple[list[Any], list[DeviceResource]] = _as_runtime_error(
-        lambda: _hand_out(device.resources.sm.split(options).groups), str
-    )
-    return answer
+    return _as_runtime_error(lambda: _hand_out(device.resources.sm.split(options).groups))

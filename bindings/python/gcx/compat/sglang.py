@@ -21,8 +21,7 @@ from typing import Any
 import gcx
 from gcx._checks import whole
 from gcx._errors import in_python
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import current_device, torch_stream
+from gcx.compat._common import device_of, driver_counts, torch_stream
 
 __all__ = [
     "create_asymmetric_overlapped_greenctx_stream_by_value",
@@ -54,7 +53,7 @@ def create_greenctx_stream_by_value(
     first, second = _count(SM_a, "SM_a"), _count(SM_b, "SM_b")
     if first <= 0 or second <= 0:
         raise RuntimeError(f"SM counts must be positive, not {first} and {second}")
-    sms = _sms(device_id)
+    sms = device_of(device_id).resources.sm
     not_enough = (
         f"Not enough SMs available for the requested configuration: {first} + {second} of "
         f"{sms.sm_count}"
@@ -108,17 +107,13 @@ def get_sm_available(device_id: int | None = None) -> int:
         AssertionError: "Invalid device id".
     """
     try:
-        return gcx.Device(current_device() if device_id is None else device_id).sm_count
+        return device_of(device_id).sm_count
     except gcx.InvalidDeviceError as error:
         raise AssertionError(f"Invalid device id: {in_python(error.message)}") from error
 
 
 def _count(value: object, what: str) -> int:
     return whole(value, what, -_INT64 - 1, _INT64)
-
-
-def _sms(device_id: int | None) -> gcx.SMResource:
-    return gcx.Device(current_device() if device_id is None else device_id).resources.sm
 
 
 def _split_in_two(sms: gcx.SMResource, first: int, second: int) -> tuple[gcx.SMResource, ...]:
@@ -135,7 +130,7 @@ def _split_in_two(sms: gcx.SMResource, first: int, second: int) -> tuple[gcx.SMR
 
 def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) -> _Overlapped:
     prefill, decode = _count(prefill_sm, "prefill's SMs"), _count(decode_sm, "decode's SMs")
-    sms = _sms(device_id)
+    sms = device_of(device_id).resources.sm
     if prefill <= 0 or decode <= 0 or prefill + decode >= sms.sm_count:
         raise RuntimeError(
             "The lane reservations must be positive and leave shared SMs: "
@@ -152,10 +147,8 @@ def _make_streams(
     for_prefill: gcx.SMResource, for_decode: gcx.SMResource, shared: gcx.SMResource
 ) -> _Overlapped:
     everything = for_prefill | shared, for_decode | shared
-    counts = [sms.sm_count for sms in (*everything, for_prefill, for_decode, shared)]
-    first = torch_stream(everything[0])
-    second = torch_stream(everything[1], priority=-1)
-    return first, second, (counts[0], counts[1], counts[2], counts[3], counts[4])
+    a, b, c, d, e = (sms.sm_count for sms in (*everything, for_prefill, for_decode, shared))
+    return torch_stream(everything[0]), torch_stream(everything[1], priority=-1), (a, b, c, d, e)
 
 
 def _split_with_rest(sms: gcx.SMResource, counts: list[int]) -> gcx.Split:
@@ -182,14 +175,14 @@ def _from_both_ends(
     """Returns the SMs of prefill, of decode, and the shared ones, for drivers from CUDA 13.1 on.
     Those combine a device's remainder atom, its last, only with the atoms right before it. So one
     side gets the first atoms, the side that fits better the last, and the middle is shared."""
-    choices = []
+    choices: list[tuple[gcx.SMResource, gcx.SMResource, gcx.SMResource]] = []
     for swapped in (False, True):
         atoms = list(sms.atoms)
         first = _taken(atoms, 0, decode if swapped else prefill)
         last = _taken(atoms, -1, prefill if swapped else decode)
         if atoms and first and last:
             one, other = (last, first) if swapped else (first, last)
-            choices.append((_together(one), _together(other), _together(atoms)))
+            choices.append((reduce(or_, one), reduce(or_, other), reduce(or_, atoms)))
     if not choices:
         raise RuntimeError(_nothing_shared(f"{prefill} + {decode} of {sms.sm_count} SMs"))
     return max(choices, key=lambda choice: choice[2].sm_count)
@@ -201,10 +194,6 @@ def _taken(atoms: list[gcx.SMResource], end: int, count: int) -> list[gcx.SMReso
     while atoms and sum(atom.sm_count for atom in taken) < count:
         taken.append(atoms.pop(end))
     return taken if sum(atom.sm_count for atom in taken) >= count else []
-
-
-def _together(atoms: list[gcx.SMResource]) -> gcx.SMResource:
-    return reduce(or_, atoms)
 
 
 def _nothing_shared(where: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import gcx
 from gcx._checks import whole
 from gcx._errors import in_python
-from gcx.compat._rounding import driver_counts
+from gcx.compat._common import driver_counts
 
 __all__ = [
     "create_sm_only_gc_streams",

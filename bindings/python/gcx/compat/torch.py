@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 import gcx
-from gcx.compat._rounding import driver_counts
-from gcx.compat._streams import current_device
+from gcx.compat._common import device_of, driver_counts
 
 __all__ = ["GreenContext", "SMPartition"]
 
@@ -52,7 +51,7 @@ class SMPartition:
     @classmethod
     def from_device(cls, device_id: int | None = None) -> SMPartition:
         """Returns all SMs of a device; None: of PyTorch's current one."""
-        return cls(gcx.Device(current_device() if device_id is None else device_id).resources.sm)
+        return cls(device_of(device_id).resources.sm)
 
     @property
     def device_id(self) -> int:
@@ -205,7 +204,7 @@ class GreenContext:
                     f"sm_partition is of device {sm_partition.device}, not of {device_id}"
                 )
             device_id = sm_partition.device
-        device = gcx.Device(current_device() if device_id is None else device_id)
+        device = device_of(device_id)
         resource = device.resources.sm if sm_partition is None else sm_partition
         if num_sms is not None:
             resource = resource.split(driver_counts(resource, [num_sms])).groups[0]
@@ -287,7 +286,7 @@ class GreenContext:
         Raises:
             gcx.NotSupportedError: The driver is older than CUDA 13.1.
         """
-        device = gcx.Device(current_device() if device_id is None else device_id)
+        device = device_of(device_id)
         return device.resources.workqueue.concurrency_limit
 
     @property
