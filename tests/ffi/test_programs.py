@@ -100,5 +100,5 @@ def test_page_of_languages_shows_the_program(name: str) -> None:
     """The page has the part between the comments [scenario] and [/scenario]."""
     page = (ROOT / "docs" / "reference" / "languages.md").read_text(encoding="utf-8")
     program = (EXAMPLES / name).read_text(encoding="utf-8")
-    _, scenario, _ = re.split(r"\n\W*\[/?scenario\]\W*\n", program)
+    _, scenario, _ = re.split(r"\n[^\w\n]*\[/?scenario\][^\w\n]*\n", program)
     assert f"\n{textwrap.dedent(scenario).strip()}\n```\n" in page
