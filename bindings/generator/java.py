@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bindings.generator import swig
 from bindings.generator.api import ROOT, Api, Enum, Field, Struct, Value
 from bindings.generator.docs import LINK, sentence
-from bindings.generator.errors import KINDS, Kind
+from bindings.generator.errors import KINDS
 from bindings.generator.names import IN_JAVA
 from bindings.generator.text import (
     NOTICE,
@@ -471,17 +471,16 @@ $doc
 
 
 def _exceptions() -> str:
-    classes: dict[str, list[Kind]] = {}
-    for kind in KINDS:
-        classes.setdefault(kind.java or kind.name, []).append(kind)
+    results = {kind.name: [*kind.results] for kind in KINDS}
+    results["NotInitialized"] += results.pop("Deinitialized")
     cases: list[str] = []
     declared: list[str] = []
-    for name, kinds in classes.items():
-        results = [result for kind in kinds for result in kind.results]
-        end = f" -> new {name}(code, name, detail);"
-        cases += listed("      case ", results, end, hugged=True)
-        doc = _comment([kinds[0].doc], "  ")
-        declared += ["", *render(EXCEPTION, doc=doc, name=name, result=kinds[0].results[0])]
+    for kind in KINDS:
+        if kind.name in results:
+            end = f" -> new {kind.name}(code, name, detail);"
+            cases += listed("      case ", results[kind.name], end, hugged=True)
+            doc, result = _comment([kind.doc], "  "), results[kind.name][0]
+            declared += ["", *render(EXCEPTION, doc=doc, name=kind.name, result=result)]
     return render_file("GcxException.java.in", cases=cases, classes=declared)
 
 

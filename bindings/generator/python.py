@@ -28,6 +28,16 @@ OPTIONAL = ("connections", "parent")
 # Fields and flags that the package lacks, or has in another form.
 NO_FIELDS = ("compute_capability_major", "compute_capability_minor", "flags")
 NO_FLAGS = ("GCX_LEASE_REQUIRE_WORKQUEUES", "GCX_RESERVATION_INHERIT")
+# What exceptions inherit from, if not from Error alone.
+BASES = {
+    "InvalidValue": "Error, ValueError",
+    "OutOfMemory": "Error, MemoryError",
+    "InvalidDevice": "Error, ValueError",
+    "LaunchTooLarge": "LaunchError",
+    "Timeout": "Error, builtins.TimeoutError",
+    "InsufficientCapacity": "Error, ValueError",
+    "CacheLimitExceeded": "Error, ValueError",
+}
 # Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
 
@@ -51,7 +61,7 @@ def constants(api: Api) -> list[Value | Constant]:
 def _errors(api: Api) -> str:
     classes: list[str] = []
     for kind in KINDS:
-        classes += ["", "", f"class {kind.name}Error({', '.join(kind.bases)}):"]
+        classes += ["", "", f"class {kind.name}Error({BASES.get(kind.name, 'Error')}):"]
         classes += [*_docstring(kind.doc), "", f"    code = {kind.codes(api)[0]}"]
         classes.append(f'    name = "GCX_ERROR_{kind.results[0]}"')
     by_result = [(code, kind) for kind in KINDS for code in kind.codes(api)]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from bindings.generator.api import ROOT, Api, Enum, Field, Struct
 from bindings.generator.docs import sentence
-from bindings.generator.errors import KINDS
-from bindings.generator.text import NOTICE, pascal, render, texts, wrapped
+from bindings.generator.errors import KINDS, ONLY_RUST
+from bindings.generator.text import NOTICE, pascal, render, wrapped
 
 BINDINGS = "bindings/rust/gcx-sys/src/generated/bindings.rs"
 FOLDER = "bindings/rust/gcx/src/generated"
@@ -194,25 +194,18 @@ impl From<sys::gcx_result> for ErrorKind {
 
 
 def _error_kind(api: Api) -> list[str]:
-    rows = [
-        (KIND_NAMES.get(kind.name, kind.name), kind.doc, RESULTS.get(kind.name, kind.results))
-        for kind in KINDS
-        if kind.java is None
-    ]
-    rows += [(name, doc, [_upper(name)]) for name, doc in texts("docs.txt")["errors"].items()]
     kinds: list[str] = []
     arms: list[str] = []
-    for name, doc, results in rows:
-        kinds += [*wrapped(doc, "/// ", 96), f"{name},"]
+    for kind in (*KINDS, *ONLY_RUST):
+        if kind.name == "Deinitialized":
+            continue  # one of the other results
+        name = KIND_NAMES.get(kind.name, kind.name)
+        kinds += [*wrapped(kind.doc, "/// ", 96), f"{name},"]
+        results = RESULTS.get(kind.name, kind.results)
         first, *others = (f"sys::GCX_ERROR_{result}" for result in results)
         alternatives = [first, *(f"| {other}" for other in others)]
         arms += [*alternatives[:-1], f"{alternatives[-1]} => Self::{name},"]
     return render(ERROR_KIND, derives=_derives("Copy", "Eq", "Hash"), kinds=kinds, arms=arms)
-
-
-def _upper(name: str) -> str:
-    """FileNotFound: FILE_NOT_FOUND."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 
 def infos(api: Api) -> list[Struct]:

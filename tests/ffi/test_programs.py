@@ -9,11 +9,13 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 LIBRARY = os.environ["GCX_LIBRARY"]
 PROGRAMS: dict[str, list[str | Path]] = {
     "Go": [os.environ["GCX_GO_SCENARIO"]],
@@ -54,34 +56,27 @@ def test_scenario(language: str, driver: str) -> None:
     assert run(language, LIBRARY, GCX_DRIVER=f"sim:h100@{driver}") == (0, EXPECTED, "")
 
 
-def refusal(language: str, *arguments: str, **environment: str) -> str:
-    """What a program says that can't do its work: one line, nothing else, status 1."""
-    status, out, err = run(language, *arguments, **environment)
+@pytest.mark.parametrize(
+    ("library", "driver", "message"),
+    [
+        ("/nowhere/libgcx.so", "sim:h100@13.0", "/nowhere/libgcx.so"),
+        ("libc.so.6", "sim:h100@13.0", "libc.so.6.*gcx_"),
+        (
+            LIBRARY,
+            "/nowhere/libcuda.so.1",
+            "GCX_ERROR_SHARED_OBJECT_INIT_FAILED: gcx_device_get_info: .*/nowhere/libcuda.so.1",
+        ),
+        (LIBRARY, "sim:h100@12.2", "GCX_ERROR_NOT_SUPPORTED: "),
+    ],
+)
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_library_or_driver_missing_prints_one_line(
+    language: str, library: str, driver: str, message: str
+) -> None:
+    status, out, err = run(language, library, GCX_DRIVER=driver)
     assert (status, out) == (1, ""), err
     assert re.fullmatch(r".{20,}\n", err), err
-    return err
-
-
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_there_is_no_library(language: str) -> None:
-    assert "/nowhere/libgcx.so" in refusal(language, "/nowhere/libgcx.so")
-
-
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_it_is_another_library(language: str) -> None:
-    assert re.search("libc.so.6.*gcx_", refusal(language, "libc.so.6"))
-
-
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_there_is_no_driver(language: str) -> None:
-    said = refusal(language, LIBRARY, GCX_DRIVER="/nowhere/libcuda.so.1")
-    assert "GCX_ERROR_SHARED_OBJECT_INIT_FAILED: gcx_device_get_info: " in said
-    assert "/nowhere/libcuda.so.1" in said
-
-
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_the_driver_is_too_old(language: str) -> None:
-    assert "GCX_ERROR_NOT_SUPPORTED: " in refusal(language, LIBRARY, GCX_DRIVER="sim:h100@12.2")
+    assert re.search(message, err), err
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
@@ -98,3 +93,12 @@ def test_what_fails_halfway_leaves_no_crash(language: str) -> None:
     status, _, err = run(language, LIBRARY, GCX_DRIVER="sim:h100@13.0", **fail)
     assert status == 1
     assert err.startswith("GCX_ERROR_OUT_OF_MEMORY: gcx_stream_create: "), err
+
+
+@pytest.mark.parametrize("name", ["scenario.c", "python/scenario.py"])
+def test_page_of_languages_shows_the_program(name: str) -> None:
+    """The page has the part between the comments [scenario] and [/scenario]."""
+    page = (ROOT / "docs" / "reference" / "languages.md").read_text(encoding="utf-8")
+    program = (EXAMPLES / name).read_text(encoding="utf-8")
+    _, scenario, _ = re.split(r"\n[^\w\n]*\[/?scenario\][^\w\n]*\n", program)
+    assert f"\n{textwrap.dedent(scenario).strip()}\n```\n" in page

@@ -21,4 +21,5 @@ def test_own_results_have_an_exception_each() -> None:
     kinds = rust.files(api)[f"{rust.FOLDER}/error_kind.rs"]
     for kind in KINDS:
         if kind.codes(api)[0] >= OWN:
-            assert re.search(rf"::GCX_ERROR_{kind.listed} => Self::{kind.name},", kinds), kind
+            (result,) = kind.results
+            assert re.search(rf"::GCX_ERROR_{result} => Self::{kind.name},", kinds), kind

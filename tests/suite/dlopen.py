@@ -74,8 +74,6 @@ def build_library(suite: Suite) -> bool:
 
 def part_dlopen(suite: Suite) -> None:
     """Go, Node.js, Lua and ctypes, which open the library by dlopen, and the page of languages."""
-    page: list[str | Path] = [sys.executable, ROOT / "tools" / "languages_page.py", "--check"]
-    suite.run("docs/reference/languages.md shows the code that is tested", page)
     suite.run("luacheck", ["luacheck", "--no-color", "--std", "luajit", *tracked("*.lua")])
     if not build_library(suite):
         return

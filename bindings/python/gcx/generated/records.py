@@ -22,9 +22,9 @@ class CacheStats(NamedTuple):
 
     #: How many green contexts without a context or stream a device keeps.
     limit: int
-    #: Green contexts with a context or stream.
+    #: Green contexts with a handle or stream.
     in_use: int
-    #: Green contexts without.
+    #: Green contexts without either.
     cached: int
     #: Requests met by a context that existed.
     hits: int
@@ -32,15 +32,15 @@ class CacheStats(NamedTuple):
     misses: int
     #: Green contexts destroyed by the limit and by a trim.
     evicted: int
-    #: Green contexts that a reset of the device destroyed.
+    #: Destroyed by a reset of the device.
     lost: int
-    #: Of those made, the ones made ahead of time.
+    #: Of those created, by a prepare function.
     prepared: int
     #: The time that the driver took to make them, in all, in nanoseconds.
     creation_ns: int
     #: The time of the one that took longest, in nanoseconds.
     longest_creation_ns: int
-    #: Released streams that all contexts keep.
+    #: Streams without a handle, cached for reuse.
     cached_streams: int
 
     def to_json(self) -> dict[str, Any]:
@@ -69,11 +69,11 @@ class CacheTrimmed(NamedTuple):
 
     #: Green contexts that were destroyed.
     contexts: int
-    #: Released streams that were destroyed.
+    #: Idle streams destroyed, with their contexts or alone.
     streams: int
     #: Contexts beyond the limit that a graph capture keeps.
     contexts_left: int
-    #: Released streams that still work or capture a graph.
+    #: Without a handle, not destroyed: they work or capture.
     streams_left: int
     #: By which free device memory grew, all devices together, including changes by other code
     #: during the call; at least 0.
@@ -115,7 +115,7 @@ class GraphInfo(NamedTuple):
     launches: int
     #: Executables instantiated since then.
     instantiated: int
-    #: Executables destroyed because of max_executables.
+    #: Of these, destroyed because of max_executables.
     evicted: int
 
     def to_json(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class LiveLease(NamedTuple):
     device: int
     #: How its SMs are taken.
     family: str
-    #: Whether others that are shared may have its SMs too.
+    #: Other shared leases may have its SMs too.
     shared: bool
     #: How many SMs it has, or requested if it waits; None if it requested all that are free.
     sm_count: int | None
@@ -354,7 +354,7 @@ class PublishedLease(NamedTuple):
     device: int
     #: How its SMs are taken.
     family: str
-    #: Whether others that are shared may have its SMs too.
+    #: Other shared leases may have its SMs too.
     shared: bool
     #: Whether it is a request that waits.
     waiting: bool
@@ -426,7 +426,7 @@ class PublishedProcess(NamedTuple):
     since_ms: int
     #: The id of the process, as it sees itself; other containers may not.
     pid: int
-    #: Whether the simulated driver is used, without a GPU.
+    #: Whether it is on the simulated driver.
     simulated: bool
     #: Major and minor: (13, 0) is CUDA 13.0.
     driver_version: tuple[int, int]
@@ -485,9 +485,9 @@ class QueueInfo(NamedTuple):
     #: The connections that CUDA has, or would have if it started now; None if the variable holds
     #: anything else than 1 to 32.
     connections: int | None
-    #: Where that number comes from.
+    #: Where the number comes from.
     source: str
-    #: Whether CUDA has started in the process, so that the number stays.
+    #: True: CUDA has started in the process, and the number is final.
     started: bool
     #: False if CUDA started before gcx looked and the process changed the variable.
     certain: bool
@@ -533,7 +533,7 @@ class ContextFields:
 
     @property
     def stream_count(self) -> int:
-        """Live streams of the green context, by whichever context."""
+        """Live gcx streams of the green context, also of its other handles."""
         raw = self._info()
         value: int = raw[2]
         return value
@@ -565,7 +565,7 @@ class DeviceFields:
 
     @property
     def sm_count(self) -> int:
-        """How many SMs the device has."""
+        """How many SMs it has."""
         raw = self._info()
         value: int = raw[2]
         return value
@@ -593,7 +593,7 @@ class DeviceFields:
 
     @property
     def name(self) -> str:
-        """Its name; begins with "SIMULATED" on the simulated driver."""
+        """Begins with "SIMULATED" on the simulated driver."""
         raw = self._info()
         value: str = raw[6]
         return value
@@ -648,7 +648,7 @@ class LeaseFields:
 
     @property
     def shared(self) -> bool:
-        """Whether others that are shared may have its SMs too."""
+        """Other shared leases may have its SMs too."""
         raw = self._info()
         value: bool = bool(raw[2] & _gcx.GCX_LEASE_SHARED)
         return value
