@@ -19,8 +19,8 @@ const DriverVersion kDriverVersions[] = {
 const std::size_t kDriverVersionCount = std::size(kDriverVersions);
 
 const DriverVersion* find_driver_version(std::string_view name) {
-    const auto* const found = std::find_if(std::begin(kDriverVersions), std::end(kDriverVersions),
-                                           [&](const auto& row) { return row.name == name; });
+    const auto* const found =
+        std::ranges::find_if(kDriverVersions, [&](const auto& row) { return row.name == name; });
     return found == std::end(kDriverVersions) ? nullptr : found;
 }
 

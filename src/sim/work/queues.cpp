@@ -24,10 +24,9 @@ Queues& queues_of(const Machine& machine, const Stream& stream) {
 
 // Returns the queue that the stream occupies, or else the one that becomes free first.
 Queue& next_queue(Queues& queues, const Stream& stream, uint64_t now) {
-    const auto occupied =
-        std::find_if(queues.all.begin(), queues.all.end(), [&](const Queue& queue) {
-            return queue.ticket == stream.queue_ticket && queue.until > now;
-        });
+    const auto occupied = std::ranges::find_if(queues.all, [&](const Queue& queue) {
+        return queue.ticket == stream.queue_ticket && queue.until > now;
+    });
     if (occupied != queues.all.end())
         return *occupied;
     return *std::min_element(queues.all.begin(), queues.all.end(),
