@@ -128,8 +128,8 @@ constexpr ResultText kResults[] = {
 };
 
 const ResultText* find_text(CUresult result) {
-    const auto* const found = std::ranges::find_if(
-        kResults, [&](const ResultText& row) { return row.value == static_cast<int>(result); });
+    const auto* const found =
+        std::ranges::find(kResults, static_cast<int>(result), &ResultText::value);
     return found == std::end(kResults) ? nullptr : found;
 }
 

@@ -77,8 +77,7 @@ constexpr NodeAttribute kNodeAttributes[] = {
 constexpr int kDeviceUpdatable = 13;
 
 const NodeAttribute* find_attribute(int id) {
-    const auto* const found = std::ranges::find_if(
-        kNodeAttributes, [&](const NodeAttribute& attribute) { return attribute.id == id; });
+    const auto* const found = std::ranges::find(kNodeAttributes, id, &NodeAttribute::id);
     return found == std::end(kNodeAttributes) ? nullptr : found;
 }
 

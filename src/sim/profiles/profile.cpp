@@ -35,8 +35,7 @@ constexpr NumberField kNumberFields[] = {
 } // namespace
 
 const NumberField* find_number_field(std::string_view name) {
-    const auto* const found =
-        std::ranges::find_if(kNumberFields, [&](const auto& row) { return row.name == name; });
+    const auto* const found = std::ranges::find(kNumberFields, name, &NumberField::name);
     return found == std::end(kNumberFields) ? nullptr : found;
 }
 
@@ -606,8 +605,7 @@ const Parser::Field* Parser::find_field(std::string_view name) {
         {"locality_domain_sm_count", &Parser::read_domain_count, kOnce},
         {"dynamic_parallelism_sms", &Parser::read_dynamic_parallelism, kOnce},
     };
-    const auto* const found =
-        std::ranges::find_if(kFields, [&](const Field& row) { return row.name == name; });
+    const auto* const found = std::ranges::find(kFields, name, &Field::name);
     return found == std::end(kFields) ? nullptr : found;
 }
 
