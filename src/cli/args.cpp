@@ -160,8 +160,7 @@ std::string option_lines(std::span<const Option> options) {
 }
 
 const Option* find_option(std::span<const Option> options, std::string_view name) {
-    const auto found = std::find_if(options.begin(), options.end(),
-                                    [&](const Option& option) { return option.name == name; });
+    const auto found = std::ranges::find(options, name, &Option::name);
     return found == options.end() ? nullptr : &*found;
 }
 
@@ -213,13 +212,9 @@ const Command& find_command(std::span<const std::string> words) {
     const std::string two = words.size() < 2 ? one : one + " " + words[1];
     std::string names;
     std::string longer;
-    const auto named = [&](const std::string& name) {
-        return std::find_if(kCommands.begin(), kCommands.end(),
-                            [&](const Command& command) { return command.name == name; });
-    };
     // "bench repartition" comes before "bench".
     for (const std::string& name : {two, one}) {
-        if (const auto found = named(name); found != kCommands.end())
+        if (const Command* const found = command_named(name); found != nullptr)
             return *found;
     }
     for (const Command& command : kCommands) {
@@ -377,6 +372,11 @@ Report run_help(const Arguments& arguments) {
 
 std::span<const Command> commands() {
     return kCommands;
+}
+
+const Command* command_named(std::string_view name) {
+    const auto* const found = std::ranges::find(kCommands, name, &Command::name);
+    return found == kCommands.end() ? nullptr : found;
 }
 
 std::span<const Option> global_options() {

@@ -67,6 +67,7 @@ struct Command {
 
 // All commands, in the order of the help.
 std::span<const Command> commands();
+const Command* command_named(std::string_view name); // null if there is none
 // The options that every command takes.
 std::span<const Option> global_options();
 // Returns the command's own options, then those of every command.

@@ -546,7 +546,7 @@ struct Timing {
     std::size_t rounds = 0;
 
     explicit Timing(std::vector<double> times) : rounds(times.size()) {
-        std::sort(times.begin(), times.end());
+        std::ranges::sort(times);
         median_us = median(times);
         p99_us = times[(times.size() * 99 + 99) / 100 - 1];
     }
@@ -707,6 +707,13 @@ std::string device_line(int32_t device) {
     return format("device %d: %s\n", device, plain_name(gcx::device(device).info()).c_str());
 }
 
+void add_note(Report& report, const gcx_driver_info& driver, const char* note) {
+    if (driver.simulated == 0)
+        return;
+    report.text += std::string(note) + "\n";
+    report.json.set("note", note);
+}
+
 } // namespace
 
 Report run_bench(const Arguments& arguments) {
@@ -741,10 +748,7 @@ Report run_bench(const Arguments& arguments) {
                                .set("used_after_last_round", bench.used_after_last)
                                .set("difference_bytes", bench.difference())
                                .set("driver_bytes_per_round", bench.driver_bytes_per_round));
-    if (driver.simulated != 0) {
-        report.text += std::string(simulated_times) + "\n";
-        report.json.set("note", simulated_times);
-    }
+    add_note(report, driver, simulated_times);
     return report;
 }
 
@@ -767,10 +771,7 @@ Report run_bench_repartition(const Arguments& arguments) {
                       .set("device", device)
                       .set("rounds", rounds)
                       .set("measurements", Json::array(rows, std::mem_fn(&Row::json)));
-    if (driver.simulated != 0) {
-        report.text += std::string(kRepartitionNote) + "\n";
-        report.json.set("note", kRepartitionNote);
-    }
+    add_note(report, driver, kRepartitionNote);
     return report;
 }
 

@@ -158,13 +158,6 @@ constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
 
 using Clock = std::chrono::steady_clock;
 
-std::string hex_of(const gcx_device_info& device) {
-    std::string text;
-    for (const uint8_t byte : device.uuid)
-        text += format("%02x", static_cast<unsigned>(byte));
-    return text;
-}
-
 // Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
 std::string digits_of(std::string text) {
     if (text.starts_with("GPU-") || text.starts_with("MIG-"))
@@ -176,6 +169,10 @@ std::string digits_of(std::string text) {
             return "";
     }
     return text;
+}
+
+std::string digits_of(const gcx_device_info& device) {
+    return digits_of(uuid_text(device.uuid));
 }
 
 int32_t device_named(const std::string& name, int32_t count) {
@@ -195,7 +192,7 @@ int32_t device_named(const std::string& name, int32_t count) {
                    name.c_str(), kLeastDigits));
     std::vector<int32_t> found;
     for (int32_t device = 0; device < count; device++) {
-        if (hex_of(gcx::device(device).info()).starts_with(digits))
+        if (digits_of(gcx::device(device).info()).starts_with(digits))
             found.push_back(device);
     }
     if (found.size() != 1)
@@ -543,7 +540,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     // for several devices don't wait for each other.
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
-        by_uuid.try_emplace(hex_of(gcx::device(device).info()), device, share);
+        by_uuid.try_emplace(digits_of(gcx::device(device).info()), device, share);
     end_at_signals();
     const Clock::time_point wait_end = Clock::now() + options.timeout;
     std::vector<ExecPart> parts;

@@ -354,7 +354,7 @@ std::string library_version() {
     const uint32_t version = gcx::version();
     if (version == GCX_VERSION)
         return GCX_VERSION_TEXT;
-    return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+    return library_version_text(version);
 }
 
 } // namespace

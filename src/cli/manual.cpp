@@ -68,13 +68,6 @@ std::string_view second_word(std::string_view name) {
     return space == std::string_view::npos ? "" : name.substr(space + 1);
 }
 
-const Command* named(std::string_view name) {
-    const auto all = commands();
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const Command& command) { return command.name == name; });
-    return found == all.end() ? nullptr : &*found;
-}
-
 struct Word {
     std::string_view text;
     std::string_view summary;
@@ -91,7 +84,7 @@ std::vector<Word> words_after(std::string_view first) {
         const bool known = !words.empty() && words.back().text == word;
         if (word.empty() || known)
             continue;
-        const bool has_summary = !first.empty() || named(word) != nullptr; // "sim" has none
+        const bool has_summary = !first.empty() || command_named(word) != nullptr; // "sim" has none
         words.push_back({word, has_summary ? command.summary : "the simulated driver"});
     }
     return words;
@@ -331,7 +324,7 @@ std::string bash() {
     }
     for (const std::string_view word : groups()) {
         const std::string next = texts_of(words_after(word));
-        if (named(word) == nullptr)
+        if (command_named(word) == nullptr)
             cases += bash_case(word, {}, next);
         cases += bash_case("help " + std::string(word), {}, next);
     }
@@ -428,7 +421,7 @@ std::string zsh() {
     std::string pairs;
     for (const std::string_view word : groups()) {
         words += zsh_words(word, words_after(word));
-        if (named(word) == nullptr)
+        if (command_named(word) == nullptr)
             cases +=
                 "    " + in_quotes(word) + ") _gcx_words " + std::string(word) + " command ;;\n";
         for (const Word& next : words_after(word))

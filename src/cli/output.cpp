@@ -158,6 +158,10 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
+std::string library_version_text(uint32_t version) {
+    return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+}
+
 std::string visible(std::string_view text) {
     std::string result;
     while (!text.empty()) {
@@ -280,7 +284,7 @@ Json& Json::set(std::string_view name, Json value) {
 }
 
 bool Json::is_flat() const {
-    return kind_ == Kind::array && std::all_of(items_.begin(), items_.end(), [](const auto& item) {
+    return kind_ == Kind::array && std::ranges::all_of(items_, [](const auto& item) {
                return item.second.kind_ == Kind::scalar && item.second.text_[0] != '"';
            });
 }

@@ -38,6 +38,9 @@ std::string wrapped(std::string_view words, std::size_t column, std::size_t inde
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
+// "0.2.0" for 200, as gcx numbers its versions.
+std::string library_version_text(uint32_t version);
+
 // Returns the text on one line and without control characters: their bytes, and those that are not
 // UTF-8, as "\x1b".
 std::string visible(std::string_view text);

@@ -65,7 +65,7 @@ std::string balance_text(const Reservations& reservations, const gcx_live_reserv
     const auto free = unreserved_sms(reservations, device);
     if (!free)
         return "";
-    const bool waits = std::any_of(reservations.begin(), reservations.end(), [&](const auto& each) {
+    const bool waits = std::ranges::any_of(reservations, [&](const auto& each) {
         return each.waits != 0 && of_one_device(each, device) && !has_parent(reservations, each);
     });
     return format(": %u reserved, %u free%s", device.device_sm_count - *free, *free,
@@ -137,10 +137,10 @@ Json reservation_json(const gcx_live_reservation& reservation) {
 } // namespace
 
 bool has_parent(const Reservations& reservations, const gcx_live_reservation& reservation) {
-    return reservation.parent != 0 && std::any_of(reservations.begin(), reservations.end(),
-                                                  [&](const gcx_live_reservation& other) {
-                                                      return other.id == reservation.parent;
-                                                  });
+    return reservation.parent != 0 &&
+           std::ranges::any_of(reservations, [&](const gcx_live_reservation& other) {
+               return other.id == reservation.parent;
+           });
 }
 
 bool has_other_atoms(const gcx_live_reservation& reservation, gcx_sm_family family) {

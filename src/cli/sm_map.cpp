@@ -65,7 +65,7 @@ std::vector<std::pair<int, std::string>> SmMap::unclear_legends() const {
         if (cells != 0)
             legends.emplace_back(kind, count_of(cells, "SM") + ", seen in " + where + " partition");
     }
-    if (std::find(all.begin(), all.end(), kOutside) != all.end())
+    if (std::ranges::find(all, kOutside) != all.end())
         legends.emplace_back(kOutside, "outside of the partition of gcx exec");
     return legends;
 }

@@ -83,7 +83,7 @@ std::vector<Device> devices_of(const std::vector<gcx_published_lease>& leases) {
             return std::equal(std::begin(lease.device_uuid), std::end(lease.device_uuid),
                               device.first().device_uuid);
         };
-        auto found = std::find_if(devices.begin(), devices.end(), same);
+        auto found = std::ranges::find_if(devices, same);
         if (found == devices.end())
             found = devices.emplace(devices.end());
         found->leases.push_back({&lease, lease.waits != 0 ? SmMap::kNone : numbers++});
@@ -186,7 +186,7 @@ std::string device_text(const Device& device, std::size_t columns, bool colours)
     std::vector<MapKey> keys;
     for (const Shown& shown : device.leases) {
         const MapKey key = map_key(*shown.lease);
-        if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        if (std::ranges::find(keys, key) == keys.end())
             keys.push_back(key);
     }
     for (const MapKey& key : keys)
@@ -345,10 +345,6 @@ Labels process_labels(const gcx_published_process& process) {
     return {{"process", process.name},
             {"pid", std::to_string(process.pid)},
             {"simulated", simulated_text(process.simulated != 0)}};
-}
-
-std::string library_version_text(uint32_t version) {
-    return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
 }
 
 // The SMs that no listed lease has, by GPU. Leases of several processes can have the same atoms.

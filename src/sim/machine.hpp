@@ -2,6 +2,7 @@
 #pragma once
 
 #include "driver/cuda_api.h"
+#include "gcx_sim.h"
 #include "sim/partition/sm_set.hpp"
 #include "sim/profiles/driver_version.hpp"
 #include "sim/profiles/profile.hpp"
@@ -117,7 +118,18 @@ struct Stream {
 // Sets of SMs that can hold one cluster: SMs of one GPC that came with one resource.
 using Fragments = std::vector<SmSet>;
 
-struct Context {
+// SMs of one device, and what the driver tells of them.
+struct Sms {
+    SmSet sms;
+    unsigned reported_sms = 0; // counts a group that was given twice two times
+    Fragments fragments;
+    unsigned min_partition_size = 0;
+    unsigned alignment = 0;
+    unsigned flags = 0; // of a structured split
+    unsigned locality_domain = 0;
+};
+
+struct Context : Sms {
     enum class Kind { Primary, Created, Green };
 
     Handle handle = 0;
@@ -126,9 +138,6 @@ struct Context {
     bool alive = true;
     uint64_t id = 0;
     uint64_t busy_barrier = 0; // later work starts no earlier
-    SmSet sms;
-    unsigned reported_sms = 0; // counts a group that was given twice two times
-    Fragments fragments;
     Stream null_stream;
     std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
@@ -139,10 +148,6 @@ struct Context {
     Handle green_alias = 0; // what cuStreamGetGreenCtx returns up to 13.0
     uint64_t green_id = 0;
     Context* primary = nullptr;
-    unsigned min_partition_size = 0;
-    unsigned alignment = 0;
-    unsigned resource_flags = 0;
-    unsigned locality_domain = 0;
     Workqueue workqueue;
 
     // Returns the context that owns modules, events and memory: a green context's primary one.
@@ -165,16 +170,9 @@ struct Event {
     std::vector<Edge> capture_nodes;
 };
 
-struct Descriptor {
+struct Descriptor : Sms {
     Handle handle = 0;
     Device* device = nullptr;
-    SmSet sms;
-    unsigned reported_sms = 0;
-    Fragments fragments;
-    unsigned min_partition_size = 0;
-    unsigned alignment = 0;
-    unsigned flags = 0;
-    unsigned locality_domain = 0;
     bool has_workqueue = false;
     Workqueue workqueue;
 };
@@ -210,7 +208,6 @@ struct KernelParameter {
 struct KernelCode {
     std::string name;
     std::vector<KernelParameter> parameters;
-    bool parameters_known = false;
 };
 
 struct Function {
@@ -322,17 +319,6 @@ struct Conditional {
     bool used = false; // by a node
 };
 
-// A record for gcx_sim_get_runs().
-struct Run {
-    Work::Kind kind = Work::Kind::Other;
-    Handle stream = 0;
-    uint64_t launch = 0; // of a graph; 0: no graph
-    uint64_t begin_ns = 0;
-    uint64_t end_ns = 0;
-    SmSet sms;
-    std::string kernel;
-};
-
 struct Capture {
     uint64_t id = 0;
     Handle graph = 0;
@@ -378,7 +364,7 @@ struct Machine {
     uint64_t next_capture = 1;
     uint64_t next_allocation = 1;
     uint64_t next_graph_launch = 1;
-    std::vector<Run> runs; // at most runs_room
+    std::vector<gcx_sim_run> runs; // at most runs_room
     std::size_t runs_room = 0;
     uint64_t next_queue_ticket = 1;
     uint64_t kernel_ns = 0;

@@ -127,34 +127,33 @@ def pairs(table: Mapping[str, list[str]]) -> list[tuple[str, str]]:
     return [(key, value) for key, values in table.items() for value in values]
 
 
-def succeed(*words: str, driver: str | None = H100, env: Env | None = None) -> str:
-    """Runs the command, which must succeed and print no message, and returns its output."""
-    done = gcx(*words, driver=driver, env=env)
+def succeed(*words: str, **options: Any) -> str:
+    """Runs the command, which must succeed and print no message, and returns its output. The
+    options of this and the next functions are those of gcx()."""
+    done = gcx(*words, **options)
     assert (done.returncode, done.stderr) == (0, ""), (words, done)
     return done.stdout
 
 
-def succeed_json(*words: str, driver: str | None = H100, env: Env | None = None) -> Json:
+def succeed_json(*words: str, **options: Any) -> Json:
     """The same with --json, as an object."""
-    value = json.loads(succeed(*words, "--json", driver=driver, env=env))
+    value = json.loads(succeed(*words, "--json", **options))
     assert isinstance(value, dict)
     return value
 
 
-def fail(*words: str, status: int = 1, driver: str | None = H100, env: Env | None = None) -> str:
+def fail(*words: str, status: int = 1, **options: Any) -> str:
     """Runs the command, which must fail with that status and print nothing on standard output.
     Returns its standard error."""
-    done = gcx(*words, driver=driver, env=env)
+    done = gcx(*words, **options)
     assert (done.returncode, done.stdout) == (status, ""), (words, done)
     assert done.stderr.startswith("gcx"), done.stderr
     return done.stderr
 
 
-def fail_json(
-    *words: str, status: int = 1, driver: str | None = H100, env: Env | None = None
-) -> tuple[Json, str]:
+def fail_json(*words: str, status: int = 1, **options: Any) -> tuple[Json, str]:
     """The same with --json. Returns the document and standard error, which has the same message."""
-    done = gcx(*words, "--json", driver=driver, env=env)
+    done = gcx(*words, "--json", **options)
     assert done.returncode == status, (words, done)
     value = json.loads(done.stdout)
     error = value["error"]

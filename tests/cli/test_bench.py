@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import H100, MACHINES, Json, fail_json, succeed, succeed_json
+from .command import H100, MACHINES, Json, succeed, succeed_json
 
 MEASURED = ["resource query", "first context", "cached context", "2 contexts, 2 streams"]
 
@@ -39,14 +39,6 @@ def test_bench_json_has_both_sides_and_the_memory() -> None:
 def test_bench_on_every_machine_keeps_memory_flat(machine: str) -> None:
     bench = succeed_json("bench", "--rounds", "3", driver=machine)
     assert bench["memory"]["difference_bytes"] == 0
-
-
-def test_bench_device_option_selects_the_device() -> None:
-    machine = "sim:h100,orin@13.0"
-    bench = succeed_json("bench", "--rounds", "3", "--device", "1", driver=machine)
-    assert bench["device"] == 1
-    document, _ = fail_json("bench", "--device", "2", driver=machine)
-    assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
 
 
 def test_bench_and_record_find_a_driver_with_a_long_path(tmp_path: Path) -> None:
@@ -102,8 +94,3 @@ def test_repartition_resize_does_not_wait_for_running_kernels() -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_repartition_runs_on_every_machine(machine: str) -> None:
     assert len(rows("--rounds", "2", driver=machine)) == 6
-
-
-def test_repartition_of_a_missing_device_is_refused() -> None:
-    failed, _ = fail_json("bench", "repartition", "--device", "1")
-    assert failed["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"

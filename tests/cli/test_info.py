@@ -18,6 +18,7 @@ from .command import (
     succeed,
     succeed_json,
 )
+from .test_profiles import profile
 
 CAPABILITIES = {"12.4": 1, "12.5": 2, "12.8": 2, "13.0": 4, "13.1": 7, "13.4": 8, "13.5": 8}
 VARIABLES = [
@@ -186,12 +187,9 @@ def test_info_limits_adds_clusters_and_priorities() -> None:
 def test_info_small_device_lacks_only_max_cluster(sms: int, driver: str, tmp_path: Path) -> None:
     """Compute capability 9.0 with too few SMs for large clusters: only that family is missing, and
     the device can be recorded."""
-    profile = tmp_path / "slice.profile"
-    profile.write_text(
-        f"gcx-profile 1\nname Slice\ncompute_capability 9.0\nsm_count {sms}\n"
-        f"gpc_sizes {sms}\nmemory_bytes 8000000000\n"
-    )
-    machine = f"sim:{profile}@{driver}"
+    path = tmp_path / "slice.profile"
+    path.write_text(profile(sms, "9.0", sms))
+    machine = f"sim:{path}@{driver}"
     (device,) = succeed_json("info", driver=machine)["devices"]
     available = {family["name"]: family["available"] for family in device["families"]}
     assert available == {"coscheduled": True, "fine": True, "max-cluster": sms >= 24}

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .command import (
-    DRIVERS,
-    H100,
-    fail,
-    fail_json,
-    succeed,
-    succeed_json,
-)
+from .command import DRIVERS, H100, fail, fail_json, succeed, succeed_json
 
 
 def counts_of(sms: str, driver: str = H100, *more: str) -> tuple[list[int], int]:
@@ -53,14 +46,3 @@ def test_plan_exact_refuses_rounding() -> None:
     message = fail("plan", "--sms", "10,24", "--exact")
     assert "10" in message
     assert "12 + 24 can" in message
-
-
-def test_plan_device_option_selects_the_device() -> None:
-    machine = "sim:a100,2xh100@13.0"
-    for device, total in enumerate([108, 132, 132]):
-        plan = succeed_json("plan", "--sms", "16", "--device", str(device), driver=machine)
-        assert plan["device"] == device
-        assert plan["groups"][0]["sm_count"] + plan["remainder"] == total
-    document, _ = fail_json("plan", "--sms", "16", "--device", "3", driver=machine)
-    assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
-    assert document["error"]["code"] == 101

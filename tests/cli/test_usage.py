@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import H100, fail, fail_json, gcx, pairs, succeed
+from .command import H100, fail, fail_json, gcx, pairs, succeed, succeed_json
 
 COMMANDS = ["info", "plan", "split", "verify", "bench", "bench repartition", "exec", "ps", "top",
             "sim list", "sim run"]  # fmt: skip
@@ -123,6 +123,24 @@ def test_any_words_give_a_status_and_one_line(seed: int) -> None:
             assert ("error" in document) is (done.returncode != 0), (words, done)
         elif done.returncode != 0:
             assert done.stdout == "", (words, done)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["plan --sms 4,rest", "split --sms 4,rest", "verify --sms 4,rest", "bench --rounds 3",
+     "bench repartition --rounds 2"],
+)  # fmt: skip
+def test_device_option_selects_the_device(line: str) -> None:
+    for device, total in enumerate([132, 16, 108]):
+        words = [*line.split(), "--device", str(device)]
+        document = succeed_json(*words, driver="sim:h100,orin,a100@13.0")
+        assert document["device"] == device
+        if "groups" in document:
+            given = sum(group["sm_count"] for group in document["groups"])
+            assert given + document["remainder"] == total
+    document, _ = fail_json(*line.split(), "--device", "1")
+    error = document["error"]
+    assert (error["result"], error["code"]) == ("GCX_ERROR_INVALID_DEVICE", 101)
 
 
 def test_wrong_line_opens_no_driver() -> None:

@@ -58,13 +58,6 @@ def test_verify_of_66_partitions_succeeds() -> None:
     assert len(verified["groups"]) == 66
 
 
-def test_verify_device_option_selects_the_device() -> None:
-    machine = "sim:h100,orin@13.0"
-    verified = succeed_json("verify", "--sms", "4,rest", "--device", "1", driver=machine)
-    assert verified["device"] == 1
-    check_verified(verified, 16)
-
-
 def on_a_terminal(*words: str, **env: str) -> str:
     """The command's output when standard output is a terminal, which holds all of it."""
     try:

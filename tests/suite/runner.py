@@ -70,23 +70,10 @@ class Suite:
         """Runs the tests of a build that was made, or those of some suites, and counts each."""
         chosen = [word for suite in suites for word in ("--suite", suite)]
         chosen += [word for suite in without for word in ("--no-suite", suite)]
-        done = self.timed(
-            f"tests of {name}",
-            [
-                "meson",
-                "test",
-                "-C",
-                build,
-                "--no-rebuild",
-                "--setup",
-                "everything",
-                "--print-errorlogs",
-                "--timeout-multiplier",
-                str(PATIENCE),
-                *chosen,
-            ],
-            env,
-        )
+        command: list[str | Path] = ["meson", "test", "-C", build, "--no-rebuild"]
+        command += ["--setup", "everything", "--print-errorlogs"]
+        command += ["--timeout-multiplier", str(PATIENCE), *chosen]
+        done = self.timed(f"tests of {name}", command, env)
         log = build / "meson-logs" / "testlog-everything.json"
         lines = log.read_text().splitlines() if log.exists() else []
         results = [json.loads(line) for line in lines]

@@ -202,6 +202,13 @@ def test_cudarc(suite: Suite) -> None:
             suite.say(said)
 
 
+def use_vendored(config: Path, vendor: Path) -> None:
+    config.write_text(
+        '[source.crates-io]\nreplace-with = "vendored"\n'
+        f'[source.vendored]\ndirectory = "{vendor}"\n'
+    )
+
+
 def oldest(suite: Suite) -> dict[str, str] | None:
     """The distribution's own Rust, unpacked next to the newer one, with which it can't be installed
     together. Its environment; None if it can't be had."""
@@ -225,10 +232,7 @@ def oldest(suite: Suite) -> dict[str, str] | None:
     vendor = root / "vendor"
     if not suite.run("cargo vendor", cargo("vendor", "-q", "--locked", vendor), environment()):
         return None
-    (home / "config.toml").write_text(
-        '[source.crates-io]\nreplace-with = "vendored"\n'
-        f'[source.vendored]\ndirectory = "{vendor}"\n'
-    )
+    use_vendored(home / "config.toml", vendor)
     env = environment(
         CARGO_TARGET_DIR=str(root / "target"), CARGO_HOME=str(home), GCX_DRIVER="sim:h100@13.0"
     )
@@ -276,10 +280,7 @@ def test_fresh(suite: Suite, env: dict[str, str], old: Path) -> None:
     if not suite.run("fetch what that needs", cargo("vendor", "-q", vendor, folder=user), newest):
         return
     (user / ".cargo").mkdir()
-    (user / ".cargo" / "config.toml").write_text(
-        '[source.crates-io]\nreplace-with = "vendored"\n'
-        f'[source.vendored]\ndirectory = "{vendor}"\n'
-    )
+    use_vendored(user / ".cargo" / "config.toml", vendor)
     run: Words = ["env", "-C", user, old, "run", "-q", "--offline"]
     own = ("GCX_LIB_DIR", "GCX_SIM_LIBRARY")  # of which it finds none
     bundled = {name: value for name, value in env.items() if name not in own}

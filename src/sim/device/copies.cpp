@@ -185,49 +185,23 @@ Work memcpy_work(Machine& machine, const CUDA_MEMCPY3D& p) {
     return work;
 }
 
-GCX_SIM_STREAM_API(cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes),
-                   (to, from, bytes)) {
-    GCX_SIM_BODY(copy(machine, anywhere(to), anywhere(from), bytes));
-}
+// A copy that waits, and the same in a stream.
+#define GCX_SIM_COPIES(name, version, to_type, to_place, from_type, from_place)                    \
+    GCX_SIM_STREAM_API(name##version, _ptds, (to_type to, from_type from, std::size_t bytes),      \
+                       (to, from, bytes)) {                                                        \
+        GCX_SIM_BODY(copy(machine, to_place(to), from_place(from), bytes));                        \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(name##Async##version, _ptsz,                                                \
+                       (to_type to, from_type from, std::size_t bytes, CUstream stream),           \
+                       (to, from, bytes, stream)) {                                                \
+        GCX_SIM_BODY(copy(machine, to_place(to), from_place(from), bytes, later(stream)));         \
+    }
 
-GCX_SIM_STREAM_API(cuMemcpyAsync, _ptsz,
-                   (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream),
-                   (to, from, bytes, stream)) {
-    GCX_SIM_BODY(copy(machine, anywhere(to), anywhere(from), bytes, later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr to, const void* from, std::size_t bytes),
-                   (to, from, bytes)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_host(from), bytes));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyHtoDAsync_v2, _ptsz,
-                   (CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream),
-                   (to, from, bytes, stream)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_host(from), bytes, later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyDtoH_v2, _ptds, (void* to, CUdeviceptr from, std::size_t bytes),
-                   (to, from, bytes)) {
-    GCX_SIM_BODY(copy(machine, on_host(to), on_device(from), bytes));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyDtoHAsync_v2, _ptsz,
-                   (void* to, CUdeviceptr from, std::size_t bytes, CUstream stream),
-                   (to, from, bytes, stream)) {
-    GCX_SIM_BODY(copy(machine, on_host(to), on_device(from), bytes, later(stream)));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes),
-                   (to, from, bytes)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_device(from), bytes));
-}
-
-GCX_SIM_STREAM_API(cuMemcpyDtoDAsync_v2, _ptsz,
-                   (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream),
-                   (to, from, bytes, stream)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_device(from), bytes, later(stream)));
-}
+GCX_SIM_COPIES(cuMemcpy, , CUdeviceptr, anywhere, CUdeviceptr, anywhere)
+GCX_SIM_COPIES(cuMemcpyHtoD, _v2, CUdeviceptr, on_device, const void*, on_host)
+GCX_SIM_COPIES(cuMemcpyDtoH, _v2, void*, on_host, CUdeviceptr, on_device)
+GCX_SIM_COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, on_device, CUdeviceptr, on_device)
+#undef GCX_SIM_COPIES
 
 GCX_SIM_STREAM_API(cuMemcpyPeer, _ptds,
                    (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,

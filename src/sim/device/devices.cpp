@@ -89,7 +89,7 @@ std::vector<unsigned> visible_indices(const Machine& machine, const char* text) 
         // An entry that names no device hides all entries behind it.
         if (!device)
             return visible;
-        if (std::find(visible.begin(), visible.end(), *device) != visible.end())
+        if (std::ranges::find(visible, *device) != visible.end())
             return {};
         visible.push_back(*device);
         if (comma == rest.size())
@@ -327,10 +327,9 @@ GCX_SIM_API(cuDeviceGetByPCIBusId, CUdevice* out, const char* text) {
     GCX_SIM_BODY({
         require(out != nullptr && text != nullptr);
         const unsigned bus = read_pci_bus(text);
-        const auto found =
-            std::find_if(machine.devices.begin(), machine.devices.end(), [&](const auto& device) {
-                return pci_bus(*device) == static_cast<int>(bus);
-            });
+        const auto found = std::ranges::find_if(machine.devices, [&](const auto& device) {
+            return pci_bus(*device) == static_cast<int>(bus);
+        });
         require(found != machine.devices.end(), CUDA_ERROR_INVALID_DEVICE);
         give(out, (*found)->ordinal);
     });

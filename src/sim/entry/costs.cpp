@@ -43,8 +43,7 @@ constexpr uint64_t kAnyCall = 100;
 } // namespace
 
 uint64_t call_cost(std::string_view base) {
-    const auto* const found = std::find_if(std::begin(kCosts), std::end(kCosts),
-                                           [&](const Cost& cost) { return cost.function == base; });
+    const auto* const found = std::ranges::find(kCosts, base, &Cost::function);
     return found == std::end(kCosts) ? kAnyCall : found->ns;
 }
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -65,9 +64,7 @@ bool order_from_environment(FailureOrder& order, std::string& error) {
     const auto first = text.find(':');
     const auto second = first == std::string_view::npos ? first : text.find(':', first + 1);
     const auto number = [](std::string_view digits, auto& value) {
-        const auto [end, code] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        return code == std::errc() && end == digits.data() + digits.size() && value > 0;
+        return to_number(digits, value) && value > 0;
     };
     const std::string_view function = text.substr(0, first);
     int result = 0;

@@ -129,8 +129,7 @@ constexpr ResultText kResults[] = {
 
 const ResultText* find_text(CUresult result) {
     const auto* const found =
-        std::find_if(std::begin(kResults), std::end(kResults),
-                     [&](const ResultText& row) { return row.value == static_cast<int>(result); });
+        std::ranges::find(kResults, static_cast<int>(result), &ResultText::value);
     return found == std::end(kResults) ? nullptr : found;
 }
 

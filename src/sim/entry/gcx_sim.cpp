@@ -46,8 +46,8 @@ CUresult failed(CUresult result, const std::string& why) {
 
 template <class T, class Test>
 uint64_t count_if(const Table<T>& table, const Test& test) {
-    return static_cast<uint64_t>(std::count_if(
-        table.begin(), table.end(), [&](const auto& entry) { return test(*entry.second); }));
+    return static_cast<uint64_t>(
+        std::ranges::count_if(table, [&](const auto& entry) { return test(*entry.second); }));
 }
 
 void fill_counts(const Machine& machine, gcx_sim_counts& counts) {

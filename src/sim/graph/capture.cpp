@@ -69,9 +69,9 @@ bool is_joined(const Graph& graph, const Capture& capture) {
         if (found != nullptr)
             open.insert(open.end(), found->dependencies.begin(), found->dependencies.end());
     }
-    return std::all_of(capture.tips.begin(), capture.tips.end(), [&](const auto& tip) {
-        return std::all_of(tip.second.begin(), tip.second.end(),
-                           [&](const Edge& edge) { return reached.contains(edge.node); });
+    return std::ranges::all_of(capture.tips, [&](const auto& tip) {
+        return std::ranges::all_of(tip.second,
+                                   [&](const Edge& edge) { return reached.contains(edge.node); });
     });
 }
 
@@ -234,8 +234,7 @@ void join_capture(Stream& stream, const Event& event) {
     stream.capture = &capture;
     std::vector<Edge>& tip = capture.tips[&stream];
     for (const Edge& edge : event.capture_nodes)
-        if (std::none_of(tip.begin(), tip.end(),
-                         [&](const Edge& other) { return other.node == edge.node; }))
+        if (std::ranges::none_of(tip, [&](const Edge& other) { return other.node == edge.node; }))
             tip.push_back(edge);
 }
 

@@ -59,7 +59,7 @@ void check_bodies(Machine& machine, const Graph& graph, const Context* context) 
         const Work& work = node->work;
         using Kind = Work::Kind;
         const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
-            return std::find(kinds.begin(), kinds.end(), work.kind) != kinds.end();
+            return std::ranges::find(kinds, work.kind) != kinds.end();
         };
         require(context == nullptr || is_one_of({Kind::Kernel, Kind::Empty, Kind::ChildGraph,
                                                  Kind::Memset, Kind::Memcpy, Kind::Conditional}));
@@ -72,10 +72,9 @@ void check_bodies(Machine& machine, const Graph& graph, const Context* context) 
 }
 
 bool holds_updatable(const Machine& machine, const Graph& graph) {
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    return std::ranges::any_of(graph.nodes, [&](const auto& node) {
         const std::vector<Handle> inner = inner_graphs(node->work);
-        return is_updatable(node->work) ||
-               std::any_of(inner.begin(), inner.end(), [&](Handle handle) {
+        return is_updatable(node->work) || std::ranges::any_of(inner, [&](Handle handle) {
                    return holds_updatable(machine, *machine.graphs.at(handle));
                });
     });
@@ -301,8 +300,8 @@ CUresult differs(CUgraphExecUpdateResultInfo& info, CUgraphExecUpdateResult how,
 // The header: nodes are paired in the order of their addition.
 bool same_edges(const Nodes& now, const Nodes& source, std::size_t at) {
     const auto place = [](const Nodes& nodes, Handle handle) {
-        return std::find_if(nodes.begin(), nodes.end(),
-                            [&](const auto& node) { return node->handle == handle; }) -
+        return std::ranges::find_if(nodes,
+                                    [&](const auto& node) { return node->handle == handle; }) -
                nodes.begin();
     };
     return std::equal(now[at]->dependencies.begin(), now[at]->dependencies.end(),

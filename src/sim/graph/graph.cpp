@@ -33,10 +33,10 @@ std::vector<Handle> inner_graphs(const Work& work) {
 
 bool holds_any(const Machine& machine, const Graph& graph,
                std::initializer_list<Work::Kind> kinds) {
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    return std::ranges::any_of(graph.nodes, [&](const auto& node) {
         const std::vector<Handle> inner = inner_graphs(node->work);
-        return std::find(kinds.begin(), kinds.end(), node->work.kind) != kinds.end() ||
-               std::any_of(inner.begin(), inner.end(), [&](Handle handle) {
+        return std::ranges::find(kinds, node->work.kind) != kinds.end() ||
+               std::ranges::any_of(inner, [&](Handle handle) {
                    return holds_any(machine, *machine.graphs.at(handle), kinds);
                });
     });
@@ -154,9 +154,9 @@ std::vector<Node*> in_order(const Graph& graph) {
         const std::size_t before = order.size();
         for (const auto& node : graph.nodes) {
             const auto& needs = node->dependencies;
-            if (done.contains(node->handle) ||
-                !std::all_of(needs.begin(), needs.end(),
-                             [&](const Edge& edge) { return done.contains(edge.node); }))
+            if (done.contains(node->handle) || !std::ranges::all_of(needs, [&](const Edge& edge) {
+                    return done.contains(edge.node);
+                }))
                 continue;
             done.insert(node->handle);
             order.push_back(node.get());
@@ -213,9 +213,8 @@ GCX_SIM_API(cuGraphNodeFindInClone, CUgraphNode* out, CUgraphNode original, CUgr
     GCX_SIM_BODY({
         const Graph& graph = graph_of(machine, handle);
         require(out != nullptr);
-        const auto found =
-            std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                         [&](const auto& node) { return node->origin == to_handle(original); });
+        const auto found = std::ranges::find_if(
+            graph.nodes, [&](const auto& node) { return node->origin == to_handle(original); });
         require(found != graph.nodes.end());
         give(out, (*found)->handle);
     });

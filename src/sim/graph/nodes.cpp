@@ -77,9 +77,7 @@ constexpr NodeAttribute kNodeAttributes[] = {
 constexpr int kDeviceUpdatable = 13;
 
 const NodeAttribute* find_attribute(int id) {
-    const auto* const found =
-        std::find_if(std::begin(kNodeAttributes), std::end(kNodeAttributes),
-                     [&](const NodeAttribute& attribute) { return attribute.id == id; });
+    const auto* const found = std::ranges::find(kNodeAttributes, id, &NodeAttribute::id);
     return found == std::end(kNodeAttributes) ? nullptr : found;
 }
 
@@ -141,9 +139,7 @@ bool is_updatable(const Work& work) {
 
 namespace {
 
-void add_kernel(Machine& machine, const NewNode& target,
-                const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    const CUDA_KERNEL_NODE_PARAMS_v2& p = known(parameters);
+void add_kernel(Machine& machine, const NewNode& target, const CUDA_KERNEL_NODE_PARAMS_v2& p) {
     const Function& function = function_of(machine, p);
     Work work;
     work.context = &context_for(machine, p);
@@ -152,10 +148,10 @@ void add_kernel(Machine& machine, const NewNode& target,
 }
 
 void set_kernel(Machine& machine, CUgraphNode handle,
-                const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
+                const CUDA_KERNEL_NODE_PARAMS_v2& parameters) {
     Node& node = kernel_node_of(machine, handle);
     Work work = node.work;
-    change_kernel(machine, known(parameters), work);
+    change_kernel(machine, parameters, work);
     // Queries return pointers to the node's arguments, which stay valid as long as the node.
     if (work.arguments.size() == node.work.arguments.size()) {
         std::copy(work.arguments.begin(), work.arguments.end(), node.work.arguments.begin());
@@ -203,16 +199,13 @@ void change_kernel(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameter
 
 GCX_SIM_API(cuGraphAddKernelNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
             std::size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
-    GCX_SIM_BODY({
-        const CUDA_KERNEL_NODE_PARAMS_v2 wide = widen(parameters);
-        add_kernel(machine, {out, graph, dependencies, count}, &wide);
-    });
+    GCX_SIM_BODY(add_kernel(machine, {out, graph, dependencies, count}, widen(parameters)));
 }
 
 GCX_SIM_API(cuGraphAddKernelNode_v2, CUgraphNode* out, CUgraph graph,
             const CUgraphNode* dependencies, std::size_t count,
             const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    GCX_SIM_BODY(add_kernel(machine, {out, graph, dependencies, count}, parameters));
+    GCX_SIM_BODY(add_kernel(machine, {out, graph, dependencies, count}, known(parameters)));
 }
 
 GCX_SIM_API(cuGraphKernelNodeGetParams, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1* out) {
@@ -230,15 +223,12 @@ GCX_SIM_API(cuGraphKernelNodeGetParams_v2, CUgraphNode handle, CUDA_KERNEL_NODE_
 
 GCX_SIM_API(cuGraphKernelNodeSetParams, CUgraphNode node,
             const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
-    GCX_SIM_BODY({
-        const CUDA_KERNEL_NODE_PARAMS_v2 wide = widen(parameters);
-        set_kernel(machine, node, &wide);
-    });
+    GCX_SIM_BODY(set_kernel(machine, node, widen(parameters)));
 }
 
 GCX_SIM_API(cuGraphKernelNodeSetParams_v2, CUgraphNode node,
             const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    GCX_SIM_BODY(set_kernel(machine, node, parameters));
+    GCX_SIM_BODY(set_kernel(machine, node, known(parameters)));
 }
 
 GCX_SIM_API(cuGraphKernelNodeCopyAttributes, CUgraphNode to, CUgraphNode from) {
@@ -410,8 +400,7 @@ Node& add_child(Machine& machine, const NewNode& target, CUgraph child) {
     const Graph& source = graph_of(machine, child);
     require(child != target.graph);
     require(!holds_any(machine, source, kUncloned)); // the header's text
-    Work work(Work::Kind::ChildGraph);
-    Node& node = add_node(machine, target, std::move(work));
+    Node& node = add_node(machine, target, Work(Work::Kind::ChildGraph));
     node.work.child = new_hidden_copy(machine, source).handle;
     return node;
 }
@@ -424,10 +413,7 @@ GCX_SIM_API(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType* out) {
 
 GCX_SIM_API(cuGraphAddEmptyNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
             std::size_t count) {
-    GCX_SIM_BODY({
-        Work work(Work::Kind::Empty);
-        add_node(machine, {out, graph, dependencies, count}, std::move(work));
-    });
+    GCX_SIM_BODY(add_node(machine, {out, graph, dependencies, count}, Work(Work::Kind::Empty)));
 }
 
 GCX_SIM_API(cuGraphAddMemsetNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
@@ -512,10 +498,8 @@ Work work_of(Machine& machine, const CUgraphNodeParams& p) {
         return event_work(machine, Work::Kind::EventWait, p.eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return event_work(machine, Work::Kind::EventRecord, p.eventRecord.event);
-    case CU_GRAPH_NODE_TYPE_EMPTY: {
-        Work work(Work::Kind::Empty);
-        return work;
-    }
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+        return Work(Work::Kind::Empty);
     default:
         refuse(CUDA_ERROR_NOT_SUPPORTED);
     }
@@ -524,10 +508,8 @@ Work work_of(Machine& machine, const CUgraphNodeParams& p) {
 void add_any(Machine& machine, const NewNode& target, CUgraphNodeParams* parameters) {
     CUgraphNodeParams& p = known(parameters);
     switch (p.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        const CUDA_KERNEL_NODE_PARAMS_v2 kernel = kernel_of(p);
-        return add_kernel(machine, target, &kernel);
-    }
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return add_kernel(machine, target, kernel_of(p));
     case CU_GRAPH_NODE_TYPE_GRAPH:
         add_child(machine, target, p.graph.graph);
         return;
@@ -601,12 +583,10 @@ CUgraphNodeParams any_parameters(Machine& machine, Node& node) {
 void set_any(Machine& machine, CUgraphNode handle, const CUgraphNodeParams& p) {
     Node& node = node_of(machine, handle);
     require(node_type(node.work) == p.type);
-    if (p.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-        const CUDA_KERNEL_NODE_PARAMS_v2 kernel = kernel_of(p);
-        set_kernel(machine, handle, &kernel);
-    } else {
+    if (p.type == CU_GRAPH_NODE_TYPE_KERNEL)
+        set_kernel(machine, handle, kernel_of(p));
+    else
         node.work = work_of(machine, p);
-    }
 }
 
 // Recorded: copies and fills keep their context and ignore the given one.

@@ -44,15 +44,8 @@ void give_queues(const Machine& machine, Context& context) {
 }
 
 void apply(const Machine& machine, const Descriptor& descriptor, Context& context) {
-    if (descriptor.sms.any()) {
-        context.sms = descriptor.sms;
-        context.reported_sms = descriptor.reported_sms;
-        context.fragments = descriptor.fragments;
-        context.min_partition_size = descriptor.min_partition_size;
-        context.alignment = descriptor.alignment;
-        context.resource_flags = descriptor.flags;
-        context.locality_domain = descriptor.locality_domain;
-    }
+    if (descriptor.sms.any())
+        static_cast<Sms&>(context) = descriptor;
     if (descriptor.has_workqueue) {
         context.workqueue = descriptor.workqueue;
         give_queues(machine, context);

@@ -214,7 +214,7 @@ SmResource context_resource(const Context& context) {
     resource.reported = context.reported_sms;
     resource.min_partition_size = context.min_partition_size;
     resource.alignment = context.alignment;
-    resource.flags = context.resource_flags;
+    resource.flags = context.flags;
     resource.locality_domain = context.locality_domain;
     return resource;
 }

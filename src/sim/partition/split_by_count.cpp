@@ -33,8 +33,7 @@ void append(SmList& order, const SmList& sms) {
 
 SmList intersection(const SmList& sms, const SmSet& set) {
     SmList common;
-    std::copy_if(sms.begin(), sms.end(), std::back_inserter(common),
-                 [&](unsigned sm) { return set[sm]; });
+    std::ranges::copy_if(sms, std::back_inserter(common), [&](unsigned sm) { return set[sm]; });
     return common;
 }
 
@@ -54,7 +53,7 @@ Family family_within(const Profile& profile, FamilyKind kind, const SmSet& input
             append(part.remainder, common);
     }
     append(part.remainder, intersection(whole.remainder, input));
-    std::sort(part.remainder.begin(), part.remainder.end());
+    std::ranges::sort(part.remainder);
     if (part.groups.empty()) {
         while (part.remainder.size() >= rule.minimum) {
             const auto end = part.remainder.begin() + static_cast<long>(rule.minimum);

@@ -19,8 +19,7 @@ bool locality_flag(const SmGroupParams& group) {
 
 // Refuses malformed parameters.
 void check_form(const Machine& machine, const Profile& profile, const SmGroupParams& group) {
-    require(std::all_of(std::begin(group.reserved), std::end(group.reserved),
-                        [](uint32_t word) { return word == 0; }));
+    require(std::ranges::all_of(group.reserved, [](uint32_t word) { return word == 0; }));
     const unsigned known =
         cu::kGroupBackfill | (machine.has(kHasLocalityDomains)
                                   ? cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental

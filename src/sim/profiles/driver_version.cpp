@@ -19,8 +19,7 @@ const DriverVersion kDriverVersions[] = {
 const std::size_t kDriverVersionCount = std::size(kDriverVersions);
 
 const DriverVersion* find_driver_version(std::string_view name) {
-    const auto* const found = std::find_if(std::begin(kDriverVersions), std::end(kDriverVersions),
-                                           [&](const auto& row) { return row.name == name; });
+    const auto* const found = std::ranges::find(kDriverVersions, name, &DriverVersion::name);
     return found == std::end(kDriverVersions) ? nullptr : found;
 }
 

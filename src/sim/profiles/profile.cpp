@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -36,8 +35,7 @@ constexpr NumberField kNumberFields[] = {
 } // namespace
 
 const NumberField* find_number_field(std::string_view name) {
-    const auto* const found = std::find_if(std::begin(kNumberFields), std::end(kNumberFields),
-                                           [&](const auto& row) { return row.name == name; });
+    const auto* const found = std::ranges::find(kNumberFields, name, &NumberField::name);
     return found == std::end(kNumberFields) ? nullptr : found;
 }
 
@@ -106,7 +104,7 @@ Family cut(const Profile& profile, unsigned size) {
     // Groups may span GPCs if there are no clusters, or (assumed) if no GPC has room for a group.
     if (profile.coscheduled_alignment == kPair || family.groups.empty())
         join_pieces(family, size);
-    std::sort(family.remainder.begin(), family.remainder.end());
+    std::ranges::sort(family.remainder);
     return family;
 }
 
@@ -182,12 +180,6 @@ Words split_words(std::string_view line) {
     }
 }
 
-template <class Number>
-bool to_number(std::string_view word, Number& number) {
-    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return code == std::errc() && end == word.data() + word.size();
-}
-
 bool is_printable(char c) {
     return c >= 0x20 && c < 0x7f;
 }
@@ -196,7 +188,7 @@ bool is_printable(char c) {
 std::string in_quotes(std::string_view word) {
     constexpr std::size_t kMaxBytes = 40;
     std::string text(word.substr(0, kMaxBytes));
-    std::replace_if(text.begin(), text.end(), [](char c) { return !is_printable(c); }, '?');
+    std::ranges::replace_if(text, [](char c) { return !is_printable(c); }, '?');
     return "\"" + text + (word.size() > kMaxBytes ? "...\"" : "\"");
 }
 
@@ -236,7 +228,7 @@ class Parser {
     }
 
     bool read_line(std::string_view line) {
-        if (std::any_of(line.begin(), line.end(), [](unsigned char c) {
+        if (std::ranges::any_of(line, [](unsigned char c) {
                 return (c < 0x20 && c != '\t' && c != '\r') || c == 0x7f;
             }))
             return fail("this is not text; a profile begins with \"gcx-profile 1\"");
@@ -272,7 +264,7 @@ class Parser {
     bool read_text(const Words& words, std::string& out) {
         const std::string name(words[0]);
         out = std::string(&words[1].front(), &words.back().back() + 1);
-        if (out.size() > kMaxNameBytes || !std::all_of(out.begin(), out.end(), is_printable))
+        if (out.size() > kMaxNameBytes || !std::ranges::all_of(out, is_printable))
             return fail("\"" + name + "\" must have at most " + std::to_string(kMaxNameBytes) +
                         " printable ASCII characters");
         return true;
@@ -364,8 +356,7 @@ class Parser {
     }
 
     bool read_family(const Words& words) {
-        const auto* const name =
-            std::find(std::begin(kFamilyNames), std::end(kFamilyNames), words[1]);
+        const auto* const name = std::ranges::find(kFamilyNames, words[1]);
         if (name == std::end(kFamilyNames) || words.size() != 2)
             return fail("the families are coscheduled, fine and max-cluster");
         family_ = static_cast<unsigned>(name - std::begin(kFamilyNames));
@@ -614,8 +605,7 @@ const Parser::Field* Parser::find_field(std::string_view name) {
         {"locality_domain_sm_count", &Parser::read_domain_count, kOnce},
         {"dynamic_parallelism_sms", &Parser::read_dynamic_parallelism, kOnce},
     };
-    const auto* const found = std::find_if(std::begin(kFields), std::end(kFields),
-                                           [&](const Field& row) { return row.name == name; });
+    const auto* const found = std::ranges::find(kFields, name, &Field::name);
     return found == std::end(kFields) ? nullptr : found;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/partition/sm_set.hpp"
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,13 @@
 namespace gcx::sim {
 
 constexpr unsigned kPair = 2; // the SMs of a TPC
+
+// Returns whether the whole text is a number that fits.
+template <class Number>
+bool to_number(std::string_view text, Number& number) {
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return code == std::errc() && end == text.data() + text.size();
+}
 
 // The atoms of one way of splitting, in the order of the driver. All groups have the same size; a
 // device with fewer SMs than that has no group.

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -84,8 +83,8 @@ std::string trimmed_lower(std::string_view text) {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
         text.remove_suffix(1);
     std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(lower, lower.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return lower;
 }
 
@@ -230,8 +229,7 @@ bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
     if (variable == nullptr || *variable == '\0')
         return true;
     const std::string_view text(variable);
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), kernel_ns);
-    if (code == std::errc() && end == text.data() + text.size() && kernel_ns <= kMaxKernelNs)
+    if (to_number(text, kernel_ns) && kernel_ns <= kMaxKernelNs)
         return true;
     error = "GCX_SIM_KERNEL_NS=" + std::string(text) +
             ": the duration of kernels with unknown names must be 0 to " +

@@ -232,9 +232,9 @@ GCX_SIM_API(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
 GCX_SIM_API(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
     GCX_SIM_BODY({
         Device& device = device_of(machine, ordinal);
-        const bool in_use =
-            std::any_of(machine.contexts.begin(), machine.contexts.end(),
-                        [&](const auto& entry) { return is_live_green(*entry.second, device); });
+        const bool in_use = std::ranges::any_of(machine.contexts, [&](const auto& entry) {
+            return is_live_green(*entry.second, device);
+        });
         require(!in_use || !machine.has(kRefusesResets), CUDA_ERROR_NOT_PERMITTED);
         reset_primary(machine, device); // callers still have to release their retains
     });
@@ -263,9 +263,8 @@ namespace {
 
 void synchronize(Machine& machine, const Context& context) {
     for (const auto& [id, capture] : machine.captures) {
-        const bool takes_part =
-            std::any_of(capture->tips.begin(), capture->tips.end(),
-                        [&](const auto& tip) { return tip.first->context == &context; });
+        const bool takes_part = std::ranges::any_of(
+            capture->tips, [&](const auto& tip) { return tip.first->context == &context; });
         if (takes_part && !capture->invalid) {
             capture->invalid = true;
             refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

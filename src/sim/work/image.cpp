@@ -81,7 +81,6 @@ bool read_declaration(std::string_view text, std::string& name, std::size_t& ali
 }
 
 void read_parameters(std::string_view list, KernelCode& code) {
-    code.parameters_known = true;
     std::size_t offset = 0;
     while (!list.empty()) {
         const auto comma = std::min(list.find(','), list.size());
@@ -130,7 +129,6 @@ void read_ptx(std::string_view source, Module& module) {
         rest.remove_prefix(at + 6);
         KernelCode code;
         code.name = std::string(take_word(rest));
-        code.parameters_known = true;
         rest = skip_space(rest);
         if (rest.starts_with('(')) {
             const auto close = std::min(rest.find(')'), rest.size());

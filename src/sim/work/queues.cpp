@@ -22,16 +22,18 @@ Queues& queues_of(const Machine& machine, const Stream& stream) {
     return queues;
 }
 
+Queue& first_free(Queues& queues) {
+    return *std::ranges::min_element(queues.all, {}, &Queue::until);
+}
+
 // Returns the queue that the stream occupies, or else the one that becomes free first.
 Queue& next_queue(Queues& queues, const Stream& stream, uint64_t now) {
-    const auto occupied =
-        std::find_if(queues.all.begin(), queues.all.end(), [&](const Queue& queue) {
-            return queue.ticket == stream.queue_ticket && queue.until > now;
-        });
+    const auto occupied = std::ranges::find_if(queues.all, [&](const Queue& queue) {
+        return queue.ticket == stream.queue_ticket && queue.until > now;
+    });
     if (occupied != queues.all.end())
         return *occupied;
-    return *std::min_element(queues.all.begin(), queues.all.end(),
-                             [](const Queue& a, const Queue& b) { return a.until < b.until; });
+    return first_free(queues);
 }
 
 uint64_t occupy(Machine& machine, Queues& queues, Queue& queue, uint64_t until) {
@@ -59,10 +61,7 @@ uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready) {
 
 void occupy_queue(Machine& machine, const Stream& stream, uint64_t until) {
     Queues& queues = queues_of(machine, stream);
-    Queue& queue =
-        *std::min_element(queues.all.begin(), queues.all.end(),
-                          [](const Queue& a, const Queue& b) { return a.until < b.until; });
-    occupy(machine, queues, queue, until);
+    occupy(machine, queues, first_free(queues), until);
 }
 
 } // namespace gcx::sim

@@ -4,11 +4,12 @@
 #include "sim/work/work.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace gcx::sim {
 namespace {
 
-int kind_of(Work::Kind kind) {
+std::optional<gcx_sim_run_kind> kind_of(Work::Kind kind) {
     switch (kind) {
     case Work::Kind::Kernel:
         return GCX_SIM_RUN_KERNEL;
@@ -19,45 +20,33 @@ int kind_of(Work::Kind kind) {
     case Work::Kind::Host:
         return GCX_SIM_RUN_HOST;
     default:
-        return GCX_SIM_RUN_OTHER;
+        return std::nullopt;
     }
-}
-
-gcx_sim_run to_public(const Run& run) {
-    gcx_sim_run out{};
-    out.kind = kind_of(run.kind);
-    out.stream = run.stream;
-    out.launch = run.launch;
-    out.begin_ns = run.begin_ns;
-    out.end_ns = run.end_ns;
-    out.sm_count = static_cast<uint32_t>(run.sms.count());
-    for (const unsigned sm : to_list(run.sms))
-        out.sms[sm / 64] |= uint64_t{1} << sm % 64;
-    run.kernel.copy(out.kernel, sizeof out.kernel - 1);
-    return out;
 }
 
 } // namespace
 
 void note_run(Machine& machine, const Stream& stream, const Work& work, uint64_t launch,
               uint64_t begin, uint64_t end) {
-    const bool noted = work.kind == Work::Kind::Kernel || work.kind == Work::Kind::Memcpy ||
-                       work.kind == Work::Kind::Memset || work.kind == Work::Kind::Host;
-    if (!noted || machine.runs.size() >= machine.runs_room)
+    const auto kind = kind_of(work.kind);
+    if (!kind || machine.runs.size() >= machine.runs_room)
         return;
-    Run run;
-    run.kind = work.kind;
+    gcx_sim_run run{};
+    run.kind = *kind;
     run.stream = stream.handle;
     run.launch = launch;
     run.begin_ns = begin;
     run.end_ns = end;
-    if (work.kind != Work::Kind::Host && work.context != nullptr)
-        run.sms = work.kind == Work::Kind::Kernel ? kernel_sms(machine, *work.context)
-                                                  : work.context->sms;
+    SmSet sms;
+    if (kind != GCX_SIM_RUN_HOST && work.context != nullptr)
+        sms = kind == GCX_SIM_RUN_KERNEL ? kernel_sms(machine, *work.context) : work.context->sms;
+    run.sm_count = static_cast<uint32_t>(sms.count());
+    for (const unsigned sm : to_list(sms))
+        run.sms[sm / 64] |= uint64_t{1} << sm % 64;
     if (const Function* const function = find_function(machine, work.function);
-        work.kind == Work::Kind::Kernel && function != nullptr)
-        run.kernel = function->code.name;
-    machine.runs.push_back(std::move(run));
+        kind == GCX_SIM_RUN_KERNEL && function != nullptr)
+        function->code.name.copy(run.kernel, sizeof run.kernel - 1);
+    machine.runs.push_back(run);
 }
 
 extern "C" {
@@ -76,8 +65,8 @@ GCX_SIM_EXPORT std::size_t gcx_sim_get_runs(gcx_sim_run* out, std::size_t most) 
     if (machine == nullptr)
         return 0;
     const std::size_t count = std::min(most, machine->runs.size());
-    for (std::size_t i = 0; out != nullptr && i < count; i++)
-        out[i] = to_public(machine->runs[i]);
+    if (out != nullptr)
+        std::copy_n(machine->runs.begin(), count, out);
     return machine->runs.size();
 }
 

@@ -66,7 +66,7 @@ void check_attribute(CUstreamAttrID attribute) {
         CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
         CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
     };
-    require(std::find(std::begin(kKnown), std::end(kKnown), attribute) != std::end(kKnown));
+    require(std::ranges::find(kKnown, attribute) != std::end(kKnown));
 }
 
 // The header: misses are normal or streaming, and the size is limited. Assumed: the driver refuses
