@@ -29,14 +29,14 @@ static_assert(!std::is_constructible_v<gcx::reservation, gcx::device, bool>);
 static_assert(!std::is_convertible_v<std::string, gcx::reservation>);
 
 // Has a captured graph of one kernel.
-struct Captured {
-    Captured()
+struct CapturedKernel {
+    CapturedKernel()
         : graph(support::capture(kernels.plain, [&] {
               kernels.probe(kernels.plain, support::GraphKernels::From::library, 0);
           })) {}
-    ~Captured() { CHECK_NATIVE(cuGraphDestroy, graph); }
-    Captured(const Captured&) = delete;
-    Captured& operator=(const Captured&) = delete;
+    ~CapturedKernel() { CHECK_NATIVE(cuGraphDestroy, graph); }
+    CapturedKernel(const CapturedKernel&) = delete;
+    CapturedKernel& operator=(const CapturedKernel&) = delete;
     const support::GraphKernels kernels;
     const CUgraph graph;
 };
@@ -84,7 +84,7 @@ void handle_has_one_owner(const Make& make, const Use& use, gcx_result (*destroy
 }
 
 void handles_of_all_types_have_one_owner() {
-    const Captured captured;
+    const CapturedKernel captured;
     const gcx::context context(part(24));
     handle_has_one_owner<gcx::context>([] { return gcx::context(part(24)); },
                                        [](const auto& it) { it.synchronize(); },
@@ -216,7 +216,7 @@ void empty_owner_is_an_invalid_handle() {
     CHECK_THROWS(kInvalid, reservation.get_resource());
     CHECK_THROWS(kInvalid, gcx::lease(reservation, 8));
 
-    const Captured captured;
+    const CapturedKernel captured;
     const gcx::stream working{gcx::context(part(24))};
     const gcx::graph graph;
     CHECK_THROWS(kInvalid, graph.launch(working));
@@ -264,7 +264,7 @@ void empty_list_message_names_the_list() {
 
 // The objects are destroyed at the end of the process, after the driver's end.
 void objects_destroyed_after_the_driver_succeed() {
-    static const Captured& captured = *new Captured;
+    static const CapturedKernel& captured = *new CapturedKernel;
     static const gcx::reservation reservation(0, 24);
     static const gcx::lease inside(reservation, 8);
     static const gcx::context context(part(24));
