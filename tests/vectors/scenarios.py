@@ -17,6 +17,9 @@ def write(w: Writer) -> None:
     """Writes all vectors of a machine."""
     w.vector("the driver is opened")
     w.given("open", OK, f"sim:{','.join(w.gpus)}@{w.driver}")
+    w.vector("no SMs and no event of device -1")
+    w("map", -1, "fine")
+    w("event", -1, "-", "e")
     for device, key in enumerate(w.gpus):
         whole_device(w, key, device)
     first = {key: device for device, key in reversed(list(enumerate(w.gpus)))}
@@ -47,6 +50,7 @@ def _on(w: Writer, name: str, device: int, *families: str) -> None:
 def whole_device(w: Writer, key: str, device: int) -> None:
     found = gpu(key)
     _on(w, f"{key} {device}: its SMs", device, "coscheduled", "fine")
+    w("priorities", device)
     w("info", "d")
     w("sms", "d")
     w("split", "d", "fine", "rest", "f")
