@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
