@@ -622,7 +622,7 @@ void cancel_signalled_waiter_is_never_granted(const Folder& /*folder*/) {
         CHECK_OK(gcx_cancel_signal(waiter.cancel));
         CHECK_EQ(listed().size(), 1U); // it is out of the queue
         release(all);
-        const gcx_reservation next = reserve(GCX_REST); // and in nobody's way
+        const gcx_reservation next = reserve(GCX_REST);
         CHECK_EQ(info_of(next).sm_count, 132U);
         waiter.end();
         CHECK_EQ(waiter.result, GCX_ERROR_CANCELLED);
