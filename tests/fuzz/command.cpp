@@ -12,16 +12,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
 using fuzz::must;
 
-// Replaces the C library's function, so that gcx sim run and gcx exec start nothing.
-extern "C" int execvp(const char* /*file*/, char* const* arguments) {
+// Replace the C library's functions, so that gcx sim run and gcx exec start nothing.
+extern "C" int execv(const char* path, char* const* arguments) {
     must(arguments[0] != nullptr, "a command without a name");
-    errno = ENOENT;
+    errno = access(path, X_OK) == 0 ? ENOEXEC : ENOENT;
     return -1;
+}
+
+extern "C" int execvp(const char* file, char* const* arguments) {
+    return execv(file, arguments);
 }
 
 namespace {
@@ -56,9 +61,16 @@ std::vector<std::string> words_of(const uint8_t* data, std::size_t size) {
     return words;
 }
 
+// Enters a new folder and makes PATH name a new one with one program, true: a word of the input must
+// not find a program of this machine.
 bool enter_folder() {
     const std::string files = fuzz::folder() + "/files";
-    return mkdir(files.c_str(), 0700) == 0 && chdir(files.c_str()) == 0;
+    const std::string programs = fuzz::folder() + "/programs";
+    if (mkdir(files.c_str(), 0700) != 0 || mkdir(programs.c_str(), 0700) != 0)
+        return false;
+    std::ofstream(programs + "/true") << "#!/bin/sh\n";
+    return chmod((programs + "/true").c_str(), 0700) == 0 && chdir(files.c_str()) == 0 &&
+           setenv("PATH", programs.c_str(), 1) == 0;
 }
 
 } // namespace
