@@ -400,8 +400,8 @@ void write_file(const std::string& path, const std::string& content) {
     const bool replaces = !exists || S_ISREG(old.st_mode);
     if (exists && replaces && access(path.c_str(), W_OK) != 0)
         refuse("write", errno);
-    const std::string target = replaces ? path + ".unfinished" : path;
-    std::FILE* const file = std::fopen(target.c_str(), "we");
+    const std::string target = replaces ? path + "." + std::to_string(getpid()) : path;
+    std::FILE* const file = std::fopen(target.c_str(), replaces ? "wxe" : "we");
     if (file == nullptr)
         refuse("write", errno);
     bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
