@@ -114,9 +114,9 @@ class Goal:
         speeds = self.speeds(samples)
         if self.objective == "promise":
             missed = sum(max(0.0, p99[name] / ms - 1) for name, ms in self.critical.items())
-            return missed, 1 / max(statistics.fmean(speeds.values()), 1e-9) if speeds else max(
-                p99.values()
-            )
+            if not speeds:
+                return missed, max(p99.values())
+            return missed, 1 / max(statistics.fmean(speeds.values()), 1e-9)
         missed = sum(max(0.0, share - speeds[name]) for name, share in self.keep.items())
         return missed, max(p99.values())
 

@@ -146,9 +146,15 @@ def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) ->
 def _make_streams(
     for_prefill: gcx.SMResource, for_decode: gcx.SMResource, shared: gcx.SMResource
 ) -> _Overlapped:
-    everything = for_prefill | shared, for_decode | shared
-    a, b, c, d, e = (sms.sm_count for sms in (*everything, for_prefill, for_decode, shared))
-    return torch_stream(everything[0]), torch_stream(everything[1], priority=-1), (a, b, c, d, e)
+    all_of_prefill, all_of_decode = for_prefill | shared, for_decode | shared
+    counts = (
+        all_of_prefill.sm_count,
+        all_of_decode.sm_count,
+        for_prefill.sm_count,
+        for_decode.sm_count,
+        shared.sm_count,
+    )
+    return torch_stream(all_of_prefill), torch_stream(all_of_decode, priority=-1), counts
 
 
 def _split_with_rest(sms: gcx.SMResource, counts: list[int]) -> gcx.Split:
