@@ -13,7 +13,6 @@
 
 namespace {
 
-// [scenario]
 void scenario() {
     const gcx::resource device = gcx::device(0).sms();
     const auto [parts, rest] = device.split({108, 24});
@@ -41,7 +40,6 @@ void scenario() {
         std::cout << "140 SMs: " << error.what() << "\n";
     }
 } // streams and contexts are given back here
-// [/scenario]
 
 } // namespace
 

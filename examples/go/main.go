@@ -25,7 +25,6 @@ func (part Part) Close() {
 	_ = part.context.Close()
 }
 
-// [scenario]
 func scenario() error {
 	device, err := gcx.DeviceResource(0, gcx.SM)
 	if err != nil {
@@ -76,8 +75,6 @@ func newPart(group gcx.Resource) (Part, error) {
 	}
 	return Part{context, stream}, nil
 }
-
-// [/scenario]
 
 // words lists numbers.
 func words(numbers []uint32) string {

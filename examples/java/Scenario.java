@@ -16,7 +16,6 @@ import java.util.List;
 public final class Scenario {
   private Scenario() {}
 
-  // [scenario]
   static void scenario() {
     SmResource device = new Device(0).sms();
     List<SmResource> parts = device.split(108, 24).groups();
@@ -49,8 +48,6 @@ public final class Scenario {
       System.out.println("140 SMs: " + problem.getMessage());
     }
   }
-
-  // [/scenario]
 
   /**
    * Runs the program.

@@ -6,7 +6,6 @@ import * as gcx from "../../bindings/node/generated/gcx.js";
 
 const { c, check } = gcx;
 
-// [scenario]
 function scenario() {
   const device = {};
   check(c.gcx_device_get_resource(0, gcx.GCX_RESOURCE_SM, device));
@@ -59,7 +58,6 @@ function scenario() {
     made.reverse().forEach((destroy) => destroy());
   }
 }
-// [/scenario]
 
 try {
   gcx.open(process.argv[2]);

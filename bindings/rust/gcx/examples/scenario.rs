@@ -4,7 +4,6 @@
 
 use std::process::ExitCode;
 
-// [scenario]
 fn scenario() -> Result<(), Box<dyn std::error::Error>> {
     let device = gcx::Device::new(0)?;
     // A part's stream().native() is the CUstream for cudarc and other CUDA code.
@@ -28,7 +27,6 @@ fn scenario() -> Result<(), Box<dyn std::error::Error>> {
     }
     Ok(()) // contexts and streams are given back as their owners go
 }
-// [/scenario]
 
 fn main() -> ExitCode {
     match scenario() {
