@@ -22,9 +22,9 @@ class CacheStats(NamedTuple):
 
     #: How many green contexts without a context or stream a device keeps.
     limit: int
-    #: Green contexts with a handle or stream.
+    #: Green contexts with a context or stream.
     in_use: int
-    #: Green contexts without either.
+    #: Green contexts without.
     cached: int
     #: Requests met by a context that existed.
     hits: int
@@ -32,15 +32,15 @@ class CacheStats(NamedTuple):
     misses: int
     #: Green contexts destroyed by the limit and by a trim.
     evicted: int
-    #: Destroyed by a reset of the device.
+    #: Green contexts that a reset of the device destroyed.
     lost: int
-    #: Of those created, by a prepare function.
+    #: Of those made, the ones made ahead of time.
     prepared: int
     #: The time that the driver took to make them, in all, in nanoseconds.
     creation_ns: int
     #: The time of the one that took longest, in nanoseconds.
     longest_creation_ns: int
-    #: Streams without a handle, cached for reuse.
+    #: Released streams that all contexts keep.
     cached_streams: int
 
     def to_json(self) -> dict[str, Any]:
@@ -69,11 +69,11 @@ class CacheTrimmed(NamedTuple):
 
     #: Green contexts that were destroyed.
     contexts: int
-    #: Idle streams destroyed, with their contexts or alone.
+    #: Released streams that were destroyed.
     streams: int
     #: Contexts beyond the limit that a graph capture keeps.
     contexts_left: int
-    #: Without a handle, not destroyed: they work or capture.
+    #: Released streams that still work or capture a graph.
     streams_left: int
     #: By which free device memory grew, all devices together, including changes by other code
     #: during the call; at least 0.
@@ -115,7 +115,7 @@ class GraphInfo(NamedTuple):
     launches: int
     #: Executables instantiated since then.
     instantiated: int
-    #: Of these, destroyed because of max_executables.
+    #: Executables destroyed because of max_executables.
     evicted: int
 
     def to_json(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class LiveLease(NamedTuple):
     device: int
     #: How its SMs are taken.
     family: str
-    #: Other shared leases may have its SMs too.
+    #: Whether others that are shared may have its SMs too.
     shared: bool
     #: How many SMs it has, or requested if it waits; None if it requested all that are free.
     sm_count: int | None
@@ -354,7 +354,7 @@ class PublishedLease(NamedTuple):
     device: int
     #: How its SMs are taken.
     family: str
-    #: Other shared leases may have its SMs too.
+    #: Whether others that are shared may have its SMs too.
     shared: bool
     #: Whether it is a request that waits.
     waiting: bool
@@ -426,7 +426,7 @@ class PublishedProcess(NamedTuple):
     since_ms: int
     #: The id of the process, as it sees itself; other containers may not.
     pid: int
-    #: Whether it is on the simulated driver.
+    #: Whether the simulated driver is used, without a GPU.
     simulated: bool
     #: Major and minor: (13, 0) is CUDA 13.0.
     driver_version: tuple[int, int]
@@ -485,9 +485,9 @@ class QueueInfo(NamedTuple):
     #: The connections that CUDA has, or would have if it started now; None if the variable holds
     #: anything else than 1 to 32.
     connections: int | None
-    #: Where the number comes from.
+    #: Where that number comes from.
     source: str
-    #: True: CUDA has started in the process, and the number is final.
+    #: Whether CUDA has started in the process, so that the number stays.
     started: bool
     #: False if CUDA started before gcx looked and the process changed the variable.
     certain: bool
@@ -533,7 +533,7 @@ class ContextFields:
 
     @property
     def stream_count(self) -> int:
-        """Live gcx streams of the green context, also of its other handles."""
+        """Live streams of the green context, by whichever context."""
         raw = self._info()
         value: int = raw[2]
         return value
@@ -565,7 +565,7 @@ class DeviceFields:
 
     @property
     def sm_count(self) -> int:
-        """How many SMs it has."""
+        """How many SMs the device has."""
         raw = self._info()
         value: int = raw[2]
         return value
@@ -593,7 +593,7 @@ class DeviceFields:
 
     @property
     def name(self) -> str:
-        """Begins with "SIMULATED" on the simulated driver."""
+        """Its name; begins with "SIMULATED" on the simulated driver."""
         raw = self._info()
         value: str = raw[6]
         return value
@@ -648,7 +648,7 @@ class LeaseFields:
 
     @property
     def shared(self) -> bool:
-        """Other shared leases may have its SMs too."""
+        """Whether others that are shared may have its SMs too."""
         raw = self._info()
         value: bool = bool(raw[2] & _gcx.GCX_LEASE_SHARED)
         return value

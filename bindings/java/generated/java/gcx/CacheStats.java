@@ -7,16 +7,16 @@ import java.time.Duration;
  * Counters of green contexts since the driver was opened.
  *
  * @param limit how many green contexts without a context or stream a device keeps
- * @param inUse green contexts with a handle or stream
- * @param cached green contexts without either
+ * @param inUse green contexts with a context or stream
+ * @param cached green contexts without
  * @param hits requests met by a context that existed
  * @param misses green contexts created
  * @param evicted green contexts destroyed by the limit and by a trim
- * @param lost destroyed by a reset of the device
- * @param prepared of those created, by a prepare function
+ * @param lost green contexts that a reset of the device destroyed
+ * @param prepared of those made, the ones made ahead of time
  * @param creation the time that the driver took to make them, in all
  * @param longestCreation the time of the one that took longest
- * @param cachedStreams streams without a handle, cached for reuse
+ * @param cachedStreams released streams that all contexts keep
  */
 public record CacheStats(
     int limit,

@@ -5,9 +5,9 @@ package gcx;
  * What a trim destroyed, and what it left.
  *
  * @param contexts green contexts that were destroyed
- * @param streams idle streams destroyed, with their contexts or alone
+ * @param streams released streams that were destroyed
  * @param contextsLeft contexts beyond the limit that a graph capture keeps
- * @param streamsLeft without a handle, not destroyed: they work or capture
+ * @param streamsLeft released streams that still work or capture a graph
  * @param bytes by which free device memory grew, all devices together, including changes by
  *     other code during the call; at least 0
  */

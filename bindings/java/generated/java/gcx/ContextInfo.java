@@ -6,7 +6,7 @@ package gcx;
  *
  * @param device the ordinal of its device
  * @param smCount how many SMs it has
- * @param streamCount live gcx streams of the green context, also of its other handles
+ * @param streamCount live streams of the green context, by whichever context
  * @param id equal for two contexts exactly if they share a green context
  * @param nativeId what {@code cuCtxGetId} returns for it: the driver's id of the context, for
  *     comparison with the context ids of CUPTI and profilers (not measured against theirs)

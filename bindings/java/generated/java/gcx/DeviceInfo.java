@@ -8,11 +8,11 @@ import java.util.UUID;
  *
  * @param computeCapabilityMajor compute capability major
  * @param computeCapabilityMinor compute capability minor
- * @param smCount how many SMs it has
+ * @param smCount how many SMs the device has
  * @param minPartitionSize SMs: the smallest coscheduled partition
  * @param coscheduledAlignment SMs: coscheduled partitions come in multiples of this
  * @param localityDomainCount 1 if the driver does not report it
- * @param name begins with "SIMULATED" on the simulated driver
+ * @param name its name; begins with "SIMULATED" on the simulated driver
  * @param uuid the device's UUID, the same in all processes
  * @param mps whether MPS shares the device between processes
  * @param mpsThreadPercentage {@code CUDA_MPS_ACTIVE_THREAD_PERCENTAGE} of this process; 0 if it

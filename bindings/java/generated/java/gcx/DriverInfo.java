@@ -9,7 +9,7 @@ import java.util.Set;
  * @param version 13000 is CUDA 13.0
  * @param headerVersion the version of the cuda.h that gcx was built with
  * @param simulated whether it is the simulated driver, without a GPU
- * @param library what was opened
+ * @param library the file that was opened
  * @param capabilities what the driver can do
  */
 public record DriverInfo(

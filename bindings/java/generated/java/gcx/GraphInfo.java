@@ -13,7 +13,7 @@ package gcx;
  * @param maxExecutables the most executables that are cached
  * @param launches launches since it was created
  * @param instantiated executables instantiated since then
- * @param evicted of these, destroyed because of {@code max_executables}
+ * @param evicted executables destroyed because of {@code max_executables}
  */
 public record GraphInfo(
     int device,

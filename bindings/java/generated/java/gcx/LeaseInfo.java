@@ -6,7 +6,7 @@ package gcx;
  *
  * @param device the ordinal of its device
  * @param family how its SMs are taken
- * @param isShared other shared leases may have its SMs too
+ * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount SMs that it has now; 0 if it is parked
  * @param exclusiveSmCount how many of its SMs no other lease may have

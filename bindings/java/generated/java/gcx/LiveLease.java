@@ -9,7 +9,7 @@ import java.util.OptionalInt;
  * @param id {@link LeaseInfo#id}
  * @param device the ordinal of its device
  * @param family how its SMs are taken
- * @param isShared other shared leases may have its SMs too
+ * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that
  *     are free

@@ -15,7 +15,7 @@ import java.util.UUID;
  * @param simulated whether it is on the simulated driver
  * @param device the device's ordinal in that process
  * @param family how its SMs are taken
- * @param isShared other shared leases may have its SMs too
+ * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param waits whether it is a request that waits
  * @param smCount how many SMs it has, or requested if it waits; empty if it requested all that

@@ -10,7 +10,7 @@ import java.time.Instant;
  * @param process a random number that identifies the process
  * @param since when it began to publish
  * @param pid the id of the process, as it sees itself; other containers may not
- * @param simulated whether it is on the simulated driver
+ * @param simulated whether the simulated driver is used, without a GPU
  * @param driverVersion 13000 is CUDA 13.0
  * @param deviceCount its devices
  * @param leaseCount its leases

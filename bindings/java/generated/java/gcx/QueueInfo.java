@@ -6,8 +6,8 @@ package gcx;
  *
  * @param connections the connections that CUDA has, or would have if it started now; 0 if the
  *     variable holds anything else than 1 to 32
- * @param source where the number comes from
- * @param started true: CUDA has started in the process, and the number is final
+ * @param source where that number comes from
+ * @param started whether CUDA has started in the process, so that the number stays
  * @param certain false if CUDA started before gcx looked and the process changed the variable
  * @param tooFew whether there is one connection: all partitions wait as soon as one stream does
  */

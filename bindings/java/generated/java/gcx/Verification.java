@@ -6,7 +6,7 @@ import java.util.List;
 /**
  * What was found of all streams together.
  *
- * @param device the ordinal of its device
+ * @param device the ordinal of the device
  * @param ok true: there is no problem
  * @param problemCount problem count
  * @param virtualSmNumbers true: under MPS, where SM numbers tell how many SMs, not which

@@ -167,7 +167,7 @@ impl From<NodeKind> for sys::gcx_graph_node_kind {
     }
 }
 
-/// What a driver can do, each with the driver version that has it first.
+/// A feature that depends on the driver's version.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Capability {
@@ -176,7 +176,7 @@ pub enum Capability {
     /// 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
     /// for the call.
     StreamCreate,
-    /// 13.0: `cuGreenCtxGetId`.
+    /// 13.0: ids of green contexts.
     ContextId,
     /// 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx
     /// derives them.

@@ -18,7 +18,7 @@ pub struct ContextInfo {
     pub device: u32,
     /// How many SMs it has.
     pub sm_count: u32,
-    /// Live gcx streams of the green context, also of its other handles.
+    /// Live streams of the green context, by whichever context.
     pub stream_count: u32,
     /// Equal for two contexts exactly if they share a green context.
     pub id: u64,
@@ -138,11 +138,11 @@ impl From<&sys::gcx_kernel_fit> for KernelFit {
 pub struct CacheTrimmed {
     /// Green contexts that were destroyed.
     pub contexts: u32,
-    /// Idle streams destroyed, with their contexts or alone.
+    /// Released streams that were destroyed.
     pub streams: u32,
     /// Contexts beyond the limit that a graph capture keeps.
     pub contexts_left: u32,
-    /// Without a handle, not destroyed: they work or capture.
+    /// Released streams that still work or capture a graph.
     pub streams_left: u32,
     /// By which free device memory grew, all devices together, including changes by other code
     /// during the call; at least 0.
@@ -167,9 +167,9 @@ impl From<&sys::gcx_cache_trimmed> for CacheTrimmed {
 pub struct CacheStats {
     /// How many green contexts without a context or stream a device keeps.
     pub limit: u32,
-    /// Green contexts with a handle or stream.
+    /// Green contexts with a context or stream.
     pub in_use: u32,
-    /// Green contexts without either.
+    /// Green contexts without.
     pub cached: u32,
     /// Requests met by a context that existed.
     pub hits: u64,
@@ -177,15 +177,15 @@ pub struct CacheStats {
     pub misses: u64,
     /// Green contexts destroyed by the limit and by a trim.
     pub evicted: u64,
-    /// Destroyed by a reset of the device.
+    /// Green contexts that a reset of the device destroyed.
     pub lost: u64,
-    /// Of those created, by a prepare function.
+    /// Of those made, the ones made ahead of time.
     pub prepared: u64,
     /// The time that the driver took to make them, in all.
     pub creation: Duration,
     /// The time of the one that took longest.
     pub longest_creation: Duration,
-    /// Streams without a handle, cached for reuse.
+    /// Released streams that all contexts keep.
     pub cached_streams: u32,
 }
 
@@ -215,7 +215,7 @@ pub struct LeaseInfo {
     pub device: u32,
     /// How its SMs are taken.
     pub family: Family,
-    /// Other shared leases may have its SMs too.
+    /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
@@ -260,7 +260,7 @@ pub struct LiveLease {
     pub device: u32,
     /// How its SMs are taken.
     pub family: Family,
-    /// Other shared leases may have its SMs too.
+    /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
@@ -457,7 +457,7 @@ pub struct GraphInfo {
     pub launches: u64,
     /// Executables instantiated since then.
     pub instantiated: u64,
-    /// Of these, destroyed because of `max_executables`.
+    /// Executables destroyed because of `max_executables`.
     pub evicted: u64,
 }
 
@@ -488,7 +488,7 @@ pub struct DriverInfo {
     pub header_version: (u32, u32),
     /// Whether it is the simulated driver, without a GPU.
     pub simulated: bool,
-    /// What was opened.
+    /// The file that was opened.
     pub library: String,
     /// What the driver can do.
     pub capabilities: Vec<Capability>,
@@ -513,9 +513,9 @@ pub struct QueueInfo {
     /// The connections that CUDA has, or would have if it started now; `None` if the variable holds
     /// anything else than 1 to 32.
     pub connections: Option<u32>,
-    /// Where the number comes from.
+    /// Where that number comes from.
     pub source: QueueSource,
-    /// True: CUDA has started in the process, and the number is final.
+    /// Whether CUDA has started in the process, so that the number stays.
     pub started: bool,
     /// False if CUDA started before gcx looked and the process changed the variable.
     pub certain: bool,
@@ -567,7 +567,7 @@ impl From<&sys::gcx_verified_stream> for VerifiedStream {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The ordinal of its device.
+    /// The ordinal of the device.
     pub device: u32,
     /// True: there is no problem.
     pub ok: bool,
@@ -612,7 +612,7 @@ pub struct PublishedProcess {
     pub since: SystemTime,
     /// The id of the process, as it sees itself; other containers may not.
     pub pid: u32,
-    /// Whether it is on the simulated driver.
+    /// Whether the simulated driver is used, without a GPU.
     pub simulated: bool,
     /// Major and minor: (13, 0) is CUDA 13.0.
     pub driver_version: (u32, u32),
@@ -682,7 +682,7 @@ pub struct PublishedLease {
     pub device: u32,
     /// How its SMs are taken.
     pub family: Family,
-    /// Other shared leases may have its SMs too.
+    /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires exclusive queues.
     pub require_workqueues: bool,
