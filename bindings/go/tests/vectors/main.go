@@ -46,12 +46,13 @@ func (world *world) end() {
 	}
 }
 
-// keep names what a step created.
-func (world *world) keep(name string, object interface{}) {
+// keep names what a step created, which has no outputs.
+func (world *world) keep(name string, object interface{}) []string {
 	world.objects[name] = object
 	if _, ok := object.(closer); ok {
 		world.made = append(world.made, name)
 	}
+	return nil
 }
 
 // find returns the object with a name, if it has the type.

@@ -38,6 +38,12 @@ func answer(values ...interface{}) []string {
 	return outputs
 }
 
+// done ends an operation without outputs.
+func done(err error) []string {
+	check(err)
+	return nil
+}
+
 // ofDevice is an operation whose first input is a device or another number.
 func ofDevice(run func(*world, int32, []string) []string) operation {
 	return func(world *world, in []string) []string {
@@ -62,8 +68,7 @@ func onTwo[T, U any](run func(*world, T, U, []string) []string) operation {
 // silent is an operation on an object that only succeeds or fails.
 func silent[T any](run func(T) error) operation {
 	return on(func(_ *world, object T, _ []string) []string {
-		check(run(object))
-		return nil
+		return done(run(object))
 	})
 }
 
@@ -82,8 +87,7 @@ func keepSMs(world *world, name string, resource gcx.Resource) []string {
 
 var operations = map[string]operation{
 	"open": func(_ *world, in []string) []string {
-		check(gcx.OpenDriver(in[0]))
-		return nil
+		return done(gcx.OpenDriver(in[0]))
 	},
 	"driver": func(*world, []string) []string {
 		info := must(gcx.Driver())
@@ -103,12 +107,10 @@ var operations = map[string]operation{
 		return answer(least, greatest)
 	}),
 	"resource": ofDevice(func(world *world, device int32, in []string) []string {
-		world.keep(in[1], must(gcx.DeviceResource(device, raw.ResourceType(number(in[0], types)))))
-		return nil
+		return world.keep(in[1], must(gcx.DeviceResource(device, raw.ResourceType(number(in[0], types)))))
 	}),
 	"map": ofDevice(func(_ *world, device int32, in []string) []string {
-		check(gcx.MapSMs(device, raw.SMFamily(number(in[0], families))))
-		return nil
+		return done(gcx.MapSMs(device, raw.SMFamily(number(in[0], families))))
 	}),
 	"end": func(world *world, _ []string) []string {
 		world.end()
@@ -116,15 +118,13 @@ var operations = map[string]operation{
 	},
 
 	"limit": ofDevice(func(_ *world, limit int32, _ []string) []string {
-		check(gcx.SetCacheLimit(uint32(limit)))
-		return nil
+		return done(gcx.SetCacheLimit(uint32(limit)))
 	}),
 	"trim": ofDevice(func(_ *world, contexts int32, _ []string) []string {
 		return answer(must(gcx.TrimCache(uint32(contexts))).Contexts)
 	}),
 	"ahead": func(world *world, in []string) []string {
-		check(gcx.PrepareContexts(gcx.PrepareParams{}, resourcesOf(world, in[0])...))
-		return nil
+		return done(gcx.PrepareContexts(gcx.PrepareParams{}, resourcesOf(world, in[0])...))
 	},
 	"cache": func(world *world, _ []string) []string {
 		now, before := must(gcx.Cache()), world.before
@@ -171,19 +171,16 @@ var operations = map[string]operation{
 	}),
 	"configure": on(func(world *world, config gcx.Resource, in []string) []string {
 		scope := raw.WorkqueueScope(number(in[0], scopes))
-		world.keep(in[2], must(config.Configured(scope, uint32(parse(in[1])))))
-		return nil
+		return world.keep(in[2], must(config.Configured(scope, uint32(parse(in[1])))))
 	}),
 	"same": same,
 
 	"context": func(world *world, in []string) []string {
 		resources := resourcesOf(world, in[0])
-		world.keep(in[2], must(gcx.NewContext(number(in[1], contextFlags), resources...)))
-		return nil
+		return world.keep(in[2], must(gcx.NewContext(number(in[1], contextFlags), resources...)))
 	},
 	"get": on(func(world *world, from holder, in []string) []string {
-		world.keep(in[1], must(from.Resource(raw.ResourceType(number(in[0], types)))))
-		return nil
+		return world.keep(in[1], must(from.Resource(raw.ResourceType(number(in[0], types)))))
 	}),
 	"stream": on(func(world *world, of streamed, in []string) []string {
 		stream := must(of.NewStream(int32(parse(in[0]))))
@@ -192,8 +189,7 @@ var operations = map[string]operation{
 		return answer(info.Device, info.Priority, info.SMCount)
 	}),
 	"event": ofDevice(func(world *world, device int32, in []string) []string {
-		world.keep(in[1], must(gcx.NewEvent(device, number(in[0], eventFlags))))
-		return nil
+		return world.keep(in[1], must(gcx.NewEvent(device, number(in[0], eventFlags))))
 	}),
 	"adopt": adopt,
 	"probe": on(func(_ *world, stream gcx.Stream, _ []string) []string {
@@ -213,12 +209,10 @@ var operations = map[string]operation{
 		return answer(world.nameOf(must(gcx.Current())))
 	},
 	"record": onTwo(func(_ *world, by orderer, event gcx.Event, _ []string) []string {
-		check(by.Record(event))
-		return nil
+		return done(by.Record(event))
 	}),
 	"wait": onTwo(func(_ *world, by orderer, event gcx.Event, _ []string) []string {
-		check(by.Wait(event))
-		return nil
+		return done(by.Wait(event))
 	}),
 	"synchronize": silent(synchronizer.Synchronize),
 	"query": silent(func(what querier) error {
@@ -255,8 +249,7 @@ var operations = map[string]operation{
 		return answer(counts(now))
 	},
 	"prepare": func(world *world, in []string) []string {
-		check(gcx.Prepare(leaseSizes(world, in[0])...))
-		return nil
+		return done(gcx.Prepare(leaseSizes(world, in[0])...))
 	},
 	"held": on(func(world *world, lease gcx.Lease, in []string) []string {
 		return keepSMs(world, in[0], must(lease.Resource()))
