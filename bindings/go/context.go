@@ -5,15 +5,10 @@ import "example.org/gcx/bindings/go/generated/raw"
 // Context is a green context.
 type Context raw.Context
 
-func contextOf(ask func(*raw.Context) Result) (Context, error) {
-	context, err := got(ask)
-	return Context(context), err
-}
-
 // NewContext creates a context over resources of one device. flags are 0 or raw.ContextPrivate.
 func NewContext(flags uint32, resources ...Resource) (Context, error) {
 	params := sized(&raw.ContextParams{Flags: flags})
-	return contextOf(func(context *raw.Context) Result {
+	return created[Context](func(context *raw.Context) Result {
 		return Raw.ContextCreate(first(resources).raw(), length(resources), params, context)
 	})
 }
@@ -25,10 +20,10 @@ func (context Context) Push() error {
 }
 
 // Pop removes what the thread pushed last, and returns it.
-func Pop() (Context, error) { return contextOf(Raw.ContextPop) }
+func Pop() (Context, error) { return created[Context](Raw.ContextPop) }
 
 // Current returns what the thread pushed last; the zero Context if that isn't current.
-func Current() (Context, error) { return contextOf(Raw.ContextGetCurrent) }
+func Current() (Context, error) { return created[Context](Raw.ContextGetCurrent) }
 
 // Contexts lists the green contexts in use on a device, or on all (-1).
 func Contexts(device int32) ([]raw.LiveContext, error) {

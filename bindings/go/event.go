@@ -5,19 +5,14 @@ import "example.org/gcx/bindings/go/generated/raw"
 // Event marks a point in the work of streams.
 type Event raw.Event
 
-func eventOf(ask func(*raw.Event) Result) (Event, error) {
-	event, err := got(ask)
-	return Event(event), err
-}
-
 // NewEvent creates an event on a device. flags are raw.EventTiming and raw.EventBlockingSync.
 func NewEvent(device int32, flags uint32) (Event, error) {
-	return eventOf(func(event *raw.Event) Result { return Raw.EventCreate(device, flags, event) })
+	return created[Event](func(event *raw.Event) Result { return Raw.EventCreate(device, flags, event) })
 }
 
 // EventFromNative returns a handle for a CUevent that other code created.
 func EventFromNative(native uintptr) (Event, error) {
-	return eventOf(func(event *raw.Event) Result { return Raw.EventFromNative(native, event) })
+	return created[Event](func(event *raw.Event) Result { return Raw.EventFromNative(native, event) })
 }
 
 // Elapsed returns the milliseconds from start's work to the event's.

@@ -14,10 +14,9 @@ type KernelParams struct {
 
 // NewGraph copies a CUgraph, which stays the caller's.
 func NewGraph(captured uintptr, params raw.GraphParams) (Graph, error) {
-	graph, err := got(func(graph *raw.Graph) Result {
+	return created[Graph](func(graph *raw.Graph) Result {
 		return Raw.GraphCreate(captured, sized(&params), graph)
 	})
-	return Graph(graph), err
 }
 
 // Launch runs all parts on the SMs that one stream has now, or each part on the SMs of its stream.

@@ -39,8 +39,9 @@ func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
 		ExclusiveSMCount: params.ExclusiveSMCount, TimeoutMS: params.TimeoutMS,
 		Cancel: raw.Cancel(params.Cancel), Name: name, Reservation: raw.Reservation(params.Reservation),
 	})
-	lease, err := got(func(lease *raw.Lease) Result { return Raw.LeaseAcquire(device, smCount, c, lease) })
-	return Lease(lease), err
+	return created[Lease](func(lease *raw.Lease) Result {
+		return Raw.LeaseAcquire(device, smCount, c, lease)
+	})
 }
 
 func rawSizes(sizes []LeaseSize) []raw.LeaseSize {
@@ -70,7 +71,7 @@ func Prepare(sizes ...LeaseSize) error {
 // NewStream creates a stream that follows the lease. Lower priorities are more urgent.
 func (lease Lease) NewStream(priority int32) (Stream, error) {
 	params := sized(&raw.StreamParams{Priority: priority})
-	return streamOf(func(stream *raw.Stream) Result {
+	return created[Stream](func(stream *raw.Stream) Result {
 		return Raw.LeaseStreamCreate(raw.Lease(lease), params, stream)
 	})
 }
@@ -83,7 +84,4 @@ func Leases(device int32) ([]raw.LiveLease, error) {
 }
 
 // NewCancel creates a Cancel that isn't signalled.
-func NewCancel() (Cancel, error) {
-	cancel, err := got(Raw.CancelCreate)
-	return Cancel(cancel), err
-}
+func NewCancel() (Cancel, error) { return created[Cancel](Raw.CancelCreate) }

@@ -108,6 +108,12 @@ func got[T any](ask func(*T) Result) (T, error) {
 	return value, err
 }
 
+// created returns the handle that a function writes.
+func created[Handle, Of ~uintptr](create func(*Of) Result) (Handle, error) {
+	handle, err := got(create)
+	return Handle(handle), err
+}
+
 // sized fills in struct_size, a struct's first field.
 func sized[T any](value *T) *T {
 	*(*uint32)(unsafe.Pointer(value)) = uint32(unsafe.Sizeof(*value))

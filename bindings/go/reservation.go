@@ -32,10 +32,9 @@ func AcquireReservation(device int32, smCount uint32, params ReservationParams) 
 		Flags: params.Flags, Family: params.Family, MinSMCount: params.MinSMCount,
 		TimeoutMS: params.TimeoutMS, Cancel: raw.Cancel(params.Cancel), Name: name, Folder: folder,
 	})
-	reservation, err := got(func(reservation *raw.Reservation) Result {
+	return created[Reservation](func(reservation *raw.Reservation) Result {
 		return Raw.ReservationAcquire(device, smCount, c, reservation)
 	})
-	return Reservation(reservation), err
 }
 
 // JoinReservation joins the reservation of another process by its token: it lasts until all its
@@ -45,10 +44,9 @@ func JoinReservation(token string) (Reservation, error) {
 	if err != nil {
 		return 0, err
 	}
-	reservation, err := got(func(reservation *raw.Reservation) Result {
+	return created[Reservation](func(reservation *raw.Reservation) Result {
 		return Raw.ReservationJoin(text, reservation)
 	})
-	return Reservation(reservation), err
 }
 
 // Token returns what another process joins the reservation by: pass it in its environment.

@@ -5,22 +5,17 @@ import "example.org/gcx/bindings/go/generated/raw"
 // Stream is a stream whose kernels run on its context's or its lease's SMs.
 type Stream raw.Stream
 
-func streamOf(ask func(*raw.Stream) Result) (Stream, error) {
-	stream, err := got(ask)
-	return Stream(stream), err
-}
-
 // NewStream makes a stream of the context. Lower priorities are more urgent.
 func (context Context) NewStream(priority int32) (Stream, error) {
 	params := sized(&raw.StreamParams{Priority: priority})
-	return streamOf(func(stream *raw.Stream) Result {
+	return created[Stream](func(stream *raw.Stream) Result {
 		return Raw.StreamCreate(raw.Context(context), params, stream)
 	})
 }
 
 // StreamFromNative makes a handle for a CUstream that other code made.
 func StreamFromNative(native uintptr) (Stream, error) {
-	return streamOf(func(stream *raw.Stream) Result { return Raw.StreamFromNative(native, stream) })
+	return created[Stream](func(stream *raw.Stream) Result { return Raw.StreamFromNative(native, stream) })
 }
 
 // KernelFit returns how much of a kernel, a CUfunction or a CUkernel, fits the stream's SMs at once.

@@ -35,11 +35,6 @@ var (
 	eventFlags   = map[string]uint32{"-": 0, "timing": raw.EventTiming, "blocking": raw.EventBlockingSync}
 )
 
-// wrong ends a step whose line is wrong, or names what isn't there.
-func wrong(format string, values ...interface{}) {
-	panic(fmt.Errorf(format, values...))
-}
-
 // number parses words, separated by +, or a number.
 func number(text string, words map[string]uint32) uint32 {
 	var all uint32

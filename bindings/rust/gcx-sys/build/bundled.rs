@@ -23,8 +23,7 @@ pub fn library(include: &Path) {
     let cuda = cuda_include();
     let mut compiler = Compiler::new(&[include, &source, &cuda]);
     let out = PathBuf::from(required("OUT_DIR"));
-    #[cfg(feature = "simulator")]
-    {
+    if cfg!(feature = "simulator") {
         let simulator = simulator(&compiler, &source, &out);
         println!("cargo:simulator={}", simulator.display());
         compiler.option(format!("-DGCX_BUILT_SIMULATOR={:?}", simulator.to_string_lossy()));
@@ -39,7 +38,6 @@ pub fn library(include: &Path) {
 }
 
 /// Builds libgcx-sim.so as src/sim/meson.build does, and returns its path.
-#[cfg(feature = "simulator")]
 fn simulator(compiler: &Compiler, source: &Path, out: &Path) -> PathBuf {
     let folder = source.join("sim");
     let mut found = vec![folder.join("machine.cpp")];
@@ -62,8 +60,7 @@ fn simulator(compiler: &Compiler, source: &Path, out: &Path) -> PathBuf {
     library
 }
 
-/// Writes the profiles as C++ strings, as embed_profiles.py does.
-#[cfg(feature = "simulator")]
+/// Writes the profiles as C++ strings, as `embed_profiles.py` does.
 fn profiles(folder: &Path, out: &Path) -> PathBuf {
     let files = files(folder, "profile");
     let row = |path: &PathBuf| {
@@ -147,7 +144,7 @@ fn cuda_include() -> PathBuf {
 }
 
 /// Where the Python package nvidia-cuda-runtime keeps the headers in a virtual environment: in
-/// nvidia/cu13/include, before CUDA 13 in nvidia/cuda_runtime/include.
+/// nvidia/cu13/include, before CUDA 13 in `nvidia/cuda_runtime/include`.
 fn python_package(environment: &Path) -> Vec<PathBuf> {
     let folders = |parent: PathBuf| {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();

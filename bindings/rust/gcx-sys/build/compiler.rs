@@ -68,7 +68,6 @@ impl Compiler {
     }
 
     /// Links a shared library of objects.
-    #[cfg(feature = "simulator")]
     pub fn shared_library(&self, objects: &[PathBuf], options: &[OsString], library: &Path) {
         let mut command = self.command();
         command.arg("-shared").arg("-pthread").args(objects).args(options).arg("-o").arg(library);

@@ -2,12 +2,9 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-#[cfg(feature = "pkg-config")]
 use std::process::Command;
 
-#[cfg(feature = "pkg-config")]
-use crate::required;
-use crate::{fail, variable};
+use crate::{bundled, fail, required, variable};
 
 /// Links the library in `GCX_LIB_DIR`, or the one that pkg-config finds, or the one that is built
 /// here.
@@ -28,14 +25,17 @@ pub fn library(include: &Path) {
         }
         return;
     }
-    let mut tried = Vec::new();
-    if installed(&mut tried) || built(include, &mut tried) {
-        return;
+    let reason = match installed() {
+        Ok(()) => return,
+        Err(reason) => reason,
+    };
+    if cfg!(feature = "bundled") {
+        return bundled::library(include);
     }
     fail(&format!(
-        "no gcx library to link:\n  {}\nInstall gcx, set GCX_LIB_DIR to the folder of libgcx.so, or \
-         use the feature `bundled`, which builds it, or `dlopen`, which links nothing.",
-        tried.join("\n  ")
+        "no gcx library to link:\n  pkg-config: {reason}\n  bundled: the feature `bundled` is off\n\
+         Install gcx, set GCX_LIB_DIR to the folder of libgcx.so, or use the feature `bundled`, \
+         which builds it, or `dlopen`, which links nothing."
     ));
 }
 
@@ -49,8 +49,11 @@ pub fn statically(folder: &Path) {
     }
 }
 
-#[cfg(feature = "pkg-config")]
-fn installed(tried: &mut Vec<String>) -> bool {
+/// Links the library that pkg-config finds, or returns why there is none.
+fn installed() -> Result<(), String> {
+    if !cfg!(feature = "pkg-config") {
+        return Err("the feature `pkg-config` is off".to_owned());
+    }
     // Newer versions have the same ABI and declare all that older ones do. The number lacks "-dev",
     // which pkg-config sorts after the release.
     let least = concat!(
@@ -60,27 +63,18 @@ fn installed(tried: &mut Vec<String>) -> bool {
         ".",
         env!("CARGO_PKG_VERSION_PATCH"),
     );
-    match asked_pkg_config(&format!("gcx >= {least}")) {
-        Ok(said) => {
-            for word in words(&said) {
-                if let Some(folder) = word.strip_prefix("-L") {
-                    println!("cargo:rustc-link-search=native={folder}");
-                } else if let Some(library) = word.strip_prefix("-l") {
-                    println!("cargo:rustc-link-lib={library}");
-                }
-            }
-            true
-        }
-        Err(reason) => {
-            tried.push(format!("pkg-config: {reason}"));
-            false
+    for word in words(&asked_pkg_config(&format!("gcx >= {least}"))?) {
+        if let Some(folder) = word.strip_prefix("-L") {
+            println!("cargo:rustc-link-search=native={folder}");
+        } else if let Some(library) = word.strip_prefix("-l") {
+            println!("cargo:rustc-link-lib={library}");
         }
     }
+    Ok(())
 }
 
 /// Returns what pkg-config says to link for a package. compiler.rs says why this doesn't use the
 /// crate `pkg-config`.
-#[cfg(feature = "pkg-config")]
 fn asked_pkg_config(package: &str) -> Result<String, String> {
     for name in ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "PKG_CONFIG_SYSROOT_DIR"] {
         println!("cargo:rerun-if-env-changed={name}");
@@ -106,7 +100,6 @@ fn asked_pkg_config(package: &str) -> Result<String, String> {
 }
 
 /// Splits a line into words; a backslash keeps the next character.
-#[cfg(feature = "pkg-config")]
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut characters = line.chars();
@@ -120,22 +113,4 @@ fn words(line: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
-}
-
-#[cfg(not(feature = "pkg-config"))]
-fn installed(tried: &mut Vec<String>) -> bool {
-    tried.push("pkg-config: the feature `pkg-config` is off".to_owned());
-    false
-}
-
-#[cfg(feature = "bundled")]
-fn built(include: &Path, _tried: &mut Vec<String>) -> bool {
-    crate::bundled::library(include);
-    true
-}
-
-#[cfg(not(feature = "bundled"))]
-fn built(_include: &Path, tried: &mut Vec<String>) -> bool {
-    tried.push("bundled: the feature `bundled` is off".to_owned());
-    false
 }

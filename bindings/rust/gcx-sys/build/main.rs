@@ -1,9 +1,7 @@
 //! Builds gcx-sys: generates its Rust code, and links the C library or builds it. README.md says
 //! what is tried, and in which order.
 
-#[cfg(feature = "bundled")]
 mod bundled;
-#[cfg(feature = "bundled")]
 mod compiler;
 mod dlopen;
 #[cfg(feature = "bindgen")]
@@ -42,7 +40,6 @@ fn fail(message: &str) -> ! {
 
 /// Returns a variable of the build's environment, for the target or for all:
 /// `CXX_aarch64_unknown_linux_gnu`, `TARGET_CXX` (`HOST_CXX` where both are the same), `CXX`.
-#[allow(dead_code)] // Unused with the feature `dlopen`.
 fn variable(name: &str) -> Option<String> {
     let target = required("TARGET");
     let kind = if target == required("HOST") { "HOST" } else { "TARGET" };

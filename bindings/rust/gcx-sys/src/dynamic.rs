@@ -10,7 +10,7 @@ use std::fmt;
 use std::os::raw::{c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::Mutex;
 
 use crate::bindings::{gcx_result, FUNCTIONS, GCX_ERROR_SHARED_OBJECT_INIT_FAILED};
@@ -29,14 +29,10 @@ extern "C" {
     fn dlerror() -> *const c_char;
 }
 
-// The library stays open for the rest of the process, so that an address stays valid.
-static ADDRESSES: [AtomicPtr<c_void>; FUNCTIONS.len()] = {
-    // It initializes each element of the array.
-    #[allow(clippy::declare_interior_mutable_const)]
-    const NONE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    [NONE; FUNCTIONS.len()]
-};
-static OPENED: AtomicBool = AtomicBool::new(false);
+type Addresses = [*mut c_void; FUNCTIONS.len()];
+
+/// NULL until the library is open, which it stays for the rest of the process, as this array does.
+static ADDRESSES: AtomicPtr<Addresses> = AtomicPtr::new(ptr::null_mut());
 static OPENING: Mutex<()> = Mutex::new(());
 
 thread_local! {
@@ -70,7 +66,7 @@ impl std::error::Error for NotOpened {}
 /// There is no such library, or it is older than these bindings and lacks a function.
 pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     let _one_at_a_time = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if OPENED.load(Ordering::Acquire) {
+    if !ADDRESSES.load(Ordering::Acquire).is_null() {
         return Ok(());
     }
     let chosen = file.map(OsStr::to_owned).or_else(|| std::env::var_os(VARIABLE));
@@ -85,7 +81,7 @@ pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
             last_error()
         )));
     }
-    let mut found = [ptr::null_mut(); FUNCTIONS.len()];
+    let mut found: Box<Addresses> = Box::new([ptr::null_mut(); FUNCTIONS.len()]);
     for (address, function) in found.iter_mut().zip(FUNCTIONS) {
         *address = dlsym(library, function.as_ptr().cast());
         if address.is_null() {
@@ -98,10 +94,7 @@ pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
             )));
         }
     }
-    for (slot, address) in ADDRESSES.iter().zip(found) {
-        slot.store(address, Ordering::Release);
-    }
-    OPENED.store(true, Ordering::Release);
+    ADDRESSES.store(Box::into_raw(found), Ordering::Release);
     Ok(())
 }
 
@@ -118,11 +111,10 @@ fn last_error() -> String {
 /// Returns the address of a function in the list, or stores why there is none.
 #[inline]
 pub fn address(index: usize) -> Option<*mut c_void> {
-    let known = ADDRESSES[index].load(Ordering::Acquire);
-    if known.is_null() {
-        address_in_opened(index)
-    } else {
-        Some(known)
+    // SAFETY: it is NULL or an array that is never freed.
+    match unsafe { ADDRESSES.load(Ordering::Acquire).as_ref() } {
+        Some(addresses) => Some(addresses[index]),
+        None => address_in_opened(index),
     }
 }
 
@@ -130,7 +122,7 @@ pub fn address(index: usize) -> Option<*mut c_void> {
 fn address_in_opened(index: usize) -> Option<*mut c_void> {
     // SAFETY: the environment and an installed libgcx.so.1 are trusted.
     match unsafe { open(None) } {
-        Ok(()) => Some(ADDRESSES[index].load(Ordering::Acquire)),
+        Ok(()) => address(index),
         Err(NotOpened(reason)) => {
             let reason = CString::new(reason).unwrap_or_default();
             // It fails while the thread ends, when no code asks for the reason.

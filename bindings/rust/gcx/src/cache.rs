@@ -22,7 +22,7 @@ use std::os::raw::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
 
-use crate::call::{check, counted, filled};
+use crate::call::{array, check, filled};
 use crate::error::Result;
 use crate::lease::Cancel;
 use crate::resource::SmResource;
@@ -198,7 +198,5 @@ unsafe extern "C" fn report(done: u32, count: u32, reporter: *mut c_void) {
 pub(crate) fn raw_of<'a>(
     sms: impl IntoIterator<Item = &'a SmResource>,
 ) -> Result<(Vec<sys::gcx_resource>, u32)> {
-    let raw: Vec<_> = sms.into_iter().map(|sms| *sms.as_raw()).collect();
-    let count = counted(raw.len())?;
-    Ok((raw, count))
+    array(sms.into_iter().map(|sms| Ok(*sms.as_raw())))
 }

@@ -84,6 +84,13 @@ pub(crate) fn native<T, K>(native: *mut T, why: impl FnOnce() -> Result<K>) -> R
     Ok(native)
 }
 
+/// Returns values as C takes them, an array and its length, or the first error among them.
+pub(crate) fn array<T>(values: impl Iterator<Item = Result<T>>) -> Result<(Vec<T>, u32)> {
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let count = counted(values.len())?;
+    Ok((values, count))
+}
+
 /// Returns the length of a slice as C takes it.
 pub(crate) fn counted(length: usize) -> Result<u32> {
     u32::try_from(length)
@@ -194,32 +201,3 @@ macro_rules! slice_of {
     };
 }
 pub(crate) use slice_of;
-
-/// Declares the error of a call that consumes an object and gives it back if it fails.
-macro_rules! given_back {
-    ($(#[$doc:meta])* $name:ident, $field:ident: $object:ident) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name {
-            /// The object, unchanged.
-            pub $field: $object,
-            /// Why the call failed.
-            pub error: Error,
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.error.fmt(out)
-            }
-        }
-
-        impl std::error::Error for $name {}
-
-        impl From<$name> for Error {
-            fn from(given_back: $name) -> Self {
-                given_back.error
-            }
-        }
-    };
-}
-pub(crate) use given_back;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::{forget, ManuallyDrop};
 use std::ptr;
 
-use crate::call::{check, described, filled, given_back, handle, written};
+use crate::call::{check, described, filled, handle, written};
 use crate::device::live_contexts_of;
 use crate::error::{Error, Result};
 use crate::event::{Event, WaitFor};
@@ -59,7 +59,10 @@ impl Context {
     /// Creates a stream with a priority. Lower is more urgent; it is clamped to
     /// [`Device::stream_priority_range`](crate::Device::stream_priority_range).
     pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
-        Stream::new(self, priority)
+        Stream::with_priority(priority, |params, handle| {
+            // SAFETY: the context is alive; a handle is written.
+            unsafe { sys::gcx_stream_create(self.0, params, handle) }
+        })
     }
 
     /// Calls the function with this context current in the calling thread, and restores what was
@@ -128,9 +131,27 @@ impl fmt::Debug for Context {
     }
 }
 
-given_back! {
-    /// The error of [`Context::close`]. As an [`Error`] it drops the context.
-    NotClosed, context: Context
+/// The error of [`Context::close`]. As an [`Error`] it drops the context.
+#[derive(Debug)]
+pub struct NotClosed {
+    /// The object, unchanged.
+    pub context: Context,
+    /// Why the call failed.
+    pub error: Error,
+}
+
+impl fmt::Display for NotClosed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(out)
+    }
+}
+
+impl std::error::Error for NotClosed {}
+
+impl From<NotClosed> for Error {
+    fn from(not_closed: NotClosed) -> Self {
+        not_closed.error
+    }
 }
 
 /// Collects what a context is made of, from [`Context::builder`].

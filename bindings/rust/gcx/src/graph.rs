@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr;
 
 use crate::cache::raw_of;
-use crate::call::{check, counted, described, handle};
+use crate::call::{array, check, counted, described, handle};
 use crate::convert::{some, string};
 use crate::error::{Error, Result};
 use crate::generated::{GraphInfo, NodeKind};
@@ -97,8 +97,7 @@ impl Graph {
         I: IntoIterator<Item = &'a S>,
         S: AsRef<Stream> + 'a,
     {
-        let streams: Vec<_> = streams.into_iter().map(|stream| stream.as_ref().as_raw()).collect();
-        let count = counted(streams.len())?;
+        let (streams, count) = array(streams.into_iter().map(|s| Ok(s.as_ref().as_raw())))?;
         // SAFETY: the handles are alive, for the streams are borrowed; the array has `count`
         // elements. `from_native` was promised what the graph needs.
         check(unsafe { sys::gcx_graph_launch(self.0, streams.as_ptr(), count) })

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr;
 use std::time::Duration;
 
-use crate::call::{address_of, c_text, check, counted, described, handle};
+use crate::call::{address_of, array, c_text, check, described, handle};
 use crate::device::{leases_of, Device};
 use crate::error::{Error, Result};
 use crate::generated::{Family, LeaseInfo, LiveLease};
@@ -107,7 +107,10 @@ impl Lease {
     /// Creates a stream with a priority. Lower is more urgent; it is clamped to
     /// [`Device::stream_priority_range`].
     pub fn stream_with_priority(&self, priority: i32) -> Result<Stream> {
-        Stream::of_lease(self, priority)
+        Stream::with_priority(priority, |params, handle| {
+            // SAFETY: the lease is alive; a handle is written.
+            unsafe { sys::gcx_lease_stream_create(self.0, params, handle) }
+        })
     }
 
     /// Changes how many SMs it has, see [`resize`].
@@ -421,16 +424,11 @@ pub fn prepare(sizes: &[(&Lease, Sms)]) -> Result<()> {
 
 /// The sizes as C takes them, and their number.
 fn raw_sizes(sizes: &[(&Lease, Sms)]) -> Result<(Vec<sys::gcx_lease_size>, u32)> {
-    let raw = sizes
-        .iter()
-        .map(|(lease, sms)| {
-            let (sm_count, flags) =
-                if *sms == Sms::Parked { (0, sys::GCX_SIZE_PARKED) } else { (sms.raw()?, 0) };
-            Ok(sys::gcx_lease_size { lease: lease.0, sm_count, flags })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let count = counted(raw.len())?;
-    Ok((raw, count))
+    array(sizes.iter().map(|(lease, sms)| {
+        let (sm_count, flags) =
+            if *sms == Sms::Parked { (0, sys::GCX_SIZE_PARKED) } else { (sms.raw()?, 0) };
+        Ok(sys::gcx_lease_size { lease: lease.0, sm_count, flags })
+    }))
 }
 
 /// Lists the leases of all devices in the order in which they were acquired, then the waiting

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr::null_mut;
 
-use crate::call::{check, written};
+use crate::call::written;
 use crate::error::{Error, Result};
 use crate::generated::{Family, WorkqueueScope};
 use crate::split::{raw_requests, LocalityDomain, Plan, SmRequest, Split, SplitOptions};
@@ -128,9 +128,16 @@ impl SmResource {
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
-        let (groups, rest) = self.sm_split(requests, options, false)?.0;
+        let (requests, count) = raw_requests(requests)?;
+        let flags = options.flags(self.family())?;
+        let mut groups = vec![sys::gcx_resource::default(); requests.len()];
+        let (asked, to, none) = (requests.as_ptr(), groups.as_mut_ptr(), null_mut());
+        let remainder = SmResource::written(|rest| {
+            // SAFETY: a value and `count` requests are read, and as many values and one written.
+            unsafe { sys::gcx_sm_split(&self.value, asked, count, flags, to, rest, none, none) }
+        })?;
         let groups = groups.into_iter().map(SmResource::from_raw).collect::<Result<_>>()?;
-        Ok(Split::new(groups, SmResource::from_raw(rest)?))
+        Ok(Split { groups, remainder })
     }
 
     /// As [`split`](Self::split), for a constant number of groups; the second is the remainder.
@@ -169,29 +176,15 @@ impl SmResource {
         I: IntoIterator,
         I::Item: Into<SmRequest>,
     {
-        let (counts, rest) = self.sm_split(requests, options, true)?.1;
-        Ok(Plan::new(counts, rest))
-    }
-
-    /// Returns the groups and the remainder of a split, unless it is a dry run, and their counts.
-    fn sm_split<I>(&self, requests: I, options: &SplitOptions, dry_run: bool) -> Result<Splits>
-    where
-        I: IntoIterator,
-        I::Item: Into<SmRequest>,
-    {
         let (requests, count) = raw_requests(requests)?;
         let flags = options.flags(self.family())?;
-        let none = sys::gcx_resource::default();
-        let (mut groups, mut rest) = (vec![none; requests.len()], none);
-        let (mut counts, mut rest_count) = (vec![0; requests.len()], 0);
-        let (to, to_rest): (_, *mut _) =
-            if dry_run { (null_mut(), null_mut()) } else { (groups.as_mut_ptr(), &mut rest) };
-        let (value, asked, to_counts) = (&self.value, requests.as_ptr(), counts.as_mut_ptr());
-        // SAFETY: the arrays have `count` elements each.
-        check(unsafe {
-            sys::gcx_sm_split(value, asked, count, flags, to, to_rest, to_counts, &mut rest_count)
+        let mut sm_counts = vec![0; requests.len()];
+        let (asked, to, none) = (requests.as_ptr(), sm_counts.as_mut_ptr(), null_mut());
+        let remainder = written(0, |rest| {
+            // SAFETY: a value and `count` requests are read, and as many numbers and one written.
+            unsafe { sys::gcx_sm_split(&self.value, asked, count, flags, none, none, to, rest) }
         })?;
-        Ok(((groups, rest), (counts, rest_count)))
+        Ok(Plan { sm_counts, remainder })
     }
 
     /// The SMs of both.
@@ -220,9 +213,6 @@ impl SmResource {
         (0..self.atom_count()).map(atom).collect()
     }
 }
-
-/// Groups and a remainder, as resources and as counts.
-type Splits = ((Vec<sys::gcx_resource>, sys::gcx_resource), (Vec<u32>, u32));
 
 impl PartialEq for SmResource {
     fn eq(&self, other: &Self) -> bool {

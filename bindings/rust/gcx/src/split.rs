@@ -1,6 +1,6 @@
 //! Splits: what is requested of a group, how the split is made, and what it gives.
 
-use crate::call::{counted, slice_of};
+use crate::call::{array, slice_of};
 use crate::error::{Error, Result};
 use crate::generated::Family;
 use crate::resource::SmResource;
@@ -117,10 +117,7 @@ where
     I: IntoIterator,
     I::Item: Into<SmRequest>,
 {
-    let raw =
-        requests.into_iter().map(|request| request.into().checked()).collect::<Result<Vec<_>>>()?;
-    let count = counted(raw.len())?;
-    Ok((raw, count))
+    array(requests.into_iter().map(|request| request.into().checked()))
 }
 
 /// How a split is made.
@@ -217,15 +214,11 @@ impl SplitOptions {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    groups: Vec<SmResource>,
-    remainder: SmResource,
+    pub(crate) groups: Vec<SmResource>,
+    pub(crate) remainder: SmResource,
 }
 
 impl Split {
-    pub(crate) fn new(groups: Vec<SmResource>, remainder: SmResource) -> Self {
-        Split { groups, remainder }
-    }
-
     /// The SMs in no group; a resource of 0 SMs if there are none.
     pub fn remainder(&self) -> &SmResource {
         &self.remainder
@@ -237,15 +230,11 @@ slice_of!(Split, groups: SmResource);
 /// The SM counts that a split would give.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
-    sm_counts: Vec<u32>,
-    remainder: u32,
+    pub(crate) sm_counts: Vec<u32>,
+    pub(crate) remainder: u32,
 }
 
 impl Plan {
-    pub(crate) fn new(sm_counts: Vec<u32>, remainder: u32) -> Self {
-        Plan { sm_counts, remainder }
-    }
-
     /// The SMs of each group.
     pub fn sm_counts(&self) -> &[u32] {
         &self.sm_counts

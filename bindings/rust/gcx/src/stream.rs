@@ -3,16 +3,14 @@
 use std::fmt;
 
 use crate::call::{check, described, filled, handle};
-use crate::context::Context;
 use crate::error::Result;
 use crate::event::{Event, WaitFor};
 use crate::generated::{KernelFit, StreamInfo};
-use crate::lease::Lease;
 use crate::sys;
 
 handle! {
-    /// A CUDA stream whose kernels run on one partition's SMs, from [`Context::stream`] or
-    /// [`Lease::stream`](crate::Lease::stream).
+    /// A CUDA stream whose kernels run on one partition's SMs, from
+    /// [`Context::stream`](crate::Context::stream) or [`Lease::stream`](crate::Lease::stream).
     ///
     /// A stream of a context keeps it; one of a lease follows the lease, and ends with it. Keep the
     /// stream while work is submitted to its [`CUstream`](Self::native); dropping it lets its work
@@ -21,20 +19,12 @@ handle! {
 }
 
 impl Stream {
-    pub(crate) fn new(context: &Context, priority: i32) -> Result<Self> {
+    pub(crate) fn with_priority(
+        priority: i32,
+        create: impl FnOnce(&sys::gcx_stream_params, &mut sys::gcx_stream) -> sys::gcx_result,
+    ) -> Result<Self> {
         let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
-        Stream::created(|handle| {
-            // SAFETY: the context is alive; a handle is written.
-            unsafe { sys::gcx_stream_create(context.as_raw(), &params, handle) }
-        })
-    }
-
-    pub(crate) fn of_lease(lease: &Lease, priority: i32) -> Result<Self> {
-        let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
-        Stream::created(|handle| {
-            // SAFETY: the lease is alive; a handle is written.
-            unsafe { sys::gcx_lease_stream_create(lease.as_raw(), &params, handle) }
-        })
+        Stream::created(|handle| create(&params, handle))
     }
 
     /// Returns an object for a stream that other code created, to ask for its SMs and to wait for

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::call::{check, counted};
+use crate::call::{array, check};
 use crate::driver::driver_info;
 use crate::error::Result;
 use crate::generated::{Verification as Found, VerifiedStream};
@@ -25,8 +25,7 @@ where
     I: IntoIterator<Item = &'a S>,
     S: AsRef<Stream> + 'a,
 {
-    let streams: Vec<_> = streams.into_iter().map(|stream| stream.as_ref().as_raw()).collect();
-    let count = counted(streams.len())?;
+    let (streams, count) = array(streams.into_iter().map(|s| Ok(s.as_ref().as_raw())))?;
     let mut seen = vec![sys::gcx_verified_stream::default(); streams.len()];
     let mut found = sys::GCX_VERIFICATION_INIT;
     // SAFETY: the streams are borrowed and so alive; there is a result for each.

@@ -58,8 +58,7 @@ fn kernel_parameters_are_copied() -> Result<()> {
     let parts = Device::new(0)?.partition([24])?;
     let stream = parts[0].stream();
     let native = captured(&probes, stream, &[0]);
-    // SAFETY: the graph is alive; what it works on lives as long as the process.
-    let graph = unsafe { Graph::from_native(native.native()) }?;
+    let graph = native.graph();
     let (arguments, one_block) = (probes.arguments(3), KernelParams::new([1, 1, 1], [128, 1, 1]));
     // SAFETY: the arguments are the kernel's, and the places live as long as the process.
     unsafe { graph.set_kernel(0, &one_block.shared_bytes(1024).arguments(&arguments)) }?;
@@ -93,7 +92,7 @@ fn wrong_graph_is_refused() -> Result<()> {
         assert_eq!(refused.kind(), ErrorKind::InvalidValue);
         let null = Graph::from_native(std::ptr::null_mut()).unwrap_err();
         assert_eq!(null.kind(), ErrorKind::InvalidValue);
-        let graph = Graph::from_native(one.native())?;
+        let graph = one.graph();
         assert_eq!(graph.update(two.native()).unwrap_err().kind(), ErrorKind::GraphUpdate);
         let short = KernelParams::new([1; 3], [1; 3]).arguments(&[0]);
         assert_eq!(graph.set_kernel(0, &short).unwrap_err().kind(), ErrorKind::InvalidValue);

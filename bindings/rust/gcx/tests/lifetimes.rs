@@ -19,9 +19,7 @@ fn lease(device: u32, sms: u32) -> Lease {
 }
 
 fn graph_of(probes: &Probes, stream: &Stream) -> Graph {
-    let captured = Captured::new(stream, || probes.launch(stream, 0));
-    // SAFETY: the graph is alive; what it works on lives as long as the process.
-    unsafe { Graph::from_native(captured.native()) }.unwrap()
+    Captured::new(stream, || probes.launch(stream, 0)).graph()
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn layouts(counts: &[u32]) -> Vec<SmResource> {
 fn progress_may_call_gcx() {
     in_process("progress_may_call_gcx", || {
         let (outer, inner) = (layouts(&[24, 32, 64]), layouts(&[8, 16]));
-        let steps = RefCell::new(Vec::new());
+        let steps = RefCell::new(Vec::new()); // which the function may use: it needn't be Send
         let options = PrepareOptions::new().progress(|done, count| {
             // It has its own errors, and may prepare too.
             assert!(Device::new(77).is_err());

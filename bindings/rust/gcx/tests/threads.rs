@@ -18,21 +18,6 @@ fn everything_is_send_and_sync() {
     is::<(gcx::publish::PublishedLease, gcx::publish::PublishedProcess)>();
 }
 
-/// Options with a function for progress stay in their thread, so that the function needn't be
-/// `Send`. If they were `Send`, the trait would be ambiguous.
-#[test]
-fn progress_need_not_be_send() {
-    trait Ambiguous<Which> {
-        fn holds() -> bool {
-            true
-        }
-    }
-    struct IfSend;
-    impl<T: ?Sized> Ambiguous<()> for T {}
-    impl<T: ?Sized + Send> Ambiguous<IfSend> for T {}
-    assert!(<gcx::cache::PrepareOptions<'_> as Ambiguous<_>>::holds());
-}
-
 #[test]
 fn threads_share_objects() -> Result<()> {
     let seconds = std::env::var("GCX_RUST_LOAD_SECONDS").ok();

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::ptr;
 
 use gcx::sys::{CUfunc_st, CUgraph_st};
-use gcx::Stream;
+use gcx::{Graph, Stream};
 
 /// Runs a test in a private process on a machine with two devices, and fails with its output.
 pub fn in_process(test: &str, body: impl FnOnce()) {
@@ -211,6 +211,11 @@ impl Captured {
 
     pub fn native(&self) -> *mut CUgraph_st {
         self.0
+    }
+
+    pub fn graph(&self) -> Graph {
+        // SAFETY: the graph is alive; what it works on lives as long as the process.
+        unsafe { Graph::from_native(self.0) }.unwrap()
     }
 }
 

@@ -10,12 +10,12 @@ use objects::Objects;
 use operations::run;
 
 fn main() -> io::Result<()> {
-    let mut objects = Objects::new();
+    let mut objects = Objects::default();
     for line in io::stdin().lines() {
         let line = line?;
         let fields: Vec<&str> = line.split('\t').collect();
         let answer = if fields == ["end"] {
-            let ended = std::mem::replace(&mut objects, Objects::new()).end();
+            let ended = std::mem::take(&mut objects).end();
             ended.map_or_else(|what| format!("differs\t{what}"), |()| "GCX_SUCCESS".to_owned())
         } else {
             match run(&mut objects, fields[0], &fields[1..]) {

@@ -1,7 +1,5 @@
 //! The named objects of a vector.
 
-use std::collections::HashMap;
-
 use gcx::{CacheStats, Context, Event, Lease, SmResource, Stream, WorkqueueResource};
 
 /// What a name can stand for.
@@ -14,35 +12,35 @@ pub enum Object {
     Lease(Lease),
 }
 
-/// Those of one vector, and what the cache said when it began.
+/// Those of one vector, in the order in which they were made, and what the cache said when it began.
+#[derive(Default)]
 pub struct Objects {
-    named: HashMap<String, Object>,
-    order: Vec<String>,
+    named: Vec<(String, Object)>,
     before: Option<CacheStats>,
 }
 
 impl Objects {
-    pub fn new() -> Self {
-        Objects { named: HashMap::new(), order: Vec::new(), before: None }
-    }
-
     /// Once a driver is open: the counters as the vector found them.
     pub fn note_cache(&mut self) -> CacheStats {
         *self.before.get_or_insert_with(|| gcx::cache::stats().expect("counters can be read"))
     }
 
     pub fn add(&mut self, name: &str, object: Object) {
-        assert!(self.named.insert(name.to_owned(), object).is_none(), "{name} is used twice");
-        self.order.push(name.to_owned());
+        assert!(self.named.iter().all(|(other, _)| other != name), "{name} is used twice");
+        self.named.push((name.to_owned(), object));
+    }
+
+    fn index(&self, name: &str) -> usize {
+        let found = self.named.iter().position(|(other, _)| other == name);
+        found.unwrap_or_else(|| panic!("there is no {name}"))
     }
 
     pub fn get(&self, name: &str) -> &Object {
-        self.named.get(name).unwrap_or_else(|| panic!("there is no {name}"))
+        &self.named[self.index(name)].1
     }
 
     pub fn take(&mut self, name: &str) -> Object {
-        self.order.retain(|other| other != name);
-        self.named.remove(name).unwrap_or_else(|| panic!("there is no {name}"))
+        self.named.remove(self.index(name)).1
     }
 
     pub fn sms(&self, name: &str) -> &SmResource {
@@ -68,9 +66,7 @@ impl Objects {
 
     /// Drops all, the last made first, and says if a context lives on.
     pub fn end(mut self) -> Result<(), String> {
-        while let Some(name) = self.order.pop() {
-            self.named.remove(&name);
-        }
+        while self.named.pop().is_some() {}
         match gcx::live_contexts() {
             Ok(live) if live.is_empty() => Ok(()),
             Ok(live) => Err(format!("contexts live on: {live:?}")),

@@ -10,21 +10,8 @@ use crate::words::{
     event_options, family, info, joined, list, number, request, scope, scope_name, split_options,
 };
 
-/// The inputs of a step.
-pub struct Fields<'a>(&'a [&'a str]);
-
-impl<'a> Fields<'a> {
-    fn take<const N: usize>(&mut self) -> [&'a str; N] {
-        let (inputs, rest) = self.0.split_at(N);
-        self.0 = rest;
-        inputs.try_into().expect("there are as many")
-    }
-
-    fn device(&mut self) -> Result<Device> {
-        let [ordinal] = self.take();
-        Device::new(number(ordinal))
-    }
-}
+/// The outputs of a step.
+type Answer = Result<Vec<String>>;
 
 /// Values as texts.
 macro_rules! outputs {
@@ -32,69 +19,62 @@ macro_rules! outputs {
 }
 
 /// Runs one step and returns its outputs.
-pub fn run(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Vec<String>> {
-    let fields = &mut Fields(inputs);
+pub fn run(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
     if operation != "open" {
         objects.note_cache();
     }
-    match operation {
-        "open" => {
-            let [driver] = fields.take();
+    match (operation, inputs) {
+        ("open", [driver]) => {
             // SAFETY: the vectors name simulated drivers, and none that there is.
             unsafe { gcx::open_driver(driver) }?;
             Ok(Vec::new())
         }
-        "driver" => {
+        ("driver", []) => {
             let info = gcx::driver_info()?;
             let number = info.version.0 * 1000 + info.version.1 * 10;
             Ok(outputs![number, u32::from(info.simulated)])
         }
-        "capability" => {
-            let [index] = fields.take();
+        ("capability", [index]) => {
             let capability = Capability::ALL[number::<usize>(index)];
             Ok(outputs![u32::from(gcx::driver_info()?.capabilities.contains(&capability))])
         }
-        "limit" => {
-            let [contexts] = fields.take();
+        ("limit", [contexts]) => {
             // SAFETY: no other code names a released stream.
             unsafe { gcx::cache::set_limit(number(contexts)) }?;
             Ok(Vec::new())
         }
-        "trim" => {
-            let [contexts] = fields.take();
+        ("trim", [contexts]) => {
             // SAFETY: no other code names a released stream.
             Ok(outputs![unsafe { gcx::cache::trim(number(contexts)) }?.contexts])
         }
-        "ahead" => {
-            let [names] = fields.take();
+        ("ahead", [names]) => {
             let sms: Vec<_> = list(names).into_iter().map(|name| *objects.sms(name)).collect();
             gcx::cache::prepare(&sms)?;
             Ok(Vec::new())
         }
-        "cache" => {
+        ("cache", []) => {
             let (before, now) = (objects.note_cache(), gcx::cache::stats()?);
             let (hits, misses) = (now.hits - before.hits, now.misses - before.misses);
             Ok(outputs![now.in_use, now.cached, hits, misses, now.evicted - before.evicted])
         }
-        _ => of_devices(objects, operation, fields),
+        _ => of_devices(objects, operation, inputs),
     }
 }
 
-fn of_devices(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
-    Ok(match operation {
-        "devices" => outputs![gcx::devices()?.len()],
-        "device" => {
-            let device = fields.device()?;
+fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
+    Ok(match (operation, inputs) {
+        ("devices", []) => outputs![gcx::devices()?.len()],
+        ("device", [device]) => {
+            let device = Device::new(number(device))?;
             let (major, minor) = device.compute_capability();
             outputs![major, minor, device.sm_count(), device.name()]
         }
-        "priorities" => {
-            let range = fields.device()?.stream_priority_range()?;
+        ("priorities", [device]) => {
+            let range = Device::new(number(device))?.stream_priority_range()?;
             outputs![range.end(), range.start()]
         }
-        "resource" => {
-            let [device, kind, out] = fields.take();
-            let made = match kind {
+        ("resource", [device, kind, out]) => {
+            let made = match *kind {
                 "sm" => Object::Sms(Device::new(number(device))?.sms()?),
                 "workqueue-config" => Object::Workqueue(Device::new(number(device))?.workqueue()?),
                 // A device has none, and this crate no function that asks it for one.
@@ -104,37 +84,35 @@ fn of_devices(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Re
             objects.add(out, made);
             Vec::new()
         }
-        "map" => {
-            let [device, of] = fields.take();
+        ("map", [device, of]) => {
             Device::new(number(device))?.map_sms(family(of))?;
             Vec::new()
         }
-        "event" => {
-            let [device, options, out] = fields.take();
+        ("event", [device, options, out]) => {
             objects.add(out, Object::Event(event_options(options).create(number(device))?));
             Vec::new()
         }
-        "live" => {
-            let live = match fields.take() {
-                ["-1"] => gcx::live_contexts()?,
-                [device] => Device::new(number(device))?.live_contexts()?,
+        ("live", [device]) => {
+            let live = match *device {
+                "-1" => gcx::live_contexts()?,
+                device => Device::new(number(device))?.live_contexts()?,
             };
             vec![joined(live.iter().map(|live| {
                 let (handles, streams) = (live.handle_count, live.stream_count);
                 format!("{}/{handles}/{streams}/{}", live.sm_count, u32::from(live.private))
             }))]
         }
-        "leases" => {
-            let live = match fields.take() {
-                ["-1"] => gcx::leases()?,
-                [device] => Device::new(number(device))?.leases()?,
+        ("leases", [device]) => {
+            let live = match *device {
+                "-1" => gcx::leases()?,
+                device => Device::new(number(device))?.leases()?,
             };
             vec![joined(live.iter().map(|live| {
                 let (sms, flags) = (live.sm_count.unwrap_or(0), u32::from(live.shared));
                 format!("{sms}/{}/{flags}", live.stream_count)
             }))]
         }
-        _ => return of_resources(objects, operation, fields),
+        _ => return of_resources(objects, operation, inputs),
     })
 }
 
@@ -148,52 +126,36 @@ fn no_such_type(device: &str) -> Error {
     SmResource::from_raw(resource).unwrap_err()
 }
 
-fn of_resources(
-    objects: &mut Objects,
-    operation: &str,
-    fields: &mut Fields,
-) -> Result<Vec<String>> {
-    Ok(match operation {
-        "info" => {
-            let [of] = fields.take();
-            info(objects.sms(of))
-        }
-        "queue" => {
-            let [of] = fields.take();
+fn of_resources(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
+    Ok(match (operation, inputs) {
+        ("info", [of]) => info(objects.sms(of)),
+        ("queue", [of]) => {
             let queue = workqueue(objects, of)?;
             outputs![queue.device()?, scope_name(queue.scope()?), queue.concurrency_limit()?]
         }
-        "configure" => {
-            let [of, among, limit, out] = fields.take();
+        ("configure", [of, among, limit, out]) => {
             let limit = Some(number(limit)).filter(|limit| *limit != 0);
             let configured = workqueue(objects, of)?.configured(scope(among), limit)?;
             objects.add(out, Object::Workqueue(configured));
             Vec::new()
         }
-        "split" => return split(objects, fields),
-        "union" | "subtract" => {
-            let [a, b, out] = fields.take();
+        ("split", [of, options, requests, out]) => {
+            return split(objects, of, options, requests, out);
+        }
+        ("union" | "subtract", [a, b, out]) => {
             let (a, b) = (objects.sms(a), objects.sms(b));
             let made = if operation == "union" { a.union(b)? } else { a.difference(b)? };
             objects.add(out, Object::Sms(made));
             outputs![made.sm_count()]
         }
-        "overlap" => {
-            let [a, b] = fields.take();
-            outputs![objects.sms(a).overlap(objects.sms(b))?]
-        }
-        "atom" => {
-            let [of, index, out] = fields.take();
+        ("overlap", [a, b]) => outputs![objects.sms(a).overlap(objects.sms(b))?],
+        ("atom", [of, index, out]) => {
             let atom = objects.sms(of).atoms()?[number::<usize>(index)];
             objects.add(out, Object::Sms(atom));
             outputs![atom.sm_count()]
         }
-        "sms" => {
-            let [of] = fields.take();
-            vec![joined(objects.sms(of).sm_ids()?)]
-        }
-        "same" => {
-            let [a, b] = fields.take();
+        ("sms", [of]) => vec![joined(objects.sms(of).sm_ids()?)],
+        ("same", [a, b]) => {
             let same = match (objects.get(a), objects.get(b)) {
                 (Object::Context(a), Object::Context(b)) => a.info()?.id == b.info()?.id,
                 (Object::Sms(a), Object::Sms(b)) => a == b,
@@ -202,7 +164,7 @@ fn of_resources(
             };
             outputs![if same { "yes" } else { "no" }]
         }
-        _ => return of_leases(objects, operation, fields),
+        _ => return of_leases(objects, operation, inputs),
     })
 }
 
@@ -215,8 +177,7 @@ fn workqueue(objects: &Objects, name: &str) -> Result<WorkqueueResource> {
     }
 }
 
-fn split(objects: &mut Objects, fields: &mut Fields) -> Result<Vec<String>> {
-    let [of, options, requests, out] = fields.take();
+fn split(objects: &mut Objects, of: &str, options: &str, requests: &str, out: &str) -> Answer {
     let whole = match objects.get(of) {
         Object::Sms(sms) => *sms,
         Object::Workqueue(queue) => SmResource::from_raw(*queue.as_raw())?,
@@ -244,29 +205,27 @@ fn split(objects: &mut Objects, fields: &mut Fields) -> Result<Vec<String>> {
     Ok(outputs![counts, split.remainder().sm_count()])
 }
 
-fn of_leases(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
-    Ok(match operation {
-        "lease" => {
-            let [device, count, shared, of, minimum, exclusive, out] = fields.take();
+fn of_leases(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
+    Ok(match (operation, inputs) {
+        ("lease", [device, count, shared, of, minimum, exclusive, out]) => {
             let mut builder = Device::new(number(device))?.lease().sm_count(sms(count));
-            if shared == "shared" {
+            if *shared == "shared" {
                 builder = builder.shared();
             }
-            if of != "none" {
+            if *of != "none" {
                 builder = builder.family(family(of));
             }
-            if minimum != "0" {
+            if *minimum != "0" {
                 builder = builder.min_sm_count(number(minimum)); // 0 is the builder's default
             }
-            let lease = builder.exclusive_sm_count(number(exclusive)).name(out).acquire()?;
+            let lease = builder.exclusive_sm_count(number(exclusive)).name(*out).acquire()?;
             let sm_count = lease.sm_count()?;
             objects.add(out, Object::Lease(lease));
             outputs![sm_count]
         }
-        "resize" => {
-            let [layout, how] = fields.take();
+        ("resize", [layout, how]) => {
             let sizes = sizes(objects, layout);
-            let how = match how {
+            let how = match *how {
                 "-" => Resize::new(),
                 "at-once" => Resize::new().deferred(),
                 _ => panic!("{how:?} is no flag of a change"),
@@ -275,22 +234,17 @@ fn of_leases(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Res
             let now = sizes.iter().map(|(lease, _)| lease.sm_count());
             vec![joined(now.collect::<Result<Vec<_>>>()?)]
         }
-        "prepare" => {
-            let [layout] = fields.take();
+        ("prepare", [layout]) => {
             gcx::prepare(&sizes(objects, layout))?;
             Vec::new()
         }
-        "held" => {
-            let [of, out] = fields.take();
+        ("held", [of, out]) => {
             let held = objects.lease(of).sms()?;
             objects.add(out, Object::Sms(held));
             outputs![held.sm_count()]
         }
-        "alone" => {
-            let [of] = fields.take();
-            outputs![objects.lease(of).info()?.exclusive_sm_count]
-        }
-        _ => return of_objects(objects, operation, fields),
+        ("alone", [of]) => outputs![objects.lease(of).info()?.exclusive_sm_count],
+        _ => return of_objects(objects, operation, inputs),
     })
 }
 
@@ -313,31 +267,25 @@ fn sizes<'a>(objects: &'a Objects, text: &str) -> Vec<(&'a Lease, Sms)> {
 }
 
 /// What takes contexts, streams and events.
-fn of_objects(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
-    match operation {
-        "context" => {
-            let [resources, flags, out] = fields.take();
+fn of_objects(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer {
+    match (operation, inputs) {
+        ("context", [resources, flags, out]) => {
             let context = context(objects, resources, flags)?;
             objects.add(out, Object::Context(context));
         }
-        "close" => {
-            let [of] = fields.take();
-            match objects.take(of) {
-                Object::Context(context) => context.close()?,
-                other => drop(other),
-            }
-        }
-        "current" => {
+        ("close", [of]) => match objects.take(of) {
+            Object::Context(context) => context.close()?,
+            other => drop(other),
+        },
+        ("current", []) => {
             assert!(gcx::current_context()?.is_none(), "what pushes is left out");
             return Ok(outputs!["-"]);
         }
-        "elapsed" => {
-            let [start, end] = fields.take();
+        ("elapsed", [start, end]) => {
             let end = objects.event(end);
             assert!(end.milliseconds_since(objects.event(start))? >= 0.0);
         }
-        "stream" => {
-            let [of, priority, out] = fields.take();
+        ("stream", [of, priority, out]) => {
             let priority = number(priority);
             let stream = match objects.get(of) {
                 Object::Context(context) => context.stream_with_priority(priority)?,
@@ -348,9 +296,8 @@ fn of_objects(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Re
             objects.add(out, Object::Stream(stream));
             return Ok(outputs![info.device, info.priority, info.sm_count]);
         }
-        "get" => {
-            let [of, kind, out] = fields.take();
-            let made = match (objects.get(of), kind) {
+        ("get", [of, kind, out]) => {
+            let made = match (objects.get(of), *kind) {
                 (Object::Context(of), "sm") => Object::Sms(of.sms()?),
                 (Object::Context(of), "workqueue") => Object::Workqueue(of.workqueue()?),
                 (Object::Context(of), _) => Object::Workqueue(of.workqueue_config()?),
@@ -361,8 +308,7 @@ fn of_objects(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Re
             };
             objects.add(out, made);
         }
-        "adopt" => {
-            let [of, out] = fields.take();
+        ("adopt", [of, out]) => {
             // SAFETY: the native handles are those of live objects, which the vector keeps.
             let made = unsafe {
                 match objects.get(of) {
@@ -373,7 +319,7 @@ fn of_objects(objects: &mut Objects, operation: &str, fields: &mut Fields) -> Re
             };
             objects.add(out, made);
         }
-        _ => return of_work(objects, operation, fields),
+        _ => return of_work(objects, operation, inputs),
     }
     Ok(Vec::new())
 }
@@ -394,30 +340,23 @@ fn context(objects: &Objects, resources: &str, flags: &str) -> Result<Context> {
 }
 
 /// What changes no object.
-fn of_work(objects: &Objects, operation: &str, fields: &mut Fields) -> Result<Vec<String>> {
-    let [of] = fields.take();
-    match (operation, objects.get(of)) {
-        ("record" | "wait", of) => {
-            let [event] = fields.take();
-            let event = objects.event(event);
-            match (operation, of) {
-                ("record", Object::Stream(of)) => of.record_into(event)?,
-                ("record", Object::Context(of)) => of.record_into(event)?,
-                (_, Object::Stream(of)) => of.wait(event)?,
-                (_, Object::Context(of)) => of.wait(event)?,
-                _ => panic!("the object has no order"),
-            }
-        }
-        ("cluster", Object::Sms(sms)) => return Ok(outputs![sms.max_cluster_size()?]),
-        ("probe", Object::Stream(stream)) => return Ok(vec![joined(stream.sm_ids()?)]),
-        ("synchronize", Object::Context(of)) => of.synchronize()?,
-        ("synchronize", Object::Stream(of)) => of.synchronize()?,
-        ("synchronize", Object::Event(of)) => of.synchronize()?,
-        ("synchronize", Object::Lease(of)) => of.synchronize()?,
+fn of_work(objects: &Objects, operation: &str, inputs: &[&str]) -> Answer {
+    let (of, more) = inputs.split_first().unwrap_or_else(|| panic!("there is no {operation}"));
+    match (operation, objects.get(of), more) {
+        ("record", Object::Stream(of), [event]) => of.record_into(objects.event(event))?,
+        ("record", Object::Context(of), [event]) => of.record_into(objects.event(event))?,
+        ("wait", Object::Stream(of), [event]) => of.wait(objects.event(event))?,
+        ("wait", Object::Context(of), [event]) => of.wait(objects.event(event))?,
+        ("cluster", Object::Sms(sms), []) => return Ok(outputs![sms.max_cluster_size()?]),
+        ("probe", Object::Stream(stream), []) => return Ok(vec![joined(stream.sm_ids()?)]),
+        ("synchronize", Object::Context(of), []) => of.synchronize()?,
+        ("synchronize", Object::Stream(of), []) => of.synchronize()?,
+        ("synchronize", Object::Event(of), []) => of.synchronize()?,
+        ("synchronize", Object::Lease(of), []) => of.synchronize()?,
         // Nothing on the simulated driver takes long.
-        ("query", Object::Lease(of)) => assert!(of.query()?),
-        ("query", Object::Stream(of)) => assert!(of.query()?),
-        ("query", Object::Event(of)) => assert!(of.query()?),
+        ("query", Object::Lease(of), []) => assert!(of.query()?),
+        ("query", Object::Stream(of), []) => assert!(of.query()?),
+        ("query", Object::Event(of), []) => assert!(of.query()?),
         _ => panic!("{of} can't be asked for {operation}"),
     }
     Ok(Vec::new())

@@ -6,10 +6,14 @@ use gcx::{
 
 /// The items of a list.
 pub fn list(text: &str) -> Vec<&str> {
+    split(text, ',')
+}
+
+fn split(text: &str, separator: char) -> Vec<&str> {
     if text == "-" {
         Vec::new()
     } else {
-        text.split(',').collect()
+        text.split(separator).collect()
     }
 }
 
@@ -60,16 +64,8 @@ pub fn scope_name(scope: Option<WorkqueueScope>) -> &'static str {
     scope.map_or("?", |scope| name(&SCOPES, &scope))
 }
 
-fn flags(text: &str) -> Vec<&str> {
-    if text == "-" {
-        Vec::new()
-    } else {
-        text.split('+').collect()
-    }
-}
-
 pub fn split_options(text: &str) -> SplitOptions {
-    flags(text).iter().fold(SplitOptions::new(), |options, word| match *word {
+    split(text, '+').iter().fold(SplitOptions::new(), |options, word| match *word {
         "exact" => options.exact(),
         "exclude_leased" => options.exclude_leased(),
         word => options.family(family(word)),
@@ -77,7 +73,7 @@ pub fn split_options(text: &str) -> SplitOptions {
 }
 
 pub fn event_options(text: &str) -> EventOptions {
-    flags(text).iter().fold(EventOptions::new(), |options, word| match *word {
+    split(text, '+').iter().fold(EventOptions::new(), |options, word| match *word {
         "timing" => options.timing(),
         "blocking" => options.blocking_sync(),
         _ => panic!("{word:?} is no flag of an event"),
