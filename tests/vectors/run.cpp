@@ -76,7 +76,7 @@ const std::map<std::string, int> kFlags = {
     {"exact", static_cast<int>(gcx::split_flags::exact)},
     {"exclude_leased", static_cast<int>(gcx::split_flags::exclude_leased)},
     {"shared", static_cast<int>(gcx::lease_flags::shared)},
-    {"at-once", static_cast<int>(gcx::resize_flags::deferred)},
+    {"deferred", static_cast<int>(gcx::resize_flags::deferred)},
     {"private", static_cast<int>(gcx::context_flags::private_)},
     {"timing", static_cast<int>(gcx::event_flags::timing)},
     {"blocking", static_cast<int>(gcx::event_flags::blocking_sync)}};

@@ -372,7 +372,7 @@ def leases_at_random(w: Writer, key: str, device: int) -> None:
                 sizes = ",".join(f"{name}/{n}" for name, n in zip(changed, counts))
                 if source.random() < 0.3:
                     _ask(w, "prepare", sizes)
-                if not _ask(w, "resize", sizes, source.choice(("-", "-", "at-once"))):
+                if not _ask(w, "resize", sizes, source.choice(("-", "-", "deferred"))):
                     changed = []
             elif what == "park":
                 changed = source.sample(alive, 2)

@@ -259,7 +259,7 @@ class Vector:
 
     def resize(self, sizes: str, flags: str) -> list[object]:
         wanted = self.sizes(sizes)
-        gcx.resize(wanted, deferred=flags == "at-once")
+        gcx.resize(wanted, deferred=flags == "deferred")
         return [list_text(lease.sm_count for lease, _ in wanted.items())]
 
     def prepare(self, sizes: str) -> None:

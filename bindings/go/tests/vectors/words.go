@@ -31,7 +31,7 @@ var (
 	}
 	contextFlags = map[string]uint32{"-": 0, "private": raw.ContextPrivate}
 	leaseFlags   = map[string]uint32{"-": 0, "shared": raw.LeaseShared}
-	resizeFlags  = map[string]uint32{"-": 0, "at-once": raw.ResizeDeferred}
+	resizeFlags  = map[string]uint32{"-": 0, "deferred": raw.ResizeDeferred}
 	eventFlags   = map[string]uint32{"-": 0, "timing": raw.EventTiming, "blocking": raw.EventBlockingSync}
 )
 

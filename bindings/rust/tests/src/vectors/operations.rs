@@ -227,7 +227,7 @@ fn of_leases(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Answer 
             let sizes = sizes(objects, layout);
             let how = match *how {
                 "-" => Resize::new(),
-                "at-once" => Resize::new().deferred(),
+                "deferred" => Resize::new().deferred(),
                 _ => panic!("{how:?} is no flag of a change"),
             };
             gcx::resize(&sizes, how)?;

@@ -236,11 +236,7 @@ final class Vectors {
       }
       case "resize" -> {
         List<LeaseSize> sizes = items(1).map(this::size).toList();
-        if (fields[2].equals("at-once")) {
-          Lease.resize(sizes, ResizeOption.DEFERRED);
-        } else {
-          Lease.resize(sizes);
-        }
+        Lease.resize(sizes, options(ResizeOption.class, ResizeOption[]::new, fields[2]));
         give(list(sizes.stream().map(size -> size.lease().smCount())));
       }
       case "prepare" -> Lease.prepare(items(1).map(this::size).toList());
