@@ -59,11 +59,12 @@ class Mutant:
     end: int
     text: str  # what stands there instead
     shown: str  # "the line -> the line changed"
+    before: int  # equal changes of equal lines before it in the file
 
     @property
     def key(self) -> str:
         """The same for the same change of the same line, wherever that moved to."""
-        text = f"{self.file}|{self.kind}|{self.shown}"
+        text = f"{self.file}|{self.kind}|{self.shown}" + f"|{self.before}" * (self.before > 0)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -152,26 +153,23 @@ def swapped_messages(source: str, code: str) -> Iterator[tuple[str, int, int, st
 
 
 def all_mutants() -> list[Mutant]:
-    found: dict[str, Mutant] = {}
+    found: list[Mutant] = []
+    seen: Counter[tuple[str, str, str]] = Counter()
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).glob("*.[ch]pp")):
             source = path.read_text()
-            for kind, begin, end, text in changes(source):
+            for kind, begin, end, text in dict.fromkeys(changes(source)):
                 first = source.rfind("\n", 0, begin) + 1
                 last = source.find("\n", end)
                 line = source[first:last]
                 changed = source[first:begin] + text + source[end:last]
-                mutant = Mutant(
-                    str(path.relative_to(ROOT)),
-                    source.count("\n", 0, begin) + 1,
-                    kind,
-                    begin,
-                    end,
-                    text,
-                    f"{line.strip()}  ->  {changed.strip()}",
-                )
-                found.setdefault(mutant.key + str(begin), mutant)
-    return list(found.values())
+                shown = f"{line.strip()}  ->  {changed.strip()}"
+                name = str(path.relative_to(ROOT))
+                number = source.count("\n", 0, begin) + 1
+                before = seen[name, kind, shown]
+                seen[name, kind, shown] += 1
+                found.append(Mutant(name, number, kind, begin, end, text, shown, before))
+    return found
 
 
 def chosen(count: int, seed: int, only: str) -> list[Mutant]:
