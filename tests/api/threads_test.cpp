@@ -105,6 +105,52 @@ void failed_creation_affects_its_callers_only() {
     }
 }
 
+// Calls search the cache by what they name: SMs, a native context, a workqueue. Meanwhile other
+// contexts come and go, and so does the limit.
+void cache_is_searched_while_contexts_come_and_go() {
+    const std::vector<gcx_resource> groups = split(whole_device(), {8, 16, 24, 32}).groups;
+    const Partition lasting(groups[0]);
+    CUstream_st* const native = gcx_stream_native(lasting.stream);
+    gcx_resource queue{};
+    const bool queues =
+        gcx_context_get_resource(lasting.context, GCX_RESOURCE_WORKQUEUE, &queue) == GCX_SUCCESS;
+    const auto create_and_destroy = [](std::vector<gcx_resource> resources) {
+        gcx_context context = nullptr;
+        CHECK_OK(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()),
+                                    nullptr, &context));
+        CHECK_OK(gcx_context_destroy(context));
+    };
+    together([&](unsigned i) {
+        for (uint32_t round = 0; round < 300; round++) {
+            gcx_stream stream = nullptr;
+            gcx_resource its_queue{};
+            switch (i % 5) {
+            case 0:
+                create_and_destroy({groups[1]});
+                break;
+            case 1:
+                CHECK_OK(gcx_stream_from_native(native, &stream));
+                CHECK_OK(gcx_stream_destroy(stream));
+                break;
+            case 2:
+                if (queues)
+                    create_and_destroy({groups[2], queue});
+                break;
+            case 3: {
+                const gcx_result prepared = gcx_cache_prepare(&groups[3], 1, nullptr);
+                CHECK(prepared == GCX_SUCCESS || prepared == GCX_ERROR_CACHE_LIMIT_EXCEEDED);
+                break;
+            }
+            default:
+                CHECK_OK(gcx_cache_set_limit(round % 2));
+                if (queues)
+                    CHECK_OK(gcx_context_get_resource(lasting.context, GCX_RESOURCE_WORKQUEUE,
+                                                      &its_queue));
+            }
+        }
+    });
+}
+
 // The requests are of 2 and 4 SMs in turn, so that each is separate, and one is the other way
 // round.
 std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turned) {
@@ -246,7 +292,8 @@ int main() {
         for (const auto test :
              {concurrent_maps_cost_one_map, failed_map_is_repeated_by_the_next_caller,
               families_are_mapped_concurrently, concurrent_first_uses_succeed,
-              concurrent_first_probes_succeed, failed_creation_affects_its_callers_only})
+              concurrent_first_probes_succeed, failed_creation_affects_its_callers_only,
+              cache_is_searched_while_contexts_come_and_go})
             on_machine(h100, test);
         if (version_of(driver) >= 13010)
             on_machine(h100, concurrent_structured_splits_are_equal);
