@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -159,6 +160,27 @@ void copies_acquire_at_once_one_has_leases() {
         CHECK_OK(other.release(leases[1]));
 }
 
+// The mapping by which copies find each other.
+std::size_t count_claims() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);)
+        count += line.find("gcx-leases-") != std::string::npos ? 1 : 0;
+    return count;
+}
+
+void threads_that_acquire_first_claim_once() {
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    CHECK_OK(gcx_driver_get_info(&info));
+    CHECK_EQ(count_claims(), 0U);
+    support::in_threads(8, [](unsigned) {
+        gcx_lease lease = nullptr;
+        CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &lease));
+        CHECK_OK(gcx_lease_release(lease));
+    });
+    CHECK_EQ(count_claims(), 1U);
+}
+
 // A child has no leases of its parent, so another copy can acquire leases in it.
 void forked_child_has_no_claim() {
     const CopiedFile file;
@@ -197,6 +219,8 @@ int main(int count, char** words) {
     in_child("copy_closed_with_leases", copy_closed_with_leases_keeps_them);
     for (int round = 0; round < 5; round++)
         in_child("copies_acquire_at_once", copies_acquire_at_once_one_has_leases);
+    for (int round = 0; round < 5; round++)
+        in_child("threads_that_acquire_first", threads_that_acquire_first_claim_once);
     in_child("forked_child", forked_child_has_no_claim);
     return check::summary("copies");
 }

@@ -130,6 +130,9 @@ void destroy_during_calls_waits_for_them() {
     const GraphKernels kernels;
     const Partition partition(split(whole_device(), {24}).groups[0]);
     CUgraph captured = capture_many(kernels, 1000);
+    gcx_kernel_params one_block = GCX_KERNEL_PARAMS_INIT;
+    one_block.grid[0] = one_block.grid[1] = one_block.grid[2] = 1;
+    one_block.block[0] = one_block.block[1] = one_block.block[2] = 1;
     for (int round = 0; round < 60; round++) {
         gcx_graph graph = nullptr;
         CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
@@ -147,11 +150,13 @@ void destroy_during_calls_waits_for_them() {
         threads.emplace_back(until_destroyed,
                              [&] { return gcx_graph_launch(graph, &partition.stream, 1); });
         threads.emplace_back(until_destroyed, [&] { return gcx_graph_update(graph, captured); });
+        threads.emplace_back(until_destroyed,
+                             [&] { return gcx_graph_set_kernel(graph, 0, &one_block); });
         threads.emplace_back(until_destroyed, [&] {
             gcx_graph_info info = GCX_GRAPH_INFO_INIT;
             return gcx_graph_get_info(graph, &info);
         });
-        while (started.load() != 3)
+        while (started.load() != 4)
             std::this_thread::yield();
         CHECK_OK(gcx_graph_destroy(graph));
         for (std::thread& thread : threads)

@@ -246,6 +246,20 @@ void refused_release_can_be_repeated() {
     release_all({stream}, {});
 }
 
+// The leases of a device record events of one pool.
+void busy_leases_are_synchronized_by_several_threads() {
+    const Work work;
+    in_threads(4, [&](unsigned) {
+        const gcx_lease lease = acquire(24);
+        const gcx_stream stream = stream_of(lease);
+        for (int round = 0; round < 100; round++) {
+            work.spin(gcx_stream_native(stream), 1000);
+            CHECK_OK(gcx_lease_synchronize(lease));
+        }
+        release_all({stream}, {lease});
+    });
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -255,7 +269,7 @@ int main(int, char** argv) {
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
           change_waits_for_submissions, wait_during_change_holds_later_work,
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
-          refused_release_can_be_repeated}) {
+          refused_release_can_be_repeated, busy_leases_are_synchronized_by_several_threads}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;

@@ -263,6 +263,17 @@ void waits_in_a_part_end_by_timeout_and_cancel() {
 }
 
 // A part keeps its parent owned as long as its process exists.
+// The first of them finds out which reservation they are in.
+void threads_make_their_first_parts_at_once() {
+    in_reservation(64, [](const Shared& shared, Other& owner) {
+        inside(shared, 0, [] {
+            in_threads(8, [](unsigned) { release(reserve(8)); });
+            CHECK_EQ(listed().size(), 1U);
+        });
+        finish(owner);
+    });
+}
+
 void part_keeps_its_parent() {
     in_reservation(48, [](const Shared& shared, Other& owner) {
         Other inner = part(shared, 0, 1, 24);
@@ -362,6 +373,7 @@ int main() {
     parent_with_parts_is_reserved_as_a_whole();
     waiting_part_is_served_when_a_sibling_ends();
     waits_in_a_part_end_by_timeout_and_cancel();
+    threads_make_their_first_parts_at_once();
     part_keeps_its_parent();
     if (!check::emulated) // qemu lets a child keep what it must not inherit
         part_without_its_parent_counts_by_itself();
