@@ -260,6 +260,34 @@ void busy_leases_are_synchronized_by_several_threads() {
     });
 }
 
+void one_lease_is_used_during_changes() {
+    const Work work;
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    in_threads(5, [&](unsigned i) {
+        for (uint32_t round = 0; round < 100; round++) {
+            switch (i) {
+            case 0:
+                CHECK_OK(resize(lease, round % 2 == 0 ? 32 : 24));
+                break;
+            case 1:
+                work.spin(gcx_stream_native(stream), 1000);
+                break;
+            case 2:
+                CHECK_OK(gcx_stream_destroy(stream_of(lease)));
+                break;
+            case 3:
+                CHECK_OK(gcx_lease_synchronize(lease));
+                break;
+            default:
+                const gcx_result result = gcx_lease_query(lease);
+                CHECK(result == GCX_SUCCESS || result == GCX_ERROR_NOT_READY);
+            }
+        }
+    });
+    release_all({stream}, {lease});
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -269,7 +297,8 @@ int main(int, char** argv) {
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
           change_waits_for_submissions, wait_during_change_holds_later_work,
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
-          refused_release_can_be_repeated, busy_leases_are_synchronized_by_several_threads}) {
+          refused_release_can_be_repeated, busy_leases_are_synchronized_by_several_threads,
+          one_lease_is_used_during_changes}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;
