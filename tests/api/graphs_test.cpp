@@ -239,6 +239,64 @@ void parts_keep_the_order_of_all_streams() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// Captures a copy and a kernel in the second of two streams: the kernel or the copy comes last.
+CUgraph capture_copies(const GraphKernels& kernels, const CUstream (&streams)[2], bool kernel_last,
+                       uint32_t from = 2) {
+    CUevent fork = nullptr;
+    CUevent join = nullptr;
+    const Current current(kernels.primary);
+    CHECK_NATIVE(cuEventCreate, &fork, CU_EVENT_DISABLE_TIMING);
+    CHECK_NATIVE(cuEventCreate, &join, CU_EVENT_DISABLE_TIMING);
+    CUgraph captured = capture(streams[0], [&] {
+        kernels.probe(streams[0], From::library, 0);
+        CHECK_NATIVE(cuEventRecord, fork, streams[0]);
+        CHECK_NATIVE(cuStreamWaitEvent, streams[1], fork, 0);
+        if (!kernel_last)
+            kernels.probe(streams[1], From::library, 1);
+        kernels.copy(streams[1], from, 3);
+        if (kernel_last)
+            kernels.probe(streams[1], From::library, 1);
+        CHECK_NATIVE(cuEventRecord, join, streams[1]);
+        CHECK_NATIVE(cuStreamWaitEvent, streams[0], join, 0);
+    });
+    CHECK_NATIVE(cuEventDestroy, fork);
+    CHECK_NATIVE(cuEventDestroy, join);
+    return captured;
+}
+
+std::vector<uint32_t> parts_of(gcx_graph graph) {
+    std::vector<uint32_t> parts;
+    for (const gcx_graph_node& node : nodes_of(graph))
+        parts.push_back(node.part);
+    return parts;
+}
+
+// CUDA reports no context of a copy. An update keeps what gcx or set_part() assigned.
+void copies_join_the_part_of_the_kernel_before_them() {
+    const GraphKernels kernels;
+    const Two two;
+    const CUstream streams[] = {gcx_stream_native(two.small.stream),
+                                gcx_stream_native(two.large.stream)};
+    CUgraph kernel_last = capture_copies(kernels, streams, true);
+    gcx_graph graph = make(kernel_last);
+    CHECK(parts_of(graph) == std::vector<uint32_t>({0, 0, 1}));
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_NATIVE(cuGraphDestroy, kernel_last);
+
+    CUgraph copy_last = capture_copies(kernels, streams, false);
+    graph = make(copy_last);
+    CHECK(parts_of(graph) == std::vector<uint32_t>({0, 1, 1}));
+    const uint32_t copy = 2;
+    CHECK_OK(gcx_graph_set_part(graph, &copy, 1, 0));
+    CUgraph other_copy = capture_copies(kernels, streams, false, 4);
+    for (CUgraph captured : {copy_last, other_copy}) {
+        CHECK_OK(gcx_graph_update(graph, captured));
+        CHECK(parts_of(graph) == std::vector<uint32_t>({0, 1, 0}));
+        CHECK_NATIVE(cuGraphDestroy, captured);
+    }
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
 void set_part_without_nodes_adds_no_part(gcx_graph graph) {
     const uint32_t parts = info_of(graph).part_count;
     CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 0, parts), GCX_ERROR_INVALID_VALUE);
@@ -848,10 +906,10 @@ int main() {
         for (const auto test :
              {graph_runs_where_it_is_launched, node_of_every_kind_moves, graph_follows_a_lease,
               parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams,
-              set_part_assigns_nodes, set_kernel_changes_all_executables,
-              update_takes_over_another_capture, update_with_another_order_is_refused,
-              nodes_report_clusters, least_recently_used_executable_is_evicted,
-              updates_refused_by_the_driver_rebuild,
+              copies_join_the_part_of_the_kernel_before_them, set_part_assigns_nodes,
+              set_kernel_changes_all_executables, update_takes_over_another_capture,
+              update_with_another_order_is_refused, nodes_report_clusters,
+              least_recently_used_executable_is_evicted, updates_refused_by_the_driver_rebuild,
               failed_destruction_of_an_executable_is_repeated, immovable_nodes_are_refused,
               external_streams_run_as_captured, invalid_arguments_are_refused,
               launches_make_few_driver_calls, attributes_are_copied})
