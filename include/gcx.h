@@ -15,11 +15,13 @@
  *
  * Results. A gcx_result below 10000 has the number and the meaning of a CUresult; gcx's own begin
  *   at 10000. The driver's errors are returned unchanged. A function that fails writes no output
- *   parameter and creates nothing; gcx_last_error_message() has the values and what to do. Any
- *   function can fail with GCX_ERROR_INVALID_VALUE (a required pointer is NULL, a flag is unknown,
- *   a reserved field is not 0), GCX_ERROR_INVALID_HANDLE, GCX_ERROR_NOT_INITIALIZED (in a forked
- *   child whose parent had started CUDA), GCX_ERROR_OUT_OF_MEMORY and GCX_ERROR_UNKNOWN (a defect
- *   of gcx). The first function that needs the driver opens it and can fail as gcx_driver_open().
+ *   parameter and creates nothing, unless its comment says otherwise; gcx_last_error_message() has
+ *   the values and what to do. Any function can fail with GCX_ERROR_INVALID_VALUE (a required
+ *   pointer is NULL, a flag is unknown, a reserved field is not 0), GCX_ERROR_INVALID_HANDLE,
+ *   GCX_ERROR_NOT_INITIALIZED (in a forked child whose parent had started CUDA),
+ *   GCX_ERROR_DEINITIALIZED (the process exits), GCX_ERROR_OUT_OF_MEMORY and GCX_ERROR_UNKNOWN (a
+ *   defect of gcx). The first function that needs the driver opens it and can fail as
+ *   gcx_driver_open().
  * Threads. Every function is thread-safe, also on the same object. Only gcx_context_push() and
  *   gcx_context_pop() change the calling thread's current CUDA context. A thread must not end
  *   within a call: pthread_cancel() during one, and pthread_exit() in a callback, end the process.

@@ -21,8 +21,17 @@ extern "C" {
  * Calling it is optional: the first function that needs the driver opens it as with NULL. There is
  * no silent fallback: without a driver each call fails, and the next one tries again.
  *
- * Errors:
- *   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process */
+ * Errors: the driver's from cuInit, and
+ *   GCX_ERROR_DRIVER_ALREADY_OPEN             another driver is open, for the rest of the process
+ *   GCX_ERROR_SHARED_OBJECT_INIT_FAILED       the library cannot be loaded: no driver is installed,
+ *                                             or the path is wrong
+ *   GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND  the library is not a CUDA driver, or lacks a function
+ *                                             of its version
+ *   GCX_ERROR_NOT_SUPPORTED                   the driver is older than CUDA 12.4
+ *   GCX_ERROR_NO_DEVICE                       the driver has no device, or CUDA_VISIBLE_DEVICES
+ *                                             hides all
+ *   GCX_ERROR_FILE_NOT_FOUND                  the simulated driver is not installed
+ *   GCX_ERROR_INVALID_VALUE                   the SPEC or its FILE is invalid */
 GCX_API gcx_result gcx_driver_open(const char* driver);
 
 /* What a driver can do, each with the driver version that has it first. Functions that need a
@@ -95,8 +104,8 @@ typedef struct gcx_queue_info {
 } gcx_queue_info;
 #define GCX_QUEUE_INFO_INIT GCX_STRUCT_INIT(gcx_queue_info)
 
-/* Returns the number of connections. Opens no driver: before one is open, looks at the libraries
- * that are loaded. CUDA has started if cuInit was called there. */
+/* Returns the number of connections. Opens no driver: if none is open, looks for a libcuda that the
+ * process has loaded, and asks it whether cuInit was called. */
 GCX_API gcx_result gcx_queue_get_info(gcx_queue_info* info);
 
 /* Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
@@ -129,7 +138,7 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  * may start a short-lived child process.
  *
  * Errors:
- *   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
+ *   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already, or gcx has opened a driver
  *   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
  *                                        names, is not installed
  *   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
@@ -149,8 +158,8 @@ GCX_API gcx_result gcx_driver_report_partition_counts(void);
 
 /* Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
  * enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
- * other work can occupy them. More SMs than promised are returned as seen, with a warning in the
- * log: see gcx_device_find_shared_sms.
+ * other work can occupy them. More SMs than promised are returned as seen; if they can be those of
+ * gcx_device_find_shared_sms(), the log has a warning.
  *
  * Errors:
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
@@ -163,11 +172,13 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
  * coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
  * return at once.
  *
- * Errors:
- *   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
- *   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
- *   GCX_ERROR_TIMEOUT        other work occupied SMs continuously: call it when the device is idle,
- *                            before a module with dynamic parallelism is loaded */
+ * Errors: those of gcx_context_create, and
+ *   GCX_ERROR_INVALID_DEVICE  there is no such device
+ *   GCX_ERROR_INVALID_VALUE   family is not coscheduled, fine or max-cluster
+ *   GCX_ERROR_NOT_SUPPORTED   under MPS, where the numbers are virtual; the device has no
+ *                             max-cluster family
+ *   GCX_ERROR_TIMEOUT         other work occupied SMs continuously: call it when the device is
+ *                             idle, before a module with dynamic parallelism is loaded */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* Finds the SMs that all partitions of this process share because a module with dynamic parallelism
@@ -176,12 +187,13 @@ GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
  * remainder atom, 124 and 125). Other compute capabilities have none.
  *
  * Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
- * nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+ * nothing, creates contexts over two single atoms, at the cost of a first one each, caches them and
  * probes both. Once found, the SMs stay known, and later calls return at once. While none are found
  * *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
  *
- * Errors:
- *   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual */
+ * Errors: those of gcx_context_create, and
+ *   GCX_ERROR_INVALID_DEVICE  there is no such device
+ *   GCX_ERROR_NOT_SUPPORTED   compute capability 9.x under MPS, where the numbers are virtual */
 GCX_API gcx_result gcx_device_find_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
                                               uint32_t* count);
 
@@ -293,8 +305,7 @@ typedef struct gcx_published_process {
 /* Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
  * capacity is 0. If the user's own folder is missing, the list is empty.
  *
- * Errors:
- *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start */
+ * Errors: those of gcx_publish_start about the folder. */
 GCX_API gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
                                               uint32_t* count);
 

@@ -89,13 +89,15 @@ typedef struct gcx_lease_params {
  *                                             requested
  *   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
  *                                             gcx_device_map_sms() for both families first
- *   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
+ *   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1;
+ *                                             the device has no max-cluster family
  *   GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
  *                                             reservation's
  *   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
  *                                             the reservation's; the name is too long;
  *                                             min_sm_count or exclusive_sm_count is greater than
- *                                             sm_count */
+ *                                             sm_count; exclusive_sm_count is not 0 without
+ *                                             GCX_LEASE_SHARED */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 
@@ -136,9 +138,10 @@ typedef struct gcx_lease_size {
  *   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
  *                                             or other requests wait for them; the message names
  *                                             them
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
- *                                             exceed the device or the reservation; or a size is
- *                                             less than the lease's exclusive_sm_count
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices, families or
+ *                                             reservations; the sizes exceed the device or the
+ *                                             reservation; or a size is less than the lease's
+ *                                             exclusive_sm_count
  *   GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
  *   GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
  *                                             GCX_SIZE_PARKED or not 0 with it, or a lease is
@@ -195,7 +198,8 @@ typedef struct gcx_live_lease {
     int32_t device;
     gcx_sm_family family;
     uint32_t flags;    /* GCX_LEASE_ */
-    uint32_t sm_count; /* 0 if the lease is parked; of a waiting request: the requested count */
+    uint32_t sm_count; /* 0 if the lease is parked; of a waiting request: the requested count, or
+                          GCX_REST */
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
     uint32_t waits;       /* 1: a request that waits in gcx_lease_acquire */

@@ -312,9 +312,10 @@ GCX_API gcx_result gcx_resource_find_max_cluster_size(const gcx_resource* resour
  * device memory. So gcx caches one green context for each set of resources, and handles for equal
  * resources share it: synchronizing or recording one covers the work of all.
  *
- * If other code resets the device (cuDevicePrimaryCtxReset, cudaDeviceReset), its green contexts
- * die. Live handles of contexts, streams and events then fail with GCX_ERROR_CONTEXT_IS_DESTROYED,
- * their destroy functions succeed, and resources stay valid.
+ * Contexts, events and graphs retain the device's primary context. If other code resets the device
+ * (cuDevicePrimaryCtxReset, cudaDeviceReset), its green contexts die. Live handles of contexts,
+ * streams, events, leases and graphs then fail with GCX_ERROR_CONTEXT_IS_DESTROYED, the functions
+ * that destroy and release them succeed, and resources stay valid.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_context_s* gcx_context;
@@ -438,7 +439,7 @@ typedef enum gcx_stream_sync GCX_ENUM_OF_INT {
 
 typedef struct gcx_stream_params {
     uint32_t struct_size;
-    gcx_stream_sync sync; /* GCX_STREAM_NON_BLOCKING */
+    gcx_stream_sync sync; /* has to be GCX_STREAM_NON_BLOCKING */
     int32_t priority; /* lower is more urgent; clamped to gcx_device_get_stream_priority_range */
 } gcx_stream_params;
 #define GCX_STREAM_PARAMS_INIT GCX_STRUCT_INIT(gcx_stream_params)
@@ -558,7 +559,7 @@ GCX_API gcx_result gcx_stream_query(gcx_stream stream);
 #define GCX_EVENT_TIMING 0x1u        /* records times for gcx_event_get_elapsed; costs more */
 #define GCX_EVENT_BLOCKING_SYNC 0x2u /* gcx_event_synchronize sleeps instead of spinning */
 
-/* Creates an event on a device. Retains the primary context, as contexts do.
+/* Creates an event on a device.
  *
  * Errors:
  *   GCX_ERROR_INVALID_DEVICE  there is no such device */

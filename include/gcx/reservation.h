@@ -58,8 +58,8 @@ typedef struct gcx_reservation_params {
  *   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
  *                               0; the message names them
  *   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
- *                               locked all that time, because they changed it continuously or one
- *                               was stopped in the middle of a change
+ *                               locked all that time, or for 5 s without a change, as when one was
+ *                               stopped in the middle of a change
  *   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
  *   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
  *   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
@@ -75,7 +75,7 @@ typedef struct gcx_reservation_params {
  *   GCX_ERROR_INVALID_DEVICE    there is no such device
  *   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
  *                               too long; the path is not absolute; min_sm_count is greater than
- *                               sm_count */
+ *                               sm_count; inside gcx exec, folder is not that of the partition */
 GCX_API gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
                                            const gcx_reservation_params* params,
                                            gcx_reservation* reservation);
@@ -93,7 +93,7 @@ GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* 
  * joined it have released it. Opens no driver, and works in a forked child.
  *
  * Errors:
- *   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+ *   GCX_ERROR_NOT_FOUND         the reservation has ended, never existed or still waits for its SMs
  *   GCX_ERROR_INVALID_VALUE     token is not a token
  *   GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
  *   GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
@@ -101,7 +101,8 @@ GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* 
 GCX_API gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
 
 /* Releases the reservation. If no other process joined it and no lease in it is left, other
- * processes can have its SMs at once. A forked child has none of its parent's handles. */
+ * processes can have its SMs at once. Then waits up to 300 ms for the folder, to remove the file. A
+ * forked child has none of its parent's handles. */
 GCX_API gcx_result gcx_reservation_release(gcx_reservation reservation);
 
 typedef struct gcx_reservation_info {
@@ -134,7 +135,8 @@ GCX_API gcx_result gcx_reservation_get_info(gcx_reservation reservation,
  *   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
  *                        acquired the reservation, or is limited by
- *                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not */
+ *                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not; inside gcx exec,
+ *                        the reservation has SMs outside of the partition */
 GCX_API gcx_result gcx_reservation_get_resource(gcx_reservation reservation,
                                                 gcx_resource* resource);
 
@@ -173,7 +175,8 @@ typedef struct gcx_live_reservation {
  * the user's own folder is missing, the list is empty.
  *
  * Errors:
- *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire */
+ *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+ *   GCX_ERROR_INVALID_VALUE  the folder's path is not absolute or too long */
 GCX_API gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
                                         uint32_t capacity, uint32_t* count);
 

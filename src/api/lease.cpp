@@ -190,7 +190,8 @@ gcx_result gcx_lease_release(gcx_lease lease) {
         if (lib == nullptr)
             return;
         auto pin = lib->lease_handles.pin(lease);
-        // Before closing the handle, which waits for threads that use it, as gcx_lease_synchronize.
+        // Before closing the handle: while another thread uses it, as in gcx_lease_synchronize, its
+        // object stays open, and its SMs must be free now.
         if (!lib->leases.release(*pin->lease))
             fail(GCX_ERROR_INVALID_HANDLE,
                  format("%s was released by another thread", pin->lease->label().c_str()));

@@ -1,7 +1,7 @@
 // The context cache: creates green contexts, which takes milliseconds and leaks device memory, and
 // caches them by the set of resources that they consist of.
-// Thread-safe. ContextCache::mutex_ comes after the mutexes of leases (lease_manager.hpp) and
-// before those of StreamCache and Device. It is not held while a context is created.
+// Thread-safe. ContextCache::mutex_ is not held while a context is created. ARCHITECTURE.md has the
+// lock order.
 #pragma once
 
 #include "core/device.hpp"

@@ -1,6 +1,6 @@
 // A lease of SMs, the streams that follow it, and the unfinished work that these leave behind when
-// the lease loses SMs. lease_manager.hpp decides which lease has which SMs, and states the lock
-// order.
+// the lease loses SMs. lease_manager.hpp decides which lease has which SMs, and ARCHITECTURE.md states
+// the lock order.
 #pragma once
 
 #include "core/context_cache.hpp"

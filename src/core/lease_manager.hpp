@@ -1,17 +1,7 @@
 // The lease manager: decides which lease has which SMs, serves waiting requests in order of
 // arrival, and moves SMs between leases.
 //
-// Lock order, outermost first:
-// 1. SubmitLock, several in order of address
-// 2. Graph::building_, Executable::mutex_
-// 3. Lease::streams_mutex_
-// 4. LeaseManager::mutex_
-// 5. Lease::mutex_
-// 6. ContextCache::mutex_, EventPool::mutex_
-// 7. StreamCache::mutex_, Device::mutex_, the publisher's mutex
-//
-// Under LeaseManager::mutex_ and Lease::mutex_ the driver is only asked whether events have
-// completed and contexts exist. It makes and destroys nothing there.
+// ARCHITECTURE.md has the lock order, and what the driver may be asked under LeaseManager::mutex_.
 #pragma once
 
 #include "core/cancel.hpp"

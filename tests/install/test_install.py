@@ -49,6 +49,29 @@ def test_c_program_of_a_page_builds_and_runs(
     assert (done.returncode, done.stdout) in [(0, ""), (0, "64 SMs\n")], done.stdout + done.stderr
 
 
+def test_cpp_lines_of_the_page_compile(flags: list[str], tmp_path: Path) -> None:
+    """Each block in braces of its own, next to what it takes from the program around it."""
+    page = (ROOT / "docs" / "reference" / "cpp.md").read_text()
+    blocks = re.findall(r"^```cpp\n(.*?)^```$", page, re.M | re.S)
+    lines = "".join(f"{{\n{block}}}\n" for block in blocks).replace("#include <gcx.hpp>", "")
+    lines, launches = re.subn(r"kernel<<<.*, (\w+\.native\(\))>>>\(\)", r"launch(\1)", lines)
+    assert (len(blocks), launches) == (3, 2)
+    source = tmp_path / "page.cpp"
+    source.write_text(f"""#include <gcx.hpp>
+        #include <chrono>
+        #include <cstdlib>
+        #include <stop_token>
+        #include <vector>
+        using namespace std::chrono_literals;
+        struct arguments {{ float* x; int count; }};
+        void page(CUgraph_st* captured, void (*launch)(CUstream_st*), gcx::cancel& shutdown,
+                  std::stop_token stop, gcx::resource sms, std::vector<uint32_t> counts, float* x,
+                  int count) {{
+        {lines}}}""")
+    built = run("c++", "-std=c++20", "-fsyntax-only", source, *flags)
+    assert built.returncode == 0, built.stderr
+
+
 def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> None:
     program = tmp_path / "dlopen"
     source = ROOT / "examples" / "dlopen.c"

@@ -510,7 +510,7 @@ class gcx_live_context(_Struct):
 class gcx_stream_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # GCX_STREAM_NON_BLOCKING
+        # has to be GCX_STREAM_NON_BLOCKING
         ("sync", gcx_stream_sync),
         # lower is more urgent; clamped to gcx_device_get_stream_priority_range
         ("priority", c_int32),
@@ -681,7 +681,7 @@ class gcx_live_lease(_Struct):
         ("family", gcx_sm_family),
         # GCX_LEASE_
         ("flags", c_uint32),
-        # 0 if the lease is parked; of a waiting request: the requested count
+        # 0 if the lease is parked; of a waiting request: the requested count, or GCX_REST
         ("sm_count", c_uint32),
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),

@@ -602,7 +602,7 @@ typedef struct {
 
 typedef struct {
     uint32_t struct_size;
-    // GCX_STREAM_NON_BLOCKING
+    // has to be GCX_STREAM_NON_BLOCKING
     gcx_stream_sync sync;
     // lower is more urgent; clamped to gcx_device_get_stream_priority_range
     int32_t priority;
@@ -753,7 +753,7 @@ typedef struct {
     gcx_sm_family family;
     // GCX_LEASE_
     uint32_t flags;
-    // 0 if the lease is parked; of a waiting request: the requested count
+    // 0 if the lease is parked; of a waiting request: the requested count, or GCX_REST
     uint32_t sm_count;
     uint32_t exclusive_sm_count;
     uint32_t stream_count;

@@ -425,7 +425,7 @@ export const gcx_live_context = koffi.struct({
 
 export const gcx_stream_params = koffi.struct({
   struct_size: "uint32_t",
-  // GCX_STREAM_NON_BLOCKING
+  // has to be GCX_STREAM_NON_BLOCKING
   sync: "int32_t",
   // lower is more urgent; clamped to gcx_device_get_stream_priority_range
   priority: "int32_t",
@@ -576,7 +576,7 @@ export const gcx_live_lease = koffi.struct({
   family: "int32_t",
   // GCX_LEASE_
   flags: "uint32_t",
-  // 0 if the lease is parked; of a waiting request: the requested count
+  // 0 if the lease is parked; of a waiting request: the requested count, or GCX_REST
   sm_count: "uint32_t",
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",

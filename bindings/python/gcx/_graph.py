@@ -127,8 +127,8 @@ class Graph(Owned):
         _gcx.gcx_graph_launch(handle, [one._live() for one in streams])
 
     def prepare(self, where: Target | Sequence[Target], *, for_leases: bool = False) -> None:
-        """Creates the executable for those SMs ahead of time (1.3 to 2 us a node) and their
-        context. Does nothing if it is cached.
+        """Creates the executable for those SMs ahead of time, and their context. Does nothing if
+        it is cached.
 
         Args:
             where: An SMResource, a partition, a lease (its current SMs), a stream or a context.

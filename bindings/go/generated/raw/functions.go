@@ -409,7 +409,7 @@ type Functions struct {
 
 	// EventCreate is gcx_event_create.
 	//
-	// Creates an event on a device. Retains the primary context, as contexts do.
+	// Creates an event on a device.
 	//
 	// Errors:
 	//   GCX_ERROR_INVALID_DEVICE  there is no such device
@@ -601,13 +601,15 @@ type Functions struct {
 	//                                             requested
 	//   GCX_ERROR_SMS_NOT_MAPPED                  there are leases of another family: call
 	//                                             gcx_device_map_sms() for both families first
-	//   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
+	//   GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1;
+	//                                             the device has no max-cluster family
 	//   GCX_ERROR_INVALID_DEVICE                  there is no such device, or it is not the
 	//                                             reservation's
 	//   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
 	//                                             the reservation's; the name is too long;
 	//                                             min_sm_count or exclusive_sm_count is greater than
-	//                                             sm_count
+	//                                             sm_count; exclusive_sm_count is not 0 without
+	//                                             GCX_LEASE_SHARED
 	LeaseAcquire func(device int32, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_lease_acquire"`
 
 	// LeaseRelease is gcx_lease_release.
@@ -633,9 +635,10 @@ type Functions struct {
 	//   GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
 	//                                             or other requests wait for them; the message names
 	//                                             them
-	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
-	//                                             exceed the device or the reservation; or a size is
-	//                                             less than the lease's exclusive_sm_count
+	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices, families or
+	//                                             reservations; the sizes exceed the device or the
+	//                                             reservation; or a size is less than the lease's
+	//                                             exclusive_sm_count
 	//   GCX_ERROR_SMS_NOT_MAPPED                  of a parked lease: there are leases of another family
 	//   GCX_ERROR_INVALID_VALUE                   count is 0, an sm_count is 0 without
 	//                                             GCX_SIZE_PARKED or not 0 with it, or a lease is
@@ -724,8 +727,8 @@ type Functions struct {
 	//   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
 	//                               0; the message names them
 	//   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
-	//                               locked all that time, because they changed it continuously or one
-	//                               was stopped in the middle of a change
+	//                               locked all that time, or for 5 s without a change, as when one was
+	//                               stopped in the middle of a change
 	//   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
 	//   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
 	//   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
@@ -741,7 +744,7 @@ type Functions struct {
 	//   GCX_ERROR_INVALID_DEVICE    there is no such device
 	//   GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
 	//                               too long; the path is not absolute; min_sm_count is greater than
-	//                               sm_count
+	//                               sm_count; inside gcx exec, folder is not that of the partition
 	ReservationAcquire func(device int32, smCount uint32, params *ReservationParams, reservation *Reservation) Result `c:"gcx_reservation_acquire"`
 
 	// ReservationGetToken is gcx_reservation_get_token.
@@ -760,7 +763,7 @@ type Functions struct {
 	// joined it have released it. Opens no driver, and works in a forked child.
 	//
 	// Errors:
-	//   GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+	//   GCX_ERROR_NOT_FOUND         the reservation has ended, never existed or still waits for its SMs
 	//   GCX_ERROR_INVALID_VALUE     token is not a token
 	//   GCX_ERROR_TIMEOUT           other processes had the folder locked for 5 s
 	//   GCX_ERROR_CORRUPT_FILE      the reservation's file is invalid or cannot be read
@@ -770,7 +773,8 @@ type Functions struct {
 	// ReservationRelease is gcx_reservation_release.
 	//
 	// Releases the reservation. If no other process joined it and no lease in it is left, other
-	// processes can have its SMs at once. A forked child has none of its parent's handles.
+	// processes can have its SMs at once. Then waits up to 300 ms for the folder, to remove the file. A
+	// forked child has none of its parent's handles.
 	ReservationRelease func(reservation Reservation) Result `c:"gcx_reservation_release"`
 
 	// ReservationGetInfo is gcx_reservation_get_info.
@@ -786,7 +790,8 @@ type Functions struct {
 	//   GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
 	//                        acquired the reservation, or is limited by
-	//                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not
+	//                        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not; inside gcx exec,
+	//                        the reservation has SMs outside of the partition
 	ReservationGetResource func(reservation Reservation, resource *Resource) Result `c:"gcx_reservation_get_resource"`
 
 	// ReservationList is gcx_reservation_list.
@@ -799,6 +804,7 @@ type Functions struct {
 	//
 	// Errors:
 	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
+	//   GCX_ERROR_INVALID_VALUE  the folder's path is not absolute or too long
 	ReservationList func(folder *byte, reservations *LiveReservation, capacity uint32, count *uint32) Result `c:"gcx_reservation_list"`
 
 	// GraphCreate is gcx_graph_create.
@@ -830,10 +836,11 @@ type Functions struct {
 	// streams[0 .. count - 1]: the graph starts behind the earlier work of all of them, their later
 	// work waits for it, and parts without order between them run concurrently.
 	//
-	// A resize of a lease waits for launches in progress in its streams, so each launch runs on the SMs
-	// from before or after it. In a stream of the primary context that other code created, the graph
-	// runs as it was captured. The first launch on a set of SMs instantiates the executable
-	// (gcx_graph_prepare); later ones with one stream cost as much as cuGraphLaunch.
+	// Each launch runs on the SMs from before a resize of the lease or from after it: a resize waits
+	// until this function has returned in other threads, not for the graph's work. In a stream of the
+	// primary context that other code created, the graph runs as it was captured. The first launch on a
+	// set of SMs instantiates the executable (gcx_graph_prepare); later ones with one stream take less
+	// than 1 us longer than cuGraphLaunch (measured).
 	//
 	// Errors: those of gcx_graph_prepare, and
 	//   GCX_ERROR_INVALID_DEVICE              the stream is of another device
@@ -848,8 +855,8 @@ type Functions struct {
 	// Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
 	// contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or
 	// GCX_PREPARE_FOR_LEASES for launches in streams of leases. Call it from a background thread: it
-	// costs slightly more than cuGraphInstantiate, 1.3 to 2 us for each node, and delays no launch.
-	// Does nothing if the executable is cached.
+	// takes 1.2 to 1.4 times as long as cuGraphInstantiate (measured), and delays no launch. Does
+	// nothing if the executable is cached.
 	//
 	// Errors: those of gcx_context_create, and
 	//   GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE  a cooperative grid does not fit the SMs; the message
@@ -875,23 +882,25 @@ type Functions struct {
 	// GraphSetKernel is gcx_graph_set_kernel.
 	//
 	// Changes the parameters of a kernel node in the graph and all its executables, or in none. Later
-	// launches have them. Takes about 1 us for each executable, where the driver can update
-	// executables; it cannot in child graphs, where the executables are instantiated again.
+	// launches have them. Only arguments have a default, so set all other fields; gcx_graph_get_nodes()
+	// returns the present ones. The driver updates executables in place, except for nodes of child
+	// graphs, where the executables are instantiated again.
 	//
 	// Errors: those of gcx_graph_prepare, the driver's about the parameters, and
-	//   GCX_ERROR_INVALID_VALUE  there is no such node; it is not a kernel's; the arguments are too
-	//                            short
+	//   GCX_ERROR_INVALID_VALUE  there is no such node; it is not a kernel's; the grid or the block has
+	//                            a 0; the arguments are too short
 	GraphSetKernel func(graph Graph, node uint32, params *KernelParams) Result `c:"gcx_graph_set_kernel"`
 
 	// GraphUpdate is gcx_graph_update.
 	//
 	// Updates the graph to the parameters of another captured graph with the same nodes in the same
-	// order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
-	// about 1 us for each kernel and executable; otherwise the executables are instantiated again. The
-	// caller still owns captured.
+	// order, in all executables or in none. Parts stay. If only the parameters of kernels outside child
+	// graphs differ, the driver updates executables in place; otherwise they are instantiated again.
+	// The caller still owns captured.
 	//
-	// Errors: those of gcx_graph_create, and
-	//   GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where
+	// Errors: those of gcx_graph_create and, about the executables, of gcx_graph_prepare, and
+	//   GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the device, the nodes or their order differ; the message
+	//                                        says where
 	GraphUpdate func(graph Graph, captured uintptr) Result `c:"gcx_graph_update"`
 
 	// GraphGetInfo is gcx_graph_get_info.
@@ -915,8 +924,17 @@ type Functions struct {
 	// Calling it is optional: the first function that needs the driver opens it as with NULL. There is
 	// no silent fallback: without a driver each call fails, and the next one tries again.
 	//
-	// Errors:
-	//   GCX_ERROR_DRIVER_ALREADY_OPEN  another driver is open, for the rest of the process
+	// Errors: the driver's from cuInit, and
+	//   GCX_ERROR_DRIVER_ALREADY_OPEN             another driver is open, for the rest of the process
+	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED       the library cannot be loaded: no driver is installed,
+	//                                             or the path is wrong
+	//   GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND  the library is not a CUDA driver, or lacks a function
+	//                                             of its version
+	//   GCX_ERROR_NOT_SUPPORTED                   the driver is older than CUDA 12.4
+	//   GCX_ERROR_NO_DEVICE                       the driver has no device, or CUDA_VISIBLE_DEVICES
+	//                                             hides all
+	//   GCX_ERROR_FILE_NOT_FOUND                  the simulated driver is not installed
+	//   GCX_ERROR_INVALID_VALUE                   the SPEC or its FILE is invalid
 	DriverOpen func(driver *byte) Result `c:"gcx_driver_open"`
 
 	// DriverGetInfo is gcx_driver_get_info.
@@ -933,8 +951,8 @@ type Functions struct {
 
 	// QueueGetInfo is gcx_queue_get_info.
 	//
-	// Returns the number of connections. Opens no driver: before one is open, looks at the libraries
-	// that are loaded. CUDA has started if cuInit was called there.
+	// Returns the number of connections. Opens no driver: if none is open, looks for a libcuda that the
+	// process has loaded, and asks it whether cuInit was called.
 	QueueGetInfo func(info *QueueInfo) Result `c:"gcx_queue_get_info"`
 
 	// QueueRequestConnections is gcx_queue_request_connections.
@@ -960,7 +978,7 @@ type Functions struct {
 	// may start a short-lived child process.
 	//
 	// Errors:
-	//   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already
+	//   GCX_ERROR_TOO_LATE                   libcuda.so.1 is loaded already, or gcx has opened a driver
 	//   GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
 	//                                        names, is not installed
 	//   GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
@@ -971,8 +989,8 @@ type Functions struct {
 	//
 	// Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
 	// enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
-	// other work can occupy them. More SMs than promised are returned as seen, with a warning in the
-	// log: see gcx_device_find_shared_sms.
+	// other work can occupy them. More SMs than promised are returned as seen; if they can be those of
+	// gcx_device_find_shared_sms(), the log has a warning.
 	//
 	// Errors:
 	//   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
@@ -986,11 +1004,13 @@ type Functions struct {
 	// coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
 	// return at once.
 	//
-	// Errors:
-	//   GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
-	//   GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
-	//   GCX_ERROR_TIMEOUT        other work occupied SMs continuously: call it when the device is idle,
-	//                            before a module with dynamic parallelism is loaded
+	// Errors: those of gcx_context_create, and
+	//   GCX_ERROR_INVALID_DEVICE  there is no such device
+	//   GCX_ERROR_INVALID_VALUE   family is not coscheduled, fine or max-cluster
+	//   GCX_ERROR_NOT_SUPPORTED   under MPS, where the numbers are virtual; the device has no
+	//                             max-cluster family
+	//   GCX_ERROR_TIMEOUT         other work occupied SMs continuously: call it when the device is
+	//                             idle, before a module with dynamic parallelism is loaded
 	DeviceMapSMs func(device int32, family SMFamily) Result `c:"gcx_device_map_sms"`
 
 	// DeviceFindSharedSMs is gcx_device_find_shared_sms.
@@ -1001,12 +1021,13 @@ type Functions struct {
 	// remainder atom, 124 and 125). Other compute capabilities have none.
 	//
 	// Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
-	// nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+	// nothing, creates contexts over two single atoms, at the cost of a first one each, caches them and
 	// probes both. Once found, the SMs stay known, and later calls return at once. While none are found
 	// *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
 	//
-	// Errors:
-	//   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual
+	// Errors: those of gcx_context_create, and
+	//   GCX_ERROR_INVALID_DEVICE  there is no such device
+	//   GCX_ERROR_NOT_SUPPORTED   compute capability 9.x under MPS, where the numbers are virtual
 	DeviceFindSharedSMs func(device int32, smIDs *uint32, capacity uint32, count *uint32) Result `c:"gcx_device_find_shared_sms"`
 
 	// Verify is gcx_verify.
@@ -1068,8 +1089,7 @@ type Functions struct {
 	// Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
 	// capacity is 0. If the user's own folder is missing, the list is empty.
 	//
-	// Errors:
-	//   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
+	// Errors: those of gcx_publish_start about the folder.
 	PublishedProcessList func(processes *PublishedProcess, capacity uint32, count *uint32) Result `c:"gcx_published_process_list"`
 
 	// PublishedLeaseList is gcx_published_lease_list.

@@ -182,7 +182,7 @@ type LiveContext struct {
 // StreamParams is gcx_stream_params.
 type StreamParams struct {
 	StructSize uint32
-	// GCX_STREAM_NON_BLOCKING
+	// has to be GCX_STREAM_NON_BLOCKING
 	Sync StreamSync
 	// lower is more urgent; clamped to gcx_device_get_stream_priority_range
 	Priority int32
@@ -347,7 +347,7 @@ type LiveLease struct {
 	Family SMFamily
 	// GCX_LEASE_
 	Flags uint32
-	// 0 if the lease is parked; of a waiting request: the requested count
+	// 0 if the lease is parked; of a waiting request: the requested count, or GCX_REST
 	SMCount          uint32
 	ExclusiveSMCount uint32
 	StreamCount      uint32

@@ -1194,7 +1194,7 @@ public final class Raw {
    * </ul>
    *
    * @param context context
-   * @param sync {@code GCX_STREAM_NON_BLOCKING}
+   * @param sync has to be {@code GCX_STREAM_NON_BLOCKING}
    * @param priority lower is more urgent; clamped to {@code Device.streamPriorityRange}
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
@@ -1348,7 +1348,7 @@ public final class Raw {
   }
 
   /**
-   * Creates an event on a device. Retains the primary context, as contexts do.
+   * Creates an event on a device.
    *
    * <p>Errors:
    * <ul>
@@ -1631,11 +1631,13 @@ public final class Raw {
    * SMs than requested
    * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} there are leases of another family: call {@code
    * Device.mapSms}() for both families first
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1;
+   * the device has no max-cluster family
    * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device, or it is not the reservation's
    * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no leases or is not the
    * reservation's; the name is too long; min_sm_count or exclusive_sm_count is greater than
-   * sm_count
+   * sm_count; exclusive_sm_count is not 0 without
+   * <li>{@code LeaseRequest.withSharing}
    * </ul>
    *
    * @param device device
@@ -1704,9 +1706,9 @@ public final class Raw {
    * <ul>
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs of the leases and the free ones are too few, or
    * other requests wait for them; the message names them
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices or families;
-   * the sizes exceed the device or the reservation; or a size is less than the lease's
-   * exclusive_sm_count
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices, families or
+   * reservations; the sizes exceed the device or the reservation; or a size is less than the
+   * lease's exclusive_sm_count
    * <li>{@code GCX_ERROR_SMS_NOT_MAPPED} of a parked lease: there are leases of another family
    * <li>{@code GCX_ERROR_INVALID_VALUE} count is 0, an sm_count is 0 without
    * <li>{@code GCX_SIZE_PARKED} or not 0 with it, or a lease is listed twice
@@ -1810,7 +1812,7 @@ public final class Raw {
    * </ul>
    *
    * @param lease lease
-   * @param sync {@code GCX_STREAM_NON_BLOCKING}
+   * @param sync has to be {@code GCX_STREAM_NON_BLOCKING}
    * @param priority lower is more urgent; clamped to {@code Device.streamPriorityRange}
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
@@ -1855,8 +1857,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes have the SMs or wait for them, and
    * timeout_ms is 0; the message names them
    * <li>{@code GCX_ERROR_TIMEOUT} the same, still after timeout_ms; or other processes had the
-   * folder locked all that time, because they changed it continuously or one was stopped in the
-   * middle of a change
+   * folder locked all that time, or for 5 s without a change, as when one was stopped in the middle
+   * of a change
    * <li>{@code GCX_ERROR_CANCELLED} {@code Cancel.signal}() was called
    * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder is a link, belongs to another user or is open to
    * others
@@ -1872,7 +1874,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_NOT_FOUND} inside gcx exec, the partition's reservation has ended
    * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
    * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no reservations; the name or
-   * path is too long; the path is not absolute; min_sm_count is greater than sm_count
+   * path is too long; the path is not absolute; min_sm_count is greater than sm_count; inside gcx
+   * exec, folder is not that of the partition
    * </ul>
    *
    * @param device device
@@ -1934,7 +1937,8 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_FOUND} the reservation has ended or never existed
+   * <li>{@code GCX_ERROR_NOT_FOUND} the reservation has ended, never existed or still waits for its
+   * SMs
    * <li>{@code GCX_ERROR_INVALID_VALUE} token is not a token
    * <li>{@code GCX_ERROR_TIMEOUT} other processes had the folder locked for 5 s
    * <li>{@code GCX_ERROR_CORRUPT_FILE} the reservation's file is invalid or cannot be read
@@ -1952,7 +1956,8 @@ public final class Raw {
 
   /**
    * Releases the reservation. If no other process joined it and no lease in it is left, other
-   * processes can have its SMs at once. A forked child has none of its parent's handles.
+   * processes can have its SMs at once. Then waits up to 300 ms for the folder, to remove the file.
+   * A forked child has none of its parent's handles.
    *
    * @param reservation acquire within its SMs; NULL: within the device
    * @throws GcxException the result is no success
@@ -1980,7 +1985,7 @@ public final class Raw {
    * <li>{@code GCX_ERROR_NO_DEVICE} no device of this process has the reservation's UUID
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the
    * process that acquired the reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and
-   * that one was not
+   * that one was not; inside gcx exec, the reservation has SMs outside of the partition
    * </ul>
    *
    * @param reservation acquire within its SMs; NULL: within the device
@@ -2002,6 +2007,7 @@ public final class Raw {
    * <ul>
    * <li>{@code GCX_ERROR_UNSAFE_FOLDER}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
    * Device.reserve}
+   * <li>{@code GCX_ERROR_INVALID_VALUE} the folder's path is not absolute or too long
    * </ul>
    *
    * @param folder an absolute path; NULL: see above
@@ -2055,10 +2061,11 @@ public final class Raw {
    * count - 1]: the graph starts behind the earlier work of all of them, their later work waits for
    * it, and parts without order between them run concurrently.
    *
-   * <p>A resize of a lease waits for launches in progress in its streams, so each launch runs on
-   * the SMs from before or after it. In a stream of the primary context that other code created,
-   * the graph runs as it was captured. The first launch on a set of SMs instantiates the executable
-   * ({@code Graph.prepare}); later ones with one stream cost as much as cuGraphLaunch.
+   * <p>Each launch runs on the SMs from before a resize of the lease or from after it: a resize
+   * waits until this function has returned in other threads, not for the graph's work. In a stream
+   * of the primary context that other code created, the graph runs as it was captured. The first
+   * launch on a set of SMs instantiates the executable ({@code Graph.prepare}); later ones with one
+   * stream take less than 1 us longer than cuGraphLaunch (measured).
    *
    * <p>Errors: those of {@code Graph.prepare}, and
    * <ul>
@@ -2081,8 +2088,8 @@ public final class Raw {
    * Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
    * contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or
    * {@code PrepareOption.FOR_LEASES} for launches in streams of leases. Call it from a background
-   * thread: it costs slightly more than cuGraphInstantiate, 1.3 to 2 us for each node, and delays
-   * no launch. Does nothing if the executable is cached.
+   * thread: it takes 1.2 to 1.4 times as long as cuGraphInstantiate (measured), and delays no
+   * launch. Does nothing if the executable is cached.
    *
    * <p>Errors: those of {@code Context.create}, and
    * <ul>
@@ -2126,13 +2133,14 @@ public final class Raw {
 
   /**
    * Changes the parameters of a kernel node in the graph and all its executables, or in none. Later
-   * launches have them. Takes about 1 us for each executable, where the driver can update
-   * executables; it cannot in child graphs, where the executables are instantiated again.
+   * launches have them. Only arguments have a default, so set all other fields; {@code
+   * Graph.nodes}() returns the present ones. The driver updates executables in place, except for
+   * nodes of child graphs, where the executables are instantiated again.
    *
    * <p>Errors: those of {@code Graph.prepare}, the driver's about the parameters, and
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such node; it is not a kernel's; the arguments
-   * are too short
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such node; it is not a kernel's; the grid or
+   * the block has a 0; the arguments are too short
    * </ul>
    *
    * @param graph graph
@@ -2174,14 +2182,15 @@ public final class Raw {
 
   /**
    * Updates the graph to the parameters of another captured graph with the same nodes in the same
-   * order, in all executables or in none. Parts stay. If only kernel parameters differ, this takes
-   * about 1 us for each kernel and executable; otherwise the executables are instantiated again.
-   * The caller still owns captured.
+   * order, in all executables or in none. Parts stay. If only the parameters of kernels outside
+   * child graphs differ, the driver updates executables in place; otherwise they are instantiated
+   * again. The caller still owns captured.
    *
-   * <p>Errors: those of {@code Graph.create}, and
+   * <p>Errors: those of {@code Graph.create} and, about the executables, of {@code Graph.prepare},
+   * and
    * <ul>
-   * <li>{@code GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the nodes or their order differ; the message
-   * says where
+   * <li>{@code GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the device, the nodes or their order differ;
+   * the message says where
    * </ul>
    *
    * @param graph graph
@@ -2222,9 +2231,17 @@ public final class Raw {
    * dlopen Calling it is optional: the first function that needs the driver opens it as with NULL.
    * There is no silent fallback: without a driver each call fails, and the next one tries again.
    *
-   * <p>Errors:
+   * <p>Errors: the driver's from cuInit, and
    * <ul>
    * <li>{@code GCX_ERROR_DRIVER_ALREADY_OPEN} another driver is open, for the rest of the process
+   * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} the library cannot be loaded: no driver is
+   * installed, or the path is wrong
+   * <li>{@code GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND} the library is not a CUDA driver, or lacks
+   * a function of its version
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver is older than CUDA 12.4
+   * <li>{@code GCX_ERROR_NO_DEVICE} the driver has no device, or CUDA_VISIBLE_DEVICES hides all
+   * <li>{@code GCX_ERROR_FILE_NOT_FOUND} the simulated driver is not installed
+   * <li>{@code GCX_ERROR_INVALID_VALUE} the SPEC or its FILE is invalid
    * </ul>
    *
    * @param driver driver
@@ -2256,8 +2273,8 @@ public final class Raw {
   }
 
   /**
-   * Returns the number of connections. Opens no driver: before one is open, looks at the libraries
-   * that are loaded. CUDA has started if cuInit was called there.
+   * Returns the number of connections. Opens no driver: if none is open, looks for a libcuda that
+   * the process has loaded, and asks it whether cuInit was called.
    *
    * @return info
    * @throws GcxException the result is no success
@@ -2297,7 +2314,7 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_TOO_LATE} libcuda.so.1 is loaded already
+   * <li>{@code GCX_ERROR_TOO_LATE} libcuda.so.1 is loaded already, or gcx has opened a driver
    * <li>{@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
    * GCX_DRIVER} names, is not installed
    * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library, or it cannot be
@@ -2314,8 +2331,8 @@ public final class Raw {
   /**
    * Returns the SMs that the stream's kernels run on, ascending. A capacity of {@code GCX_MAX_SMS}
    * is always enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a
-   * few times: other work can occupy them. More SMs than promised are returned as seen, with a
-   * warning in the log: see {@code Device.sharedSms}.
+   * few times: other work can occupy them. More SMs than promised are returned as seen; if they can
+   * be those of {@code Device.sharedSms}(), the log has a warning.
    *
    * <p>Errors:
    * <ul>
@@ -2337,10 +2354,12 @@ public final class Raw {
    * an H100's coscheduled atoms, 7 for its fine ones. Does so once in a process for each family;
    * later calls return at once.
    *
-   * <p>Errors:
+   * <p>Errors: those of {@code Context.create}, and
    * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
    * <li>{@code GCX_ERROR_INVALID_VALUE} family is not coscheduled, fine or max-cluster
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual; the device has no
+   * max-cluster family
    * <li>{@code GCX_ERROR_TIMEOUT} other work occupied SMs continuously: call it when the device is
    * idle, before a module with dynamic parallelism is loaded
    * </ul>
@@ -2360,12 +2379,13 @@ public final class Raw {
    * SMs of the remainder atom, 124 and 125). Other compute capabilities have none.
    *
    * <p>Returns what {@code Stream.probeSms}() has recognised in two disjoint partitions. If that is
-   * nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
-   * probes both. Once found, the SMs stay known, and later calls return at once. While none are
+   * nothing, creates contexts over two single atoms, at the cost of a first one each, caches them
+   * and probes both. Once found, the SMs stay known, and later calls return at once. While none are
    * found *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
    *
-   * <p>Errors:
+   * <p>Errors: those of {@code Context.create}, and
    * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} compute capability 9.x under MPS, where the numbers are
    * virtual
    * </ul>
@@ -2475,11 +2495,7 @@ public final class Raw {
    * Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
    * capacity is 0. If the user's own folder is missing, the list is empty.
    *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_UNSAFE_FOLDER}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
-   * Published.start}
-   * </ul>
+   * <p>Errors: those of {@code Published.start} about the folder.
    *
    * @return processes
    * @throws GcxException the result is no success
