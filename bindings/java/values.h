@@ -205,7 +205,8 @@ static uint32_t* array_of_uint32_t(JNIEnv* jenv, jintArray array, uint32_t* coun
     uint32_t* numbers = room_for(jenv, whole, sizeof(*numbers));
     if (numbers == NULL)
         return NULL;
-    (*jenv)->GetIntArrayRegion(jenv, array, 0, (jsize)whole, (jint*)numbers);
+    if (whole > 0)
+        (*jenv)->GetIntArrayRegion(jenv, array, 0, (jsize)whole, (jint*)numbers);
     *count = (uint32_t)whole;
     return numbers;
 }

@@ -75,9 +75,23 @@ def test_values_keep_their_types(c: ctypes.CDLL) -> None:
         c.gcx_context_create(24, 1, None, None)
 
 
+class Number:
+    """An integer that is no int, as numpy's are."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
 def test_value_that_c_would_change_is_refused(c: ctypes.CDLL) -> None:
     lease = gcx.gcx_lease()
     for device, count, message in (
+        (0, Number(-1), "gcx_lease_acquire: sm_count is -1; "),
         (0, -1, "gcx_lease_acquire: sm_count is -1; it must be an integer from 0 to 4294967295"),
         (0, 2**32 + 24, "sm_count is 4294967320; "),
         (2**32, 8, "device is 4294967296; "),
@@ -93,6 +107,10 @@ def test_value_that_c_would_change_is_refused(c: ctypes.CDLL) -> None:
         gcx.sized(gcx.gcx_lease_params, name=b"a\0b")
     with pytest.raises(ValueError, match=r"gcx_sm_request\.sm_count is 4294967296; "):
         gcx.gcx_sm_request(2**32)
+    with pytest.raises(ValueError, match=r"gcx_sm_request\.sm_count is -1; "):
+        gcx.gcx_sm_request(Number(-1))
+    with pytest.raises(AttributeError, match="gcx_lease_params has no field 'timeout'"):
+        gcx.sized(gcx.gcx_lease_params, timeout=5)
 
 
 def test_each_thread_gets_its_own_message(c: ctypes.CDLL) -> None:

@@ -16,6 +16,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
+from operator import index
 from typing import Any
 
 # Ranges of integers, which ctypes would truncate silently.
@@ -29,7 +30,8 @@ RANGES = {
 def _check(what: str, type_: Any, value: Any) -> None:
     """Raises a ValueError unless the type can hold an integer or string."""
     least, most = RANGES.get(type_, (0, 0))
-    if type_ in RANGES and isinstance(value, int) and not least <= value <= most:
+    # What ctypes takes for an integer, such as numpy's.
+    if type_ in RANGES and hasattr(value, "__index__") and not least <= index(value) <= most:
         raise ValueError(f"{what} is {value}; it must be an integer from {least} to {most}")
     if type_ is c_char_p and isinstance(value, bytes) and b"\0" in value:
         raise ValueError(f"{what} is {value!r}; a string can't have a byte 0")
@@ -47,11 +49,13 @@ class _Parameter:
 
 
 class _Struct(ctypes.Structure):
-    """Refuses values that a field can't hold."""
+    """Refuses values that a field can't hold, and names of no field."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         types: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
-        _check(f"{type(self).__name__}.{name}", types.get(name), value)
+        if name not in types:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        _check(f"{type(self).__name__}.{name}", types[name], value)
         super().__setattr__(name, value)
 
 

@@ -1424,10 +1424,12 @@ for (const name of Object.keys(FUNCTIONS)) {
 export function open(library = "libgcx.so.1") {
   try {
     const loaded = koffi.load(library);
+    const opened = {}; // all functions, or the library isn't used
     for (const [name, [result, parameters]] of Object.entries(FUNCTIONS)) {
       const call = loaded.func(name, result, Object.values(parameters));
-      c[name] = checked(name, parameters, call);
+      opened[name] = checked(name, parameters, call);
     }
+    Object.assign(c, opened);
   } catch (error) {
     throw new Error(`${library} can't be used: ${error.message}`, { cause: error });
   }

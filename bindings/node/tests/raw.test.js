@@ -1,7 +1,9 @@
 // Types and errors through koffi. GCX_LIBRARY names the library.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
@@ -36,6 +38,19 @@ function tests() {
   test("calls_before_open_throw", () => {
     assert.throws(() => c.gcx_version(), /call open\(\) first/);
     assert.throws(() => gcx.open("/nowhere/libgcx.so"), /\/nowhere\/libgcx.so can't be used/);
+  });
+
+  test("library_without_a_function_is_not_used", () => {
+    const folder = mkdtempSync(join(tmpdir(), "gcx-test-"));
+    try {
+      const older = join(folder, "libgcx.so");
+      const present = readFileSync(process.env.GCX_LIBRARY, "latin1");
+      writeFileSync(older, present.replaceAll("\0gcx_verify\0", "\0gcx_absent\0"), "latin1");
+      assert.throws(() => gcx.open(older), /libgcx.so can't be used: .*gcx_verify/);
+      assert.throws(() => c.gcx_version(), /call open\(\) first/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
     process.env.GCX_DRIVER = "sim:2xh100@13.0";
     gcx.open(process.env.GCX_LIBRARY);
   });

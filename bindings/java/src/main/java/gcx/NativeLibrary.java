@@ -51,6 +51,11 @@ final class NativeLibrary {
       copy(LIBRARY);
       copy(LOG);
       copy(BRIDGE);
+      if (isSimulated(System.getenv("GCX_DRIVER"))) {
+        // Before the library: another class loader with the same library may call it at once.
+        provideSimulation();
+      }
+      System.load(folder.resolve(BRIDGE).toString());
     } catch (IOException problem) {
       throw failed(
           "can't copy the libraries to "
@@ -61,26 +66,20 @@ final class NativeLibrary {
               + FOLDER_PROPERTY
               + "=FOLDER one that has the libraries",
           problem);
-    }
-    try {
-      if (isSimulated(System.getenv("GCX_DRIVER"))) {
-        // Before the library: another class loader with the same library may call it at once.
-        provideSimulation();
-      }
-      System.load(folder.resolve(BRIDGE).toString());
     } catch (UnsatisfiedLinkError problem) {
-      throw failed(
-          problem.getMessage()
-              + "; where programs can't be run from the folder for temporary files, unpack "
+      throw refused(
+          problem,
+          "where programs can't be run from the folder for temporary files, unpack "
               + resourceFolder()
               + " of the jar elsewhere and name it by -D"
               + FOLDER_PROPERTY
-              + "=FOLDER",
-          problem);
+              + "=FOLDER");
     } finally {
-      delete(LIBRARY);
-      delete(LOG);
-      delete(BRIDGE);
+      if (folder != null) {
+        delete(LIBRARY);
+        delete(LOG);
+        delete(BRIDGE);
+      }
     }
   }
 
@@ -131,8 +130,13 @@ final class NativeLibrary {
     }
     try {
       System.load(bridge.toString());
-    } catch (UnsatisfiedLinkError refused) {
-      loadCopyOf(bridge, refused);
+    } catch (UnsatisfiedLinkError problem) {
+      if (!problem.getMessage().contains("already loaded in another")) {
+        throw refused(
+            problem,
+            "unpack all of " + resourceFolder() + " where programs can be run, not only " + BRIDGE);
+      }
+      loadCopyOf(bridge, problem);
     }
   }
 
@@ -191,8 +195,12 @@ final class NativeLibrary {
       // Atomically: a call of another class loader may look for it at any time.
       Path whole = folder.resolve(name);
       Path part = whole.resolveSibling(whole.getFileName() + ".part");
-      Files.copy(library, part);
-      Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE);
+      try {
+        Files.copy(library, part);
+        Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE);
+      } finally {
+        Files.deleteIfExists(part); // what fits, if the place is full
+      }
     }
   }
 
@@ -206,6 +214,15 @@ final class NativeLibrary {
     String machine = System.getProperty("os.arch");
     String system = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
     return "/native/" + system + "-" + (machine.equals("amd64") ? "x86_64" : machine) + "/";
+  }
+
+  /** Returns the loader's error with an advice, unless the libraries are of two versions. */
+  private static UnsatisfiedLinkError refused(UnsatisfiedLinkError problem, String advice) {
+    String said = problem.getMessage();
+    boolean mixed = said.contains("undefined symbol");
+    return failed(
+        said + "; " + (mixed ? "this process has " + LIBRARY + " of another version" : advice),
+        problem);
   }
 
   private static UnsatisfiedLinkError failed(String reason, Throwable cause) {

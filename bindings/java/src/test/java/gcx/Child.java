@@ -3,13 +3,17 @@ package gcx;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /** Another JVM, for tests that concern a whole process. */
 final class Child {
@@ -37,11 +41,6 @@ final class Child {
     return builder.environment();
   }
 
-  /** Starts it for a caller that communicates with it and ends it. */
-  Process start() throws IOException {
-    return builder.start();
-  }
-
   /** Runs it with an argument; fails unless it exits with 0. */
   List<String> runWith(String word) throws IOException, InterruptedException {
     builder.command().add(word);
@@ -50,6 +49,19 @@ final class Child {
 
   /** Runs it and returns the lines that it printed; fails unless it exits with the status. */
   List<String> run(int status) throws IOException, InterruptedException {
+    // A JVM that halts does not delete its temporary files.
+    Path temporary = Files.createTempDirectory("gcx-test-");
+    builder.command().add(1, "-Djava.io.tmpdir=" + temporary); // a later option overrides it
+    try {
+      return lines(status);
+    } finally {
+      try (Stream<Path> files = Files.walk(temporary)) {
+        files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+      }
+    }
+  }
+
+  private List<String> lines(int status) throws IOException, InterruptedException {
     Process process = builder.start();
     String printed = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertTrue(process.waitFor(60, TimeUnit.SECONDS), "the process has not ended after 60 seconds");

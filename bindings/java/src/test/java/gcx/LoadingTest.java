@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -90,5 +91,34 @@ class LoadingTest {
     assertTrue(said.contains("can't copy the libraries to " + missing), said);
     said = String.join("\n", show("-Dos.arch=sparc").run(1));
     assertTrue(said.contains("the jar has no /native/linux-sparc/libgcx.so.1"), said);
+  }
+
+  @Test
+  void copyingFailedLeavesNothing() throws Exception {
+    Path jar = temporary.resolve("jar");
+    Path libraries = Files.createDirectories(jar.resolve("native/linux-sparc"));
+    Files.createFile(libraries.resolve("libgcx.so.1"));
+    Path unreadable = libraries.resolve("libgcx-java-log.so.1");
+    Files.createSymbolicLink(unreadable, Path.of("/proc/self/mem"));
+    List<String> lines = show("-Dos.arch=sparc", "-Xbootclasspath/a:" + jar).run(1);
+    String said = String.join("\n", lines);
+    assertTrue(said.contains(place + ": java.io.IOException: Input/output error"), said);
+    assertEquals(List.of(), left());
+    Files.delete(unreadable); // JUnit warns about links
+  }
+
+  @Test
+  void libraryPathIncompleteOrMixedMessageSaysSo() throws Exception {
+    Path folder = Support.unpack(temporary.resolve("native"));
+    Path library = folder.resolve("libgcx.so.1");
+    String present = Files.readString(library, StandardCharsets.ISO_8859_1);
+    String older = present.replace("\0gcx_verify\0", "\0gcx_absent\0");
+    Files.writeString(library, older, StandardCharsets.ISO_8859_1);
+    String said = String.join("\n", show("-Dgcx.library.path=" + folder).run(1));
+    String mixed = "undefined symbol: gcx_verify; this process has libgcx.so.1 of another version";
+    assertTrue(said.contains(mixed), said);
+    Files.delete(library);
+    said = String.join("\n", show("-Dgcx.library.path=" + folder).run(1));
+    assertTrue(said.contains("; unpack all of /native/linux-x86_64/ where"), said);
   }
 }

@@ -156,6 +156,21 @@ class ValuesTest {
   }
 
   @Test
+  void rawLayerTakesNullForAnEmptyArray() {
+    byte[] whole = Raw.gcx_device_get_resource(0, Raw.GCX_RESOURCE_SM);
+    for (Executable empty :
+        List.<Executable>of(
+            () -> Raw.gcx_context_create(null, 0),
+            () -> Raw.gcx_sm_split(whole, null, Raw.GCX_SPLIT_DEFAULT),
+            () -> Raw.gcx_lease_resize(null, 0),
+            () -> Raw.gcx_graph_launch(0, null),
+            () -> Raw.gcx_graph_set_part(0, null, 0),
+            () -> Raw.gcx_verify(null))) {
+      assertThrows(GcxException.class, empty);
+    }
+  }
+
+  @Test
   void namesInMessagesExist() throws ReflectiveOperationException {
     for (String name : CNames.HERE.keySet()) {
       assertTrue(
