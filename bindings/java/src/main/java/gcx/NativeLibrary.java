@@ -216,7 +216,7 @@ final class NativeLibrary {
     return "/native/" + system + "-" + (machine.equals("amd64") ? "x86_64" : machine) + "/";
   }
 
-  /** Returns the loader's error with an advice, unless the libraries are of two versions. */
+  /** Returns the loader's error with advice, unless the libraries are of two versions. */
   private static UnsatisfiedLinkError refused(UnsatisfiedLinkError problem, String advice) {
     String said = problem.getMessage();
     boolean mixed = said.contains("undefined symbol");
