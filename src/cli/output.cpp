@@ -394,33 +394,39 @@ void write_file(const std::string& path, const std::string& content) {
         throw Failure(GCX_ERROR_OPERATING_SYSTEM,
                       format("can't %s %s: %s", what, path.c_str(), std::strerror(reason)));
     };
-    // A plain file is replaced by a complete one; a device, a pipe or a link is written to.
+    // Returns false if the file can't be opened.
+    const auto write_to = [&](const std::string& target, const char* mode) {
+        std::FILE* const file = std::fopen(target.c_str(), mode);
+        if (file == nullptr)
+            return false;
+        bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+        int reason = errno;
+        // A full disk may show only here.
+        if (std::fclose(file) != 0 && done) {
+            done = false;
+            reason = errno;
+        }
+        if (done)
+            return true;
+        if (target != path)
+            unlink(target.c_str());
+        refuse("write all of", reason);
+        return false;
+    };
+    // A plain file is replaced by a complete one. A device, a pipe or a link is written to, as is a
+    // file that can't be replaced: one that is a mount, or in a folder that is not writable.
     struct stat old = {};
     const bool exists = lstat(path.c_str(), &old) == 0;
-    const bool replaces = !exists || S_ISREG(old.st_mode);
-    if (exists && replaces && access(path.c_str(), W_OK) != 0)
-        refuse("write", errno);
-    const std::string target = replaces ? path + "." + std::to_string(getpid()) : path;
-    std::FILE* const file = std::fopen(target.c_str(), replaces ? "wxe" : "we");
-    if (file == nullptr)
-        refuse("write", errno);
-    bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    int reason = errno;
-    // A full disk may show only here.
-    if (std::fclose(file) != 0 && done) {
-        done = false;
-        reason = errno;
+    const bool replaces = !exists || (S_ISREG(old.st_mode) && access(path.c_str(), W_OK) == 0);
+    const std::string complete = path + "." + std::to_string(getpid());
+    if (replaces && write_to(complete, "wxe")) {
+        if ((!exists || chmod(complete.c_str(), old.st_mode & 07777) == 0) &&
+            std::rename(complete.c_str(), path.c_str()) == 0)
+            return;
+        unlink(complete.c_str());
     }
-    if (!replaces && done)
-        return;
-    if (done && (!exists || chmod(target.c_str(), old.st_mode & 07777) == 0) &&
-        std::rename(target.c_str(), path.c_str()) == 0)
-        return;
-    if (done)
-        reason = errno;
-    if (replaces)
-        unlink(target.c_str());
-    refuse("write all of", reason);
+    if (!write_to(path, "we"))
+        refuse("write", errno);
 }
 
 } // namespace gcx::cli
