@@ -36,6 +36,13 @@ std::size_t utf8_length(std::string_view text) {
     return overlong || out_of_range ? 0 : length;
 }
 
+// Whether the UTF-8 character is a control character, of ASCII or U+0080 to U+009F.
+bool is_control(std::string_view character) {
+    const auto last = static_cast<unsigned char>(character.back());
+    return character.size() == 1 ? last < 0x20 || last == 0x7f
+                                 : character.size() == 2 && character[0] == '\xc2' && last < 0xa0;
+}
+
 std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
@@ -47,8 +54,9 @@ std::string in_quotes(std::string_view text) {
             (out += '\\') += c;
         else if (c == '\n')
             out += "\\n";
-        else if (static_cast<unsigned char>(c) < 0x20)
-            out += format("\\u%04x", static_cast<unsigned>(c));
+        else if (is_control(text.substr(0, length)))
+            out += format("\\u%04x",
+                          static_cast<unsigned>(static_cast<unsigned char>(text[length - 1])));
         else
             out += text.substr(0, length);
         text.remove_prefix(std::max<std::size_t>(length, 1));
@@ -166,13 +174,8 @@ std::string visible(std::string_view text) {
     std::string result;
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
-        const auto byte = static_cast<unsigned char>(text[0]);
-        // Above 0x7f there are control characters too: U+0080 to U+009F.
-        const bool control =
-            byte < 0x20 || byte == 0x7f ||
-            (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
         const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-        if (length == 0 || control) {
+        if (length == 0 || is_control(character)) {
             for (const char c : character)
                 result += format("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
         } else {
@@ -188,14 +191,18 @@ std::string shell_word(const std::string& text) {
                                         "0123456789_-+=./,:@%";
     if (text.find_first_not_of(kPlain) == std::string::npos)
         return text;
-    std::string quoted = "'";
+    // Bytes that visible() escapes need $'', which is newer than sh.
+    const bool escapes = visible(text) != text;
+    std::string quoted = escapes ? "$'" : "'";
     for (const char c : text) {
-        if (c == '\'')
+        if (escapes && (c == '\'' || c == '\\'))
+            (quoted += '\\') += c;
+        else if (c == '\'')
             quoted += "'\\''";
         else
             quoted += c;
     }
-    return quoted + "'";
+    return visible(quoted) + "'";
 }
 
 std::string ranges(const std::vector<uint32_t>& ids) {

@@ -97,6 +97,19 @@ def test_record_in_a_mounted_file_is_written(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {"mounted", path.name}
 
 
+def test_record_advice_has_no_control_characters(tmp_path: Path) -> None:
+    for name in ("\x1b[2J", "a\nb", "\u009b2J", "it's \\x1b\x7f"):
+        path = tmp_path / name
+        advice = succeed("info", "--record", str(path), driver="sim:orin@12.8").splitlines()[-1]
+        setting = advice.split("replay it with ")[1]
+        assert setting.isprintable()
+        done = subprocess.run(
+            ["bash", "-c", f"{setting} {program()} info --json"],
+            env=environment({}), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert json.loads(done.stdout)["driver"]["version"] == "12.8", done
+
+
 def test_record_of_a_replay_is_identical(tmp_path: Path) -> None:
     first = record(tmp_path / "first.profile", "sim:h100@13.0")
     second = record(tmp_path / "second.profile", f"sim:{first}")
