@@ -729,9 +729,12 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
             assert f"can't run {word}: " in done.stderr
     assert "interpreter or loader that it names does not exist" in done.stderr
     assert inside(str(tmp_path)).returncode == 126
+    os.mkfifo(tmp_path / "pipe", 0o755)
     script = tmp_path / "script"
-    script.write_text('echo "$1"')
+    script.write_text(f"#!{tmp_path}/pipe\n")
     script.chmod(0o755)
+    assert inside(str(script)).returncode == 126
+    script.write_text('echo "$1"')
     assert inside(str(script), "run by a shell").stdout == "run by a shell\n"
 
 
