@@ -65,8 +65,8 @@ int gcx_sim_configure(const char* spec);
  * thread's next call. */
 const char* gcx_sim_last_error(void);
 
-/* Returns the present specification, a recording with its absolute path. Valid until the
- * thread's next call. */
+/* Returns the present specification, a recording with its absolute path; "" if GCX_SIM or another
+ * variable is wrong. Valid until the thread's next call. */
 const char* gcx_sim_spec(void);
 
 /* Return the names and one-line descriptions of the GPUs and driver versions that can be

@@ -21,6 +21,20 @@ namespace {
 
 constexpr const char* kLevelNames[] = {"none", "error", "warning", "info", "debug"};
 
+// Values of variables and names of files can have control characters, which must not reach a
+// terminal.
+const char* without_controls(std::string& text) {
+    unsigned char before = 0;
+    for (char& c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        // In UTF-8, 0xc2 begins U+0080 to U+009F.
+        if (byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0))
+            c = '?';
+        before = byte;
+    }
+    return text.c_str();
+}
+
 gcx_log_level level_of_environment() {
     const char* text = std::getenv("GCX_LOG");
     if (text == nullptr || *text == '\0')
@@ -29,8 +43,9 @@ gcx_log_level level_of_environment() {
         if (std::strcmp(text, kLevelNames[level]) == 0)
             return static_cast<gcx_log_level>(level);
     }
+    std::string shown = text;
     std::fprintf(stderr, "gcx: GCX_LOG=%s is none of error, warning, info, debug; using warning\n",
-                 text);
+                 without_controls(shown));
     return GCX_LOG_WARNING;
 }
 
@@ -109,7 +124,7 @@ class CallbackCall {
     CallbackCall(const CallbackCall&) = delete;
     CallbackCall& operator=(const CallbackCall&) = delete;
 
-    void deliver(const Message& message) const {
+    void deliver(Message& message) const {
         if (!enabled(message.level)) // the level may have changed since the message was queued
             return;
         if (callback_ != nullptr) {
@@ -117,7 +132,8 @@ class CallbackCall {
             callback_(message.level, message.text.c_str(), user_data_);
             in_callback = false;
         } else {
-            std::fprintf(stderr, "gcx %s: %s\n", kLevelNames[message.level], message.text.c_str());
+            std::fprintf(stderr, "gcx %s: %s\n", kLevelNames[message.level],
+                         without_controls(message.text));
         }
     }
 
@@ -163,7 +179,7 @@ void deliver() noexcept {
     if (queued == nullptr)
         return;
     const std::unique_ptr<std::vector<Message>> messages(std::exchange(queued, nullptr));
-    for (const Message& message : *messages)
+    for (Message& message : *messages)
         CallbackCall(sink()).deliver(message);
     // NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape)
 }

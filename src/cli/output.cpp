@@ -36,6 +36,13 @@ std::size_t utf8_length(std::string_view text) {
     return overlong || out_of_range ? 0 : length;
 }
 
+// Whether the UTF-8 character is a control character, of ASCII or U+0080 to U+009F.
+bool is_control(std::string_view character) {
+    const auto last = static_cast<unsigned char>(character.back());
+    return character.size() == 1 ? last < 0x20 || last == 0x7f
+                                 : character.size() == 2 && character[0] == '\xc2' && last < 0xa0;
+}
+
 std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
@@ -47,8 +54,9 @@ std::string in_quotes(std::string_view text) {
             (out += '\\') += c;
         else if (c == '\n')
             out += "\\n";
-        else if (static_cast<unsigned char>(c) < 0x20)
-            out += format("\\u%04x", static_cast<unsigned>(c));
+        else if (is_control(text.substr(0, length)))
+            out += format("\\u%04x",
+                          static_cast<unsigned>(static_cast<unsigned char>(text[length - 1])));
         else
             out += text.substr(0, length);
         text.remove_prefix(std::max<std::size_t>(length, 1));
@@ -166,13 +174,8 @@ std::string visible(std::string_view text) {
     std::string result;
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
-        const auto byte = static_cast<unsigned char>(text[0]);
-        // Above 0x7f there are control characters too: U+0080 to U+009F.
-        const bool control =
-            byte < 0x20 || byte == 0x7f ||
-            (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
         const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-        if (length == 0 || control) {
+        if (length == 0 || is_control(character)) {
             for (const char c : character)
                 result += format("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
         } else {
@@ -188,14 +191,18 @@ std::string shell_word(const std::string& text) {
                                         "0123456789_-+=./,:@%";
     if (text.find_first_not_of(kPlain) == std::string::npos)
         return text;
-    std::string quoted = "'";
+    // Bytes that visible() escapes need $'', which is newer than sh.
+    const bool escapes = visible(text) != text;
+    std::string quoted = escapes ? "$'" : "'";
     for (const char c : text) {
-        if (c == '\'')
+        if (escapes && (c == '\'' || c == '\\'))
+            (quoted += '\\') += c;
+        else if (c == '\'')
             quoted += "'\\''";
         else
             quoted += c;
     }
-    return quoted + "'";
+    return visible(quoted) + "'";
 }
 
 std::string ranges(const std::vector<uint32_t>& ids) {
@@ -394,33 +401,39 @@ void write_file(const std::string& path, const std::string& content) {
         throw Failure(GCX_ERROR_OPERATING_SYSTEM,
                       format("can't %s %s: %s", what, path.c_str(), std::strerror(reason)));
     };
-    // A plain file is replaced by a complete one; a device, a pipe or a link is written to.
+    // Returns false if the file can't be opened.
+    const auto write_to = [&](const std::string& target, const char* mode) {
+        std::FILE* const file = std::fopen(target.c_str(), mode);
+        if (file == nullptr)
+            return false;
+        bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+        int reason = errno;
+        // A full disk may show only here.
+        if (std::fclose(file) != 0 && done) {
+            done = false;
+            reason = errno;
+        }
+        if (done)
+            return true;
+        if (target != path)
+            unlink(target.c_str());
+        refuse("write all of", reason);
+        return false;
+    };
+    // A plain file is replaced by a complete one. A device, a pipe or a link is written to, as is a
+    // file that can't be replaced: one that is a mount, or in a folder that is not writable.
     struct stat old = {};
     const bool exists = lstat(path.c_str(), &old) == 0;
-    const bool replaces = !exists || S_ISREG(old.st_mode);
-    if (exists && replaces && access(path.c_str(), W_OK) != 0)
-        refuse("write", errno);
-    const std::string target = replaces ? path + "." + std::to_string(getpid()) : path;
-    std::FILE* const file = std::fopen(target.c_str(), replaces ? "wxe" : "we");
-    if (file == nullptr)
-        refuse("write", errno);
-    bool done = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    int reason = errno;
-    // A full disk may show only here.
-    if (std::fclose(file) != 0 && done) {
-        done = false;
-        reason = errno;
+    const bool replaces = !exists || (S_ISREG(old.st_mode) && access(path.c_str(), W_OK) == 0);
+    const std::string complete = path + "." + std::to_string(getpid());
+    if (replaces && write_to(complete, "wxe")) {
+        if ((!exists || chmod(complete.c_str(), old.st_mode & 07777) == 0) &&
+            std::rename(complete.c_str(), path.c_str()) == 0)
+            return;
+        unlink(complete.c_str());
     }
-    if (!replaces && done)
-        return;
-    if (done && (!exists || chmod(target.c_str(), old.st_mode & 07777) == 0) &&
-        std::rename(target.c_str(), path.c_str()) == 0)
-        return;
-    if (done)
-        reason = errno;
-    if (replaces)
-        unlink(target.c_str());
-    refuse("write all of", reason);
+    if (!write_to(path, "we"))
+        refuse("write", errno);
 }
 
 } // namespace gcx::cli

@@ -13,9 +13,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace gcx::cli {
@@ -180,7 +182,9 @@ int why_not_found(const std::string& name) {
 
 ProgramKind program_kind(const std::string& name) {
     std::string path = found_in_path(name);
-    for (int i = 0; i < kInterpreters && !path.empty(); i++) {
+    std::error_code ignored;
+    // Opening a pipe would wait for its other end.
+    for (int i = 0; i < kInterpreters && std::filesystem::is_regular_file(path, ignored); i++) {
         std::ifstream file(path, std::ios::binary);
         if (auto interpreter = interpreter_of_script(file)) {
             path = std::move(*interpreter);

@@ -297,19 +297,23 @@ void Driver::load() {
                  "run on the simulated one",
                  dl_reason()));
     using ConfigureFn = int (*)(const char*);
-    using ErrorFn = const char* (*)();
+    using TextFn = const char* (*)();
     const auto configure = reinterpret_cast<ConfigureFn>(dlsym(handle_, "gcx_sim_configure"));
+    const auto current = reinterpret_cast<TextFn>(dlsym(handle_, "gcx_sim_spec"));
     simulated_ = configure != nullptr;
-    if (spec.empty())
-        return;
-    const int result = configure != nullptr ? configure(spec.c_str()) : 1;
+    int result = 0;
+    if (!spec.empty())
+        result = simulated_ ? configure(spec.c_str()) : CUDA_ERROR_INVALID_VALUE;
+    // Reads the environment before the first driver call, which would print what is wrong there.
+    else if (current != nullptr && *current() == '\0')
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result != 0) {
-        const auto why = reinterpret_cast<ErrorFn>(dlsym(handle_, "gcx_sim_last_error"));
+        const auto why = reinterpret_cast<TextFn>(dlsym(handle_, "gcx_sim_last_error"));
         const std::string reason = why != nullptr ? why() : "it is no simulated driver";
+        const std::string what = spec.empty() ? "start" : "be set to \"" + spec + "\"";
         dlclose(handle_);
         fail(static_cast<gcx_result>(result),
-             format("the simulated driver can't be set to \"%s\": %s", spec.c_str(),
-                    reason.c_str()));
+             format("the simulated driver can't %s: %s", what.c_str(), reason.c_str()));
     }
 }
 

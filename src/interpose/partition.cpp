@@ -403,6 +403,9 @@ void log_line(const char* format, ...) {
     const int length = std::vsnprintf(line + kStart, kRoom, format, arguments);
     va_end(arguments);
     const std::size_t used = std::min(static_cast<std::size_t>(std::max(length, 0)), kRoom - 1);
+    // Folders can have control characters in their names, which terminals obey.
+    std::replace_if(
+        line, line + kStart + used, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
     line[kStart + used] = '\n';
     line[kStart + used + 1] = '\0';
     std::fputs(line, stderr);

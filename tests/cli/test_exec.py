@@ -684,6 +684,22 @@ def test_exec_with_a_corrupt_outer_plan_is_refused() -> None:
     assert "sim:nonsense" not in message
 
 
+def test_exec_message_of_a_program_has_no_control_characters(tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[31m"
+    folder.mkdir(mode=0o700)
+    source = """
+import ctypes, os, shutil
+shutil.rmtree(os.environ["GCX_RESERVATION_DIR"])
+cuda = ctypes.CDLL("libcuda.so.1")
+print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), 0))
+"""
+    words = ["exec", "--sms", "24", "--", sys.executable, "-c", source]
+    done = gcx(*words, env={"GCX_RESERVATION_DIR": str(folder)})
+    assert done.stdout == "0 304\n"
+    assert "\x1b" not in done.stderr
+    assert f"{tmp_path}/?[31m: No such file or directory" in done.stderr
+
+
 def test_exec_closed_descriptors_stay_closed() -> None:
     """The command finds them closed: gcx exec leaves nothing open in their place."""
     probe = "import os; print([os.path.exists(f'/proc/self/fd/{n}') for n in (0, 2)])"
@@ -713,9 +729,12 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
             assert f"can't run {word}: " in done.stderr
     assert "interpreter or loader that it names does not exist" in done.stderr
     assert inside(str(tmp_path)).returncode == 126
+    os.mkfifo(tmp_path / "pipe", 0o755)
     script = tmp_path / "script"
-    script.write_text('echo "$1"')
+    script.write_text(f"#!{tmp_path}/pipe\n")
     script.chmod(0o755)
+    assert inside(str(script)).returncode == 126
+    script.write_text('echo "$1"')
     assert inside(str(script), "run by a shell").stdout == "run by a shell\n"
 
 

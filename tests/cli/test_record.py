@@ -70,6 +70,46 @@ def test_record_that_does_not_fit_the_disk_keeps_the_old_file(tmp_path: Path) ->
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_record_of_the_longest_name_is_written(tmp_path: Path, exists: bool) -> None:
+    """There is no longer name for a file that would replace it."""
+    path = tmp_path / ("x" * 255)
+    if exists:
+        path.write_text("old")
+    record(path, "sim:orin@12.8")
+    assert path.read_text().startswith("gcx-profile 1\n")
+    assert [path] == [file for file in tmp_path.iterdir() if file.is_file()]
+
+
+def test_record_in_a_mounted_file_is_written(tmp_path: Path) -> None:
+    """As in a container, to which one file is given: it can't be replaced."""
+    namespace = ["unshare", "-r", "-m"]
+    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not allow unshare -r -m")
+    mounted = tmp_path / "mounted"
+    mounted.write_text("old")
+    path = tmp_path / "gpu.profile"
+    path.touch()
+    script = f"mount --bind {mounted} {path} && exec {program()} info --record {path}"
+    done = gcx(under=[*namespace, "sh", "-c", script])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mounted.read_text().startswith("gcx-profile 1\n")
+    assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {"mounted", path.name}
+
+
+def test_record_advice_has_no_control_characters(tmp_path: Path) -> None:
+    for name in ("\x1b[2J", "a\nb", "\u009b2J", "it's \\x1b\x7f"):
+        path = tmp_path / name
+        advice = succeed("info", "--record", str(path), driver="sim:orin@12.8").splitlines()[-1]
+        setting = advice.split("replay it with ")[1]
+        assert setting.isprintable()
+        done = subprocess.run(
+            ["bash", "-c", f"{setting} {program()} info --json"],
+            env=environment({}), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert json.loads(done.stdout)["driver"]["version"] == "12.8", done
+
+
 def test_record_of_a_replay_is_identical(tmp_path: Path) -> None:
     first = record(tmp_path / "first.profile", "sim:h100@13.0")
     second = record(tmp_path / "second.profile", f"sim:{first}")

@@ -155,6 +155,28 @@ def test_sim_run_from_a_folder_with_a_separator_runs_nothing(
     assert f"{folder}/libcuda, and LD_LIBRARY_PATH separates" in message
 
 
+@pytest.mark.parametrize("library", ["sim:", "libcuda.so.1"])
+def test_sim_refuses_a_wrong_environment_in_one_line(library: str) -> None:
+    libraries = {"LD_LIBRARY_PATH": os.environ["GCX_SIM_LIBDIR"]}
+    for env, reason in (
+        ({"GCX_SIM": "h999"}, 'can\'t start: GCX_SIM=h999: no GPU "h999" can be simulated'),
+        ({"GCX_SIM": "h100@99"}, 'can\'t start: GCX_SIM=h100@99: no driver "99"'),
+        ({"GCX_SIM_MPS": "2"}, "can't start: GCX_SIM_MPS=2: must be 0 or 1"),
+        ({"GCX_SIM_FAIL": "*"}, "can't start: GCX_SIM_FAIL=*: the format is"),
+    ):
+        message = fail("info", driver=library, env={**libraries, **env})
+        assert reason in message
+        assert message.count("\n") == 1, message
+
+
+def test_sim_tells_other_programs_of_a_wrong_environment_once() -> None:
+    source = "import ctypes; init = ctypes.CDLL('libcuda.so.1').cuInit; print(init(0), init(0))"
+    done = gcx("sim", "run", "--", "env", "GCX_SIM=\x1b[31m", sys.executable, "-c", source)
+    assert done.stdout == "1 1\n"
+    _, message = done.stderr.splitlines()
+    assert message.startswith('SIMULATED driver: GCX_SIM=?[31m: no GPU "?[31m" can be simulated')
+
+
 def test_sim_without_the_simulator_fails() -> None:
     message = fail("sim", "list", env={"GCX_SIM_LIBRARY": "/nonexistent/libgcx-sim.so"})
     assert "/nonexistent/libgcx-sim.so" in message

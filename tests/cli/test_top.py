@@ -109,6 +109,8 @@ def test_top_and_ps_escape_names(name: str) -> None:
             assert all(line.isprintable() for line in text.splitlines()), text
             assert "\\x" in text
             assert len(listed_json(command)[list_name]) == 1
+            text = succeed(command, "--json")
+            assert all(line.isprintable() for line in text.splitlines()), text
 
 
 def test_top_link_in_the_folder_is_a_warning(folder: Path) -> None:

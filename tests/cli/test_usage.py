@@ -272,6 +272,17 @@ def test_closed_pipe_ends_as_any_program(line: str) -> None:
     os.close(writing)
 
 
+@pytest.mark.parametrize("bytes_", ["\x1b[2J", "\u009b2J", "\x7f", "a\nb"])
+def test_log_has_no_control_characters(bytes_: str) -> None:
+    """GCX_LOG itself, and a message with a path."""
+    for level in (bytes_, "debug"):
+        done = gcx("plan", "--sms", "8", driver=f"/{bytes_}é", env={"GCX_LOG": level})
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stderr)
+        assert all(line.startswith("gcx") for line in done.stderr.splitlines()), done.stderr
+        assert done.stderr.count("\n") == 2
+    assert "é: cannot open" in done.stderr.splitlines()[0]
+
+
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
 @pytest.mark.parametrize(
     ("line", "status"), [("plan --sms 8", 0), ("plan --sms 133", 1), ("plan --sms x", 2)]

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +26,7 @@ struct Global {
     bool configured_once = false;
     bool forked = false; // the parent process had initialised the driver
     std::string bad_spec;
+    bool bad_spec_printed = false;
     FailureOrder failure;
 };
 
@@ -94,6 +96,15 @@ bool fails_by_order(std::string_view base, CUresult& result) {
     return true;
 }
 
+// Once, and without control characters, which variables can have and terminals obey.
+void print_environment_error() {
+    if (std::exchange(global().bad_spec_printed, true))
+        return;
+    std::string text = environment_error();
+    std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    std::fprintf(stderr, "SIMULATED driver: %s\n", text.c_str());
+}
+
 bool is_error_text(std::string_view base) {
     return base == "cuGetErrorName" || base == "cuGetErrorString";
 }
@@ -148,14 +159,13 @@ void order_failure(std::string_view function, uint64_t nth, CUresult result) {
 
 Machine* current_machine() {
     Global& state = global();
-    if (state.machine == nullptr && state.bad_spec.empty()) {
-        std::string error;
-        if (configure(nullptr, error) != CUDA_SUCCESS) {
-            state.bad_spec = error;
-            std::fprintf(stderr, "SIMULATED driver: %s\n", error.c_str());
-        }
-    }
+    if (state.machine == nullptr && state.bad_spec.empty())
+        configure(nullptr, state.bad_spec);
     return state.machine.get();
+}
+
+const std::string& environment_error() {
+    return global().bad_spec;
 }
 
 void after_call(std::function<void()> callback) {
@@ -195,8 +205,10 @@ CUresult CallScope::begin(const char* function, bool anytime) {
         symbol.remove_prefix(4);
     const std::string_view base = base_name(symbol);
     machine_ = current_machine();
-    if (machine_ == nullptr)
+    if (machine_ == nullptr) {
+        print_environment_error();
         return CUDA_ERROR_INVALID_VALUE;
+    }
     machine_->calls++;
     const auto counted = machine_->calls_by_function.find(base);
     if (counted == machine_->calls_by_function.end())

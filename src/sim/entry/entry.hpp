@@ -145,6 +145,8 @@ CUresult call_anytime(const char* function, const Body& body) {
 // Returns the machine; creates it from GCX_SIM if there is none. Returns null if GCX_SIM is wrong.
 // The caller holds the lock.
 Machine* current_machine();
+// Returns what is wrong with GCX_SIM, or with another variable, if there is no machine.
+const std::string& environment_error();
 
 // Locks the machine for the functions of gcx_sim.h.
 std::unique_lock<std::mutex> lock_machine();

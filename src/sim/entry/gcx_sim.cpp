@@ -97,6 +97,7 @@ GCX_SIM_EXPORT const char* gcx_sim_spec(void) {
     return guarded("", [] {
         thread_local std::string spec;
         const Machine* const current = current_machine();
+        last_error() = environment_error();
         spec = current == nullptr ? "" : current->spec;
         return spec.c_str();
     });
@@ -126,8 +127,7 @@ GCX_SIM_EXPORT int gcx_sim_fail(const char* function, uint64_t nth, int result) 
                           "a call can fail with a CUresult above 0 only, not with " +
                               std::to_string(result));
         if (current_machine() == nullptr)
-            return failed(CUDA_ERROR_INVALID_VALUE,
-                          "nothing can be simulated: GCX_SIM or GCX_SIM_FAIL is wrong");
+            return failed(CUDA_ERROR_INVALID_VALUE, environment_error());
         const bool any = function == nullptr || std::string_view(function) == "*";
         if (!any && !is_known_function(function))
             return failed(CUDA_ERROR_NOT_FOUND,

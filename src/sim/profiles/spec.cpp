@@ -251,25 +251,29 @@ bool read_switch(const char* name, bool& on, std::string& error) {
 
 bool read_spec(const char* spec, Machine& machine, std::string& error) {
     static std::atomic<uint64_t> epochs{1};
-    if (spec == nullptr)
-        spec = std::getenv("GCX_SIM");
+    const char* const variable = std::getenv("GCX_SIM");
+    const bool from_environment = spec == nullptr && variable != nullptr && *variable != '\0';
+    if (from_environment)
+        spec = variable;
     if (spec == nullptr || *spec == '\0')
         spec = "h100@13.0";
     machine.spec = spec;
     machine.epoch = epochs++;
-    std::string driver;
     if (!read_kernel_ns(machine.kernel_ns, error) ||
         !read_switch("GCX_SIM_MPS", machine.mps, error) ||
-        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM", machine.dynamic_parallelism, error) ||
-        !read_machine(machine, driver, error))
+        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM", machine.dynamic_parallelism, error))
         return false;
-    machine.driver =
-        find_driver_version(driver.empty() ? std::string_view(kDefaultDriver) : driver);
-    if (machine.driver == nullptr) {
+    std::string driver;
+    if (read_machine(machine, driver, error)) {
+        machine.driver =
+            find_driver_version(driver.empty() ? std::string_view(kDefaultDriver) : driver);
+        if (machine.driver != nullptr)
+            return true;
         error = "no driver \"" + driver + "\" can be simulated; known are " + known_drivers();
-        return false;
     }
-    return true;
+    if (from_environment)
+        error = "GCX_SIM=" + std::string(variable) + ": " + error;
+    return false;
 }
 
 } // namespace gcx::sim
