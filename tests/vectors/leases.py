@@ -159,7 +159,7 @@ class Leasing(Machine):
             sharers = self._sharers(device, family)
             shared_atoms = most_shared(shape, left, sharers, free - exclusive)
         sms = self._check(device, family, exclusive | shared_atoms)
-        green = Green(frozenset({sms}), sms, 0, private=True, handles={out})
+        green = Green(frozenset({sms}), sms, private=True, handles={out})
         self.greens.append(green)
         self.names[out] = self.leases_now[out] = Lease(green, shared, exclusive)
         return Answer(OK, (sms.sm_count,))
