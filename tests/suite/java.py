@@ -36,8 +36,7 @@ def maven(suite: Suite, name: str, *words: str) -> None:
     suite.count_cases(name, sorted(reports.glob("TEST-*.xml")))
     # Such a line is a warning of -Xcheck:jni.
     good = done.returncode == 0 and "in native method" not in done.stdout
-    if not suite.count(name, good):
-        suite.say(done.stdout)
+    suite.count(name, good, done.stdout)
 
 
 def newest_java() -> tuple[int, Path] | None:
@@ -60,8 +59,7 @@ def part_java(suite: Suite) -> None:
     suite.run("java: a program on the jars", ["java", "-cp", f"{jar}:{sim}", SCENARIO], SIMULATED)
     alone = suite.timed("java: without the simulator", ["java", "-cp", jar, SCENARIO], SIMULATED)
     holds = alone.returncode != 0 and "the classifier `sim`" in alone.stdout
-    if not suite.count("java: without the simulator", holds):
-        suite.say(alone.stdout)
+    suite.count("java: without the simulator", holds, alone.stdout)
     # What was fetched above is enough: Maven fetches nothing here.
     again = ("-o", "surefire:test", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):

@@ -36,11 +36,14 @@ class Suite:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def count(self, name: str, holds: bool) -> bool:
+    def count(self, name: str, holds: bool, output: str = "") -> bool:
+        """Counts a test; shows its output only if it fails."""
         if holds:
             self.passed += 1
         else:
             self.failed.append(name)
+            if output:
+                self.say(output)
             self.say(f"FAILED: {name}")
         return holds
 
@@ -53,11 +56,9 @@ class Suite:
         return done
 
     def run(self, name: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
-        """Runs a command that is one test; shows its output only if it fails."""
+        """Runs a command that is one test."""
         done = self.timed(name, command, env)
-        if done.returncode != 0:
-            self.say(done.stdout)
-        return self.count(name, done.returncode == 0)
+        return self.count(name, done.returncode == 0, done.stdout)
 
     def meson_test(
         self,
