@@ -3,37 +3,7 @@
     tools/describe_api.py            # writes it
     tools/describe_api.py --check    # fails if it isn't what the header gives
 
-The schema, which docs/reference/gcx-api.md explains; `format` grows when a reader has to change:
-
-    format     1
-    library    name, soname, version, header
-    groups     the headers' sections, in their order; everything below names its own
-    functions  name, group, brief, doc, parameters, result;
-               answers: results that are no failure, next to GCX_SUCCESS
-    structs    name, group, brief, doc, size, align, fields, each with an offset and a size;
-               struct_size: whether it begins with that; init: the macro that fills it in
-    enums      name, group, brief, doc, size, values: name, value, brief
-    constants  name, group, value, type, brief
-    handles    name, group, destroy: the function that gives one up
-    natives    name: CUDA's opaque struct, cuda: CUDA's name of a pointer to it
-    callbacks  name, group, brief, doc, parameters, result
-
-A parameter, a field and a result have
-    type       as it is written in C; kind and base say the same for programs
-    kind       integer, float, text (an array of char), string (char*), enum, struct, handle,
-               native, callback, user_data, or none: a result of void
-    base       the type without pointer, const or array
-and, where they apply,
-    direction  in, out, inout: of a struct with struct_size, which the caller sets
-    pointer    true: the address of one base, or of `elements` of them
-    nullable   true: may be NULL
-    elements   an array: its number in a field; in a parameter the parameter with the room
-    written    the parameter that receives how many of them were written
-    ownership  of handles and native ones: borrowed (stays with its owner), given (the caller's
-               now, for `destroy`), taken (given up, also if it is used later)
-    lifetime   how long what is pointed to must live, or does: call, handle (as long as the
-               handle), library (always), thread (the thread's, until a later call replaces it),
-               replaced (until the callback is replaced)
+docs/reference/gcx-api.md explains the keys.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type
-from bindings.generator.text import listed, render_file, wrapped
+from bindings.generator.api import Api, Field, Function, Struct, Type
+from bindings.generator.text import commented, listed, render_file, wrapped
 
 PATH = "bindings/ctypes/generated/gcx_ctypes.py"
 TYPES = {"none": "None", "string": "c_char_p", "native": "c_void_p", "user_data": "c_void_p"}
@@ -14,31 +14,27 @@ TYPES = {"none": "None", "string": "c_char_p", "native": "c_void_p", "user_data"
 def files(api: Api) -> dict[str, str]:
     parts: dict[str, list[str]] = defaultdict(list)
     for enum in api.enums:
-        parts["enums"] += ["", *_comment(f"{enum.name}. {enum.brief}"), f"{enum.name} = c_int32"]
-        for value in enum.values:
-            parts["enums"] += [*_comment(value.brief), f"{value.name} = {value.value}"]
+        rows = [(f"{enum.name}. {enum.brief}", f"{enum.name} = c_int32")]
+        rows += [(value.brief, f"{value.name} = {value.value}") for value in enum.values]
+        parts["enums"] += ["", *commented(rows, "# ")]
     for constant in api.constants:
         number = f"0x{constant.value:X}" if constant.value > 0xFFFF else str(constant.value)
-        parts["constants"] += [*_comment(constant.brief), f"{constant.name} = {number}"]
+        parts["constants"] += commented([(constant.brief, f"{constant.name} = {number}")], "# ")
     for handle in api.handles:
         parts["handles"] += ["", "", f"class {handle.name}(c_void_p):"]
         parts["handles"].append(f'    """{handle.destroy} ends it; None is none."""')
     for callback in api.callbacks:
         types = [ctypes_type(of) for of in (callback.result, *callback.parameters)]
-        parts["callbacks"] += _comment(callback.brief)
+        parts["callbacks"] += wrapped(callback.brief, "# ")
         parts["callbacks"] += listed(f"{callback.name} = CFUNCTYPE(", types, ")")
     for struct in api.structs:
         parts["structs"] += ["", "", *_struct(struct)]
     for function in api.functions:
-        parts["functions"] += [*_comment(function.brief, "    "), *_function(function)]
+        parts["functions"] += [*wrapped(function.brief, "    # "), *_function(function)]
     parts["answers"] = [
         f'    "{f.name}": ({", ".join(f.answers)},),' for f in api.functions if f.answers
     ]
     return {PATH: render_file("ctypes.py.in", soname=api.soname, **parts)}
-
-
-def _comment(text: str, indent: str = "") -> list[str]:
-    return wrapped(text, f"{indent}# ")
 
 
 def _function(function: Function) -> list[str]:
@@ -58,21 +54,17 @@ def ctypes_type(of: Type) -> str:
 
 
 def _struct(struct: Struct) -> list[str]:
-    lines = [f"class {struct.name}(_Struct):", *_comment(struct.brief, "    ")]
+    lines = [f"class {struct.name}(_Struct):", *wrapped(struct.brief, "    # ")]
     if len(struct.fields) == 1:  # ruff format keeps it on one line
         (field,) = struct.fields
         return [*lines, f'    _fields_ = (("{field.name}", {_member(field)}),)']
-    lines.append("    _fields_ = (")
-    for field in struct.fields:
-        lines += [*_comment(field.brief, " " * 8), f'        ("{field.name}", {_member(field)}),']
-    return [*lines, "    )"]
+    rows = [(of.brief, f'        ("{of.name}", {_member(of)}),') for of in struct.fields]
+    return [*lines, "    _fields_ = (", *commented(rows, "        # "), "    )"]
 
 
 def _member(field: Field) -> str:
-    if field.elements:
-        return f"{ctypes_type(field)} * {field.elements}"
-    return f"POINTER({ctypes_type(field)})" if field.pointer else ctypes_type(field)
+    return f"{ctypes_type(field)} * {field.elements}" if field.elements else _passed(field)
 
 
-def _passed(parameter: Parameter) -> str:
-    return f"POINTER({ctypes_type(parameter)})" if parameter.pointer else ctypes_type(parameter)
+def _passed(of: Type) -> str:
+    return f"POINTER({ctypes_type(of)})" if of.pointer else ctypes_type(of)

@@ -18,50 +18,40 @@ class Layer:
     are generated."""
 
     raw: str  # the raw layer's name
-    files: tuple[str, ...]  # patterns below the root
+    files: str  # a pattern below the root
     call: str  # matches a call; its group is the function's name without gcx_
-    # Functions that it calls otherwise.
-    otherwise: frozenset[str] = frozenset()
-    generated: frozenset[str] = frozenset()  # the functions of its generated methods
+    also: frozenset[str] = frozenset()  # functions of generated methods, and those called in C
 
 
 METHODS = frozenset(methods.DOCS)
 LAYERS = {
-    "C++": Layer(
-        "`gcx::raw`",
-        ("include/gcx.hpp", "include/gcx/*.hpp"),
-        r"\b(?:raw::|gcx_)(\w+)",
-    ),
-    "Go": Layer("`gcx.Raw`", ("bindings/go/*.go",), r"\bRaw\.(\w+)", generated=METHODS),
+    "C++": Layer("`gcx::raw`", "include/gcx/*.hpp", r"\b(?:raw::|gcx_)(\w+)"),
+    "Go": Layer("`gcx.Raw`", "bindings/go/*.go", r"\bRaw\.(\w+)", METHODS),
     "Java": Layer(
         "`gcx.Raw`",
-        ("bindings/java/src/main/java/gcx/*.java",),
+        "bindings/java/src/main/java/gcx/*.java",
         r"\b(?:Functions|Natives)(?:\.|::)gcx_(\w+)",
-        frozenset({"gcx_cache_prepare", "gcx_log_set_callback", "gcx_result_name"}),
-        METHODS,
+        METHODS | {"gcx_result_name"},
     ),
     "Python": Layer(
         "`gcx.raw`",
-        ("bindings/python/gcx/*.py",),
+        "bindings/python/gcx/*.py",
         r"\b_gcx\.gcx_(\w+)",
-        frozenset({"gcx_log_set_callback", "gcx_cache_prepare"}),
+        frozenset({"gcx_log_set_callback"}),
     ),
-    "Rust": Layer(
-        "`gcx_sys`", ("bindings/rust/gcx/src/*.rs",), r"\bsys::gcx_(\w+)", generated=METHODS
-    ),
+    "Rust": Layer("`gcx_sys`", "bindings/rust/gcx/src/*.rs", r"\bsys::gcx_(\w+)", METHODS),
 }
 
 
 def reached(layer: Layer) -> set[str]:
     """Returns what the idiomatic layer calls, in one spelling for all languages."""
-    names = {spelled(name) for name in layer.otherwise | layer.generated}
-    for pattern in layer.files:
-        paths = sorted(ROOT.glob(pattern))
-        if not paths:
-            raise FileNotFoundError(f"{pattern}: there is no such file")
-        for path in paths:
-            code = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text("utf-8"), flags=re.DOTALL)
-            names |= {spelled(name) for name in re.findall(layer.call, code)}
+    names = {spelled(name) for name in layer.also}
+    paths = sorted(ROOT.glob(layer.files))
+    if not paths:
+        raise FileNotFoundError(f"{layer.files}: there is no such file")
+    for path in paths:
+        code = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text("utf-8"), flags=re.DOTALL)
+        names |= {spelled(name) for name in re.findall(layer.call, code)}
     return names
 
 
@@ -85,9 +75,5 @@ def files(api: Api) -> dict[str, str]:
         called = reached(layer) | {spelled(handle.destroy) for handle in api.handles}
         lacking = [f"`{f.name}`" for f in api.functions if spelled(f.name) not in called]
         lines.append(f"| {language} | {layer.raw} | {', '.join(lacking) or 'none'} |")
-    lines += [
-        "",
-        "Node.js, Lua and ctypes have only the raw layer.",
-        "",
-    ]
+    lines += ["", "Node.js, Lua and ctypes have only the raw layer.", ""]
     return {PAGE: "\n".join(lines)}

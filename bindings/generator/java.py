@@ -109,6 +109,11 @@ def _documented(api: Api, key: str, brief: str, none: str = "0") -> str:
     """The documentation of a name as Javadoc."""
     text = sentence(key, brief).replace("`None`", none)
     text = _text(api, text.replace("Major and minor: (13, 0)", "13000"))
+    return inline_tags(text)
+
+
+def inline_tags(text: str) -> str:
+    """Markdown's links and code as Javadoc's tags."""
     text = LINK.sub(lambda found: f"{{@link {found[1]}#{camel(found[2])}}}", text)
     text = re.sub(r"`(\{@[^`]*)`", r"\1", text)
     return re.sub(r"`([^`]*)`", r"{@code \1}", text)
@@ -130,15 +135,13 @@ def _comment(lines: list[str], indent: str = "") -> list[str]:
     """A Javadoc comment; each entry is a paragraph or a tag, and an empty one a blank line."""
     if len(lines) == 1 and len(indent + lines[0]) <= 92:
         return [f"{indent}/** {lines[0]} */"]
-    wrapped_lines = []
+    comment = [f"{indent}/**"]
     for line in lines:
-        if not line:
-            wrapped_lines.append(f"{indent} *")
-            continue
-        tag = line.startswith("@")
-        first, *others = wrapped(line, f"{indent} * ") if not tag else _tag(line, indent)
-        wrapped_lines += [first, *others]
-    return [f"{indent}/**", *wrapped_lines, f"{indent} */"]
+        if line.startswith("@"):
+            comment += _tag(line, indent)
+        else:
+            comment += wrapped(line, f"{indent} * ") or [f"{indent} *"]
+    return [*comment, f"{indent} */"]
 
 
 def _tag(line: str, indent: str) -> list[str]:
@@ -368,13 +371,16 @@ def _jni_name(type_: str) -> str:
     return "jbyteArray" if type_ == "byte[]" else _jni_type(type_)
 
 
+def is_class(handle: str) -> bool:
+    """Whether the handle is a class of Java; a gcx_cancel is several."""
+    return handle != "gcx_cancel" and (SOURCES / f"{pascal(handle)}.java").exists()
+
+
 def _types(api: Api) -> str:
     lines = [f"/* {NOTICE} */", ""]
-    for handle in api.handles:
-        name = pascal(handle.name)
-        known = (SOURCES / f"{name}.java").exists() and handle.name != "gcx_cancel"
-        use = f"HANDLE_OF({handle.name}, {name})" if known else f"AS(jlong, long, {handle.name})"
-        lines.append(use)
+    for name in (handle.name for handle in api.handles):
+        class_of = f"HANDLE_OF({name}, {pascal(name)})"
+        lines.append(class_of if is_class(name) else f"AS(jlong, long, {name})")
     lines += [f"AS(jlong, long, struct {native.name}*)" for native in api.natives]
     arrays = {}
     for call in swig.calls(api):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from bindings.generator.api import Api, Function, Parameter, Struct, Type
-from bindings.generator.text import listed, render_file, wrapped
+from bindings.generator.text import commented, listed, render_file, wrapped
 
 PATH = "bindings/lua/generated/gcx.lua"
 
@@ -14,25 +14,21 @@ PATH = "bindings/lua/generated/gcx.lua"
 def files(api: Api) -> dict[str, str]:
     parts: dict[str, list[str]] = defaultdict(list)
     for enum in api.enums:
-        parts["enums"] += ["", *_comment(enum.brief), f"typedef int32_t {enum.name};", "enum {"]
-        for value in enum.values:
-            parts["enums"] += [*_comment(value.brief, "    "), f"    {value.name} = {value.value},"]
-        parts["enums"].append("};")
+        rows = [(value.brief, f"    {value.name} = {value.value},") for value in enum.values]
+        parts["enums"] += ["", *wrapped(enum.brief, "// "), f"typedef int32_t {enum.name};"]
+        parts["enums"] += ["enum {", *commented(rows, "    // "), "};"]
     for constant in api.constants:
         number = f"{constant.value:#x}" if constant.value > 0xFFFF else str(constant.value)
-        parts["constants"] += _comment(constant.brief)
-        parts["constants"].append(f"static const {constant.type} {constant.name} = {number};")
+        row = (constant.brief, f"static const {constant.type} {constant.name} = {number};")
+        parts["constants"] += commented([row], "// ")
     for callback in api.callbacks:
         begin = f"typedef {callback.result.type} (*{callback.name})("
-        parts["callbacks"] += [
-            "",
-            *_comment(callback.brief),
-            f"{begin}{_parameters(callback.parameters)});",
-        ]
+        row = (callback.brief, f"{begin}{_parameters(callback.parameters)});")
+        parts["callbacks"] += ["", *commented([row], "// ")]
     for struct in api.structs:
         parts["structs"] += ["", *_struct(struct)]
     for function in api.functions:
-        parts["functions"] += [*_comment(function.brief), *_prototype(function)]
+        parts["functions"] += [*wrapped(function.brief, "// "), *_prototype(function)]
     text = render_file(
         "lua.lua.in",
         soname=api.soname,
@@ -43,10 +39,6 @@ def files(api: Api) -> dict[str, str]:
         handles=[f"typedef struct {h.name}_s* {h.name};" for h in api.handles],
     )
     return {PATH: text}
-
-
-def _comment(text: str, indent: str = "") -> list[str]:
-    return wrapped(text, f"{indent}// ")
 
 
 def _checked_type(of: Type) -> str | None:
@@ -85,12 +77,12 @@ def _field_checks(api: Api, struct: Struct) -> list[str]:
 
 
 def _struct(struct: Struct) -> list[str]:
-    lines = [*_comment(struct.brief), "typedef struct {"]
+    rows = []
     for field in struct.fields:
         length = f"[{field.elements}]" if field.elements else ""
-        declared = f"{field.type.split('[')[0]} {field.name}{length};"
-        lines += [*_comment(field.brief, "    "), f"    {declared}"]
-    return [*lines, f"}} {struct.name};"]
+        rows.append((field.brief, f"    {field.type.split('[')[0]} {field.name}{length};"))
+    fields = commented(rows, "    // ")
+    return [*wrapped(struct.brief, "// "), "typedef struct {", *fields, f"}} {struct.name};"]
 
 
 def _parameters(of: Sequence[Parameter]) -> str:

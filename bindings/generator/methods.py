@@ -11,18 +11,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bindings.generator.api import ROOT, Api, Function
+from bindings.generator.api import Api, Function
 from bindings.generator.docs import LINK
 from bindings.generator.errors import KINDS
 from bindings.generator.go import exported, local
+from bindings.generator.java import inline_tags, is_class
 from bindings.generator.names import IN_JAVA
-from bindings.generator.text import NOTICE, camel, pascal, plain, render, texts, wrapped
+from bindings.generator.text import NOTICE, pascal, plain, render, texts, wrapped
 
 RUST = "bindings/rust/gcx/src/generated/methods.rs"
 JAVA = "bindings/java/generated/java/gcx"
 # A package of Go is one folder.
 GO = "bindings/go/methods.go"
-JAVA_SOURCES = ROOT / "bindings" / "java" / "src" / "main" / "java" / "gcx"
 DOCS = texts("methods.txt")["methods"]
 ERROR = re.compile(r"\[`(\w+)`\]\(crate::ErrorKind\)")
 RESOURCE = "gcx_resource"
@@ -123,7 +123,7 @@ def _witness(of: Sequence[Method]) -> Method:
 
 def files(api: Api) -> dict[str, str]:
     found = methods(api)
-    java = {name: of for name, of in found.items() if name in _java_handles(found)}
+    java = {name: of for name, of in found.items() if name == RESOURCE or is_class(name)}
     return {
         RUST: _rust(api, found),
         GO: _go(found),
@@ -282,15 +282,6 @@ $methods
 """
 
 
-def _java_handles(found: Iterable[str]) -> list[str]:
-    """The handles that are classes of Java; a gcx_cancel is several."""
-    return [
-        name
-        for name in found
-        if (JAVA_SOURCES / f"{_class(name)}.java").exists() and name != "gcx_cancel"
-    ]
-
-
 def _java(api: Api, of: Sequence[Method]) -> str:
     handle = of[0].handle
     name = _class(handle)
@@ -364,8 +355,7 @@ def _java_methods(method: Method, of: Sequence[Method]) -> list[list[str]]:
 
 def _javadoc(doc: str, tags: Sequence[str] = ()) -> list[str]:
     text = ERROR.sub(r"{@link GcxException.\1}", doc).replace("Fails with", "Throws")
-    text = LINK.sub(lambda found: f"{{@link {found[1]}#{camel(found[2])}}}", text)
-    text = re.sub(r"`([^`]*)`", r"{@code \1}", text).replace("fail with", "throw")
+    text = inline_tags(text).replace("fail with", "throw")
     first, _, rest = text.partition(". ")
     if first.startswith("Returns "):
         first = f"{{@return {first.removeprefix('Returns ').removesuffix('.')}}}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
-from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type
-from bindings.generator.text import render_file, wrapped
+from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type, Value
+from bindings.generator.text import commented, render_file, wrapped
 
 PATH = "bindings/node/generated/gcx.js"
 WAYS = {"in": "pointer", "out": "out", "inout": "inout"}
@@ -14,21 +15,15 @@ WAYS = {"in": "pointer", "out": "out", "inout": "inout"}
 def files(api: Api) -> dict[str, str]:
     parts: dict[str, list[str]] = defaultdict(list)
     for enum in api.enums:
-        parts["enums"] += ["", *_comment(f"{enum.name}. {enum.brief}")]
-        for value in enum.values:
-            parts["enums"] += [
-                *_comment(value.brief),
-                f"export const {value.name} = {value.value};",
-            ]
-    for constant in api.constants:
-        parts["constants"] += _comment(constant.brief)
-        parts["constants"].append(f"export const {constant.name} = {constant.value};")
+        parts["enums"] += ["", *wrapped(f"{enum.name}. {enum.brief}", "// ")]
+        parts["enums"] += _constants(enum.values)
+    parts["constants"] = _constants(api.constants)
     parts["handles"] = [
         f"export const {handle.name} = koffi.pointer(koffi.opaque());" for handle in api.handles
     ]
     for callback in api.callbacks:
         types = ", ".join(koffi_type(parameter) for parameter in callback.parameters)
-        parts["callbacks"] += ["", *_comment(callback.brief)]
+        parts["callbacks"] += ["", *wrapped(callback.brief, "// ")]
         parts["callbacks"].append(f"export const {callback.name} = koffi.pointer(")
         parts["callbacks"] += [f'  koffi.proto("{callback.result.type}", [{types}]),', ");"]
     for struct in api.structs:
@@ -38,8 +33,8 @@ def files(api: Api) -> dict[str, str]:
     return {PATH: render_file("node.js.in", soname=api.soname, **parts)}
 
 
-def _comment(text: str, indent: str = "") -> list[str]:
-    return wrapped(text, f"{indent}// ")
+def _constants(of: Sequence[Value]) -> list[str]:
+    return commented([(one.brief, f"export const {one.name} = {one.value};") for one in of], "// ")
 
 
 def koffi_type(of: Type) -> str:
@@ -52,10 +47,9 @@ def koffi_type(of: Type) -> str:
 
 
 def _struct(struct: Struct) -> list[str]:
-    lines = [*_comment(struct.brief), f"export const {struct.name} = koffi.struct({{"]
-    for field in struct.fields:
-        lines += [*_comment(field.brief, "  "), f"  {field.name}: {_member(field)},"]
-    return [*lines, "});"]
+    rows = [(field.brief, f"  {field.name}: {_member(field)},") for field in struct.fields]
+    begin = f"export const {struct.name} = koffi.struct({{"
+    return [*wrapped(struct.brief, "// "), begin, *commented(rows, "  // "), "});"]
 
 
 def _member(field: Field) -> str:
@@ -78,4 +72,4 @@ def _function(function: Function) -> list[str]:
     begin = f"  {function.name}: [{koffi_type(function.result)}, {{"
     line = f"{begin} {', '.join(types)} }}]," if types else f"{begin}}}],"
     lines = [line] if len(line) <= 100 else [begin, *(f"    {type_}," for type_ in types), "  }],"]
-    return [*_comment(function.brief, "  "), *lines]
+    return [*wrapped(function.brief, "  // "), *lines]

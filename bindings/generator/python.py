@@ -316,7 +316,7 @@ def _bracketed(begin: str, items: list[str], end: str) -> list[str]:
 
 
 def _alias(name: str) -> str:
-    return "_" + "".join(word.capitalize() for word in name.removeprefix("gcx_").split("_"))
+    return f"_{pascal(name)}"
 
 
 def _input_type(api: Api, item: swig.Input) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bindings.generator.api import ROOT, Api, Enum, Field, Struct
 from bindings.generator.docs import sentence
 from bindings.generator.errors import KINDS, ONLY_RUST
-from bindings.generator.text import NOTICE, pascal, render, wrapped
+from bindings.generator.text import NOTICE, commented, pascal, render, wrapped
 
 BINDINGS = "bindings/rust/gcx-sys/src/generated/bindings.rs"
 FOLDER = "bindings/rust/gcx/src/generated"
@@ -141,10 +141,8 @@ def _enum(enum: Enum) -> list[str]:
         if value.name not in NO_VALUES
     ]
     unknown = UNKNOWN.get(enum.name, rows[0][0])
-    variants: list[str] = []
-    for variant, value in rows:
-        text = sentence(value.name, value.brief)
-        variants += [*wrapped(text, "/// ", 96), f"{variant},"]
+    said = [(sentence(value.name, value.brief), f"{variant},") for variant, value in rows]
+    variants = commented(said, "/// ", 96)
     from_c = [f"sys::{value.name} => Self::{row}," for row, value in rows if row != unknown]
     to_c = [f"{name}::{variant} => sys::{value.name}," for variant, value in rows]
     if unknown == "Other":
@@ -283,9 +281,7 @@ def _info(api: Api, struct: Struct) -> list[str]:
     derives = [] if "f32" in types else ["Eq", "Hash"]
     if not re.search(r"Vec|String", types):
         derives += ["Copy"]
-    declared: list[str] = []
-    for member in members:
-        declared += [*wrapped(member.doc, "/// ", 96), f"pub {member.name}: {member.type},"]
+    declared = [(member.doc, f"pub {member.name}: {member.type},") for member in members]
     many_bools = sum(member.type == "bool" for member in members) > 3
     return render(
         INFO + (TRY_FROM if "SmResource" in types else FROM).lstrip(),
@@ -294,7 +290,7 @@ def _info(api: Api, struct: Struct) -> list[str]:
         allowed=["#[allow(clippy::struct_excessive_bools)]"] if many_bools else [],
         name=pascal(struct.name),
         c=struct.name,
-        members=declared,
+        members=commented(declared, "/// ", 96),
         reads=[f"{member.name}: {member.read}," for member in members],
     )
 

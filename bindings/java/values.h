@@ -167,8 +167,8 @@ static gcx_resource* array_of_gcx_resource(JNIEnv* jenv, jbyteArray array, uint3
     return resources;
 }
 
-/* array_of_TYPE(jenv, array, count) reads the structs whose fields the array concatenates. */
-#define ARRAY_OF_STRUCTS(TYPE, FIELDS)                                                             \
+/* array_of_TYPE(jenv, array, count) reads structs, whose fields the array concatenates, or handles. */
+#define ARRAY_OF(TYPE, FIELDS)                                                                     \
     static TYPE* array_of_##TYPE(JNIEnv* jenv, jlongArray array, uint32_t* count) {                \
         const size_t whole = length_of(jenv, array) / FIELDS;                                      \
         TYPE* structs = room_for(jenv, whole, sizeof(*structs));                                   \
@@ -183,22 +183,12 @@ static gcx_resource* array_of_gcx_resource(JNIEnv* jenv, jbyteArray array, uint3
         *count = (uint32_t)whole;                                                                  \
         return structs;                                                                            \
     }
-INPUT_STRUCTS(ARRAY_OF_STRUCTS)
+INPUT_STRUCTS(ARRAY_OF)
 
-static gcx_stream* array_of_gcx_stream(JNIEnv* jenv, jlongArray array, uint32_t* count) {
-    const size_t whole = length_of(jenv, array);
-    gcx_stream* streams = room_for(jenv, whole, sizeof(*streams));
-    size_t i;
-    if (streams == NULL)
-        return NULL;
-    for (i = 0; i < whole; i++) {
-        jlong handle;
-        (*jenv)->GetLongArrayRegion(jenv, array, (jsize)i, 1, &handle);
-        streams[i] = (gcx_stream)(intptr_t)handle;
-    }
-    *count = (uint32_t)whole;
-    return streams;
+static void fill_gcx_stream(gcx_stream* to, const jlong* from) {
+    *to = (gcx_stream)(intptr_t)*from;
 }
+ARRAY_OF(gcx_stream, 1)
 
 static uint32_t* array_of_uint32_t(JNIEnv* jenv, jintArray array, uint32_t* count) {
     const size_t whole = length_of(jenv, array);

@@ -45,6 +45,17 @@
     } while (result == GCX_ERROR_INSUFFICIENT_CAPACITY && needed > room);                          \
     *list_count = needed;                                                                          \
     return result
+
+/* Begins a list of structs and adds them. */
+#define LIST_STRUCTS(TYPE, STRUCTS, COUNT)                                                         \
+    uint32_t i;                                                                                    \
+    LIST_BEGIN(TYPE, COUNT);                                                                       \
+    for (i = 0; i < COUNT; i++) {                                                                  \
+        const TYPE* const item = &(STRUCTS)[i];                                                    \
+        STRUCT_BEGIN();                                                                            \
+        FIELDS_##TYPE(item);                                                                       \
+        LIST_ADD(i, STRUCT_END(TYPE));                                                             \
+    }
 %}
 
 /* ------------------------------------------------------------------------------------------
@@ -146,6 +157,18 @@
 %typemap(argout) (char* TEXT, uint32_t CAPACITY) { GIVES(TEXT_VALUE($1)) }
 %enddef
 
+/* Of parameters that begin with an array, whose length is an argument: allocates the array. */
+%define ROOM(PARAMETERS, TYPE, LENGTH)
+%typemap(check) PARAMETERS {
+    $1 = calloc((size_t)LENGTH + 1, sizeof(TYPE));
+    if ($1 == NULL) {
+        MEMORY_EXHAUSTED();
+        FAIL
+    }
+}
+%typemap(freearg) PARAMETERS { free($1); }
+%enddef
+
 /* As many as there are requests, whose count is an argument, and what is left over. */
 %define SPLIT_OUT(TYPE, PARTS, REST, LENGTH)
 %typemap(in, numinputs=0) (TYPE* PARTS, TYPE* REST) (TYPE rest) {
@@ -153,15 +176,8 @@
     memset(&rest, 0, sizeof(rest));
     $2 = &rest;
 }
-%typemap(check) (TYPE* PARTS, TYPE* REST) {
-    $1 = calloc((size_t)LENGTH + 1, sizeof(TYPE));
-    if ($1 == NULL) {
-        MEMORY_EXHAUSTED();
-        FAIL
-    }
-}
 %typemap(argout) (TYPE* PARTS, TYPE* REST) { GIVES(SPLIT_##TYPE($1, LENGTH, $2)) }
-%typemap(freearg) (TYPE* PARTS, TYPE* REST) { free($1); }
+ROOM((TYPE* PARTS, TYPE* REST), TYPE, LENGTH)
 %enddef
 
 %define RECORD(TYPE)
@@ -192,14 +208,7 @@
 %define LIST(TYPE)
 LISTED(TYPE)
 %typemap(argout) (TYPE** list, uint32_t* list_count) {
-    uint32_t i;
-    LIST_BEGIN(TYPE, *$2);
-    for (i = 0; i < *$2; i++) {
-        const TYPE* const item = &(*$1)[i];
-        STRUCT_BEGIN();
-        FIELDS_##TYPE(item);
-        LIST_ADD(i, STRUCT_END(TYPE));
-    }
+    LIST_STRUCTS(TYPE, *$1, *$2);
     GIVES(LIST_END())
 }
 %enddef
@@ -212,27 +221,13 @@ LISTED(TYPE)
     filled.struct_size = sizeof(filled);
     $2 = &filled;
 }
-%typemap(check) (ITEM* ITEMS, TYPE* NAME) {
-    $1 = calloc((size_t)LENGTH + 1, sizeof(ITEM));
-    if ($1 == NULL) {
-        MEMORY_EXHAUSTED();
-        FAIL
-    }
-}
 %typemap(argout) (ITEM* ITEMS, TYPE* NAME) {
-    uint32_t i;
-    LIST_BEGIN(ITEM, LENGTH);
-    for (i = 0; i < LENGTH; i++) {
-        const ITEM* const item = &$1[i];
-        STRUCT_BEGIN();
-        FIELDS_##ITEM(item);
-        LIST_ADD(i, STRUCT_END(ITEM));
-    }
+    LIST_STRUCTS(ITEM, $1, LENGTH);
     STRUCT_BEGIN();
     FIELDS_##TYPE($2);
     GIVES(REPORT_VALUE(STRUCT_END(TYPE), LIST_END()))
 }
-%typemap(freearg) (ITEM* ITEMS, TYPE* NAME) { free($1); }
+ROOM((ITEM* ITEMS, TYPE* NAME), ITEM, LENGTH)
 %enddef
 
 %define NUMBERS(TYPE)

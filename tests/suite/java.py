@@ -33,22 +33,10 @@ def maven(suite: Suite, name: str, *words: str) -> None:
     env["MAVEN_OPTS"] = f"{os.environ.get('MAVEN_OPTS', '')} {BRIEF}".strip()
     command: list[str | Path] = ["mvn", "-B", "-ntp", "-f", BINDING, f"-Dgcx.build={MAVEN}"]
     done = suite.timed(name, [*command, *words], env)
-    trees = [ElementTree.parse(file) for file in sorted(reports.glob("TEST-*.xml"))]
-    cases = [case for tree in trees for case in tree.iter("testcase")]
-    for case in cases:
-        skipped = case.find("skipped")
-        if skipped is not None:
-            label = f"{name}: {case.get('classname')}.{case.get('name')}"
-            reason = (skipped.text or "").partition("\n")[0].rpartition("failed: ")[2]
-            suite.say(f"skipped: {label}: {reason}")
-            continue
-        bad = case.find("failure") is not None or case.find("error") is not None
-        suite.count(f"{name}: {case.get('classname')}.{case.get('name')}", not bad)
+    suite.count_cases(name, sorted(reports.glob("TEST-*.xml")))
     # Such a line is a warning of -Xcheck:jni.
     good = done.returncode == 0 and "in native method" not in done.stdout
-    if not suite.count(name, good):
-        suite.say(done.stdout)
-    suite.count(f"{name}: has tests", bool(cases))
+    suite.count(name, good, done.stdout)
 
 
 def newest_java() -> tuple[int, Path] | None:
@@ -71,8 +59,7 @@ def part_java(suite: Suite) -> None:
     suite.run("java: a program on the jars", ["java", "-cp", f"{jar}:{sim}", SCENARIO], SIMULATED)
     alone = suite.timed("java: without the simulator", ["java", "-cp", jar, SCENARIO], SIMULATED)
     holds = alone.returncode != 0 and "the classifier `sim`" in alone.stdout
-    if not suite.count("java: without the simulator", holds):
-        suite.say(alone.stdout)
+    suite.count("java: without the simulator", holds, alone.stdout)
     # What was fetched above is enough: Maven fetches nothing here.
     again = ("-o", "surefire:test", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):

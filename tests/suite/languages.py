@@ -23,13 +23,6 @@ def compare_layout(suite: Suite, api: Json) -> None:
         suite.count(f"the API's description is what {compiler} sees", not problems)
 
 
-def header_is_described(suite: Suite) -> None:
-    suite.run(
-        "the API's description is that of gcx.h",
-        [sys.executable, ROOT / "tools" / "describe_api.py", "--check"],
-    )
-
-
 def overhead(suite: Suite) -> None:
     """C++ costs nothing over C; docs/reference/cpp.md has the figures of an idle machine."""
     program = MAIN / "tests" / "cpp" / "cpp-overhead"
@@ -40,7 +33,8 @@ def overhead(suite: Suite) -> None:
 
 def part_languages(suite: Suite) -> None:
     """The API's description, the generator and its files, and what C++ costs over C."""
-    header_is_described(suite)
+    described: list[str | Path] = [sys.executable, ROOT / "tools" / "describe_api.py", "--check"]
+    suite.run("the API's description is that of gcx.h", described)
     written: list[str | Path] = [sys.executable, "-m", "bindings.generator", "--check"]
     suite.run("the generated files follow from the API's description", written)
     suite.pytest("generator", ROOT / "tests" / "generator", {})

@@ -36,11 +36,14 @@ class Suite:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def count(self, name: str, holds: bool) -> bool:
+    def count(self, name: str, holds: bool, output: str = "") -> bool:
+        """Counts a test; shows its output only if it fails."""
         if holds:
             self.passed += 1
         else:
             self.failed.append(name)
+            if output:
+                self.say(output)
             self.say(f"FAILED: {name}")
         return holds
 
@@ -53,11 +56,9 @@ class Suite:
         return done
 
     def run(self, name: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
-        """Runs a command that is one test; shows its output only if it fails."""
+        """Runs a command that is one test."""
         done = self.timed(name, command, env)
-        if done.returncode != 0:
-            self.say(done.stdout)
-        return self.count(name, done.returncode == 0)
+        return self.count(name, done.returncode == 0, done.stdout)
 
     def meson_test(
         self,
@@ -97,18 +98,23 @@ class Suite:
              f"--junitxml={report}", *options],
             env,
         )  # fmt: skip
-        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+        self.count_cases(name, [report] if report.exists() else [])
+        if done.returncode != 0:
+            self.say(done.stdout)
+
+    def count_cases(self, name: str, reports: Sequence[Path]) -> None:
+        """Counts each test of reports in the format of JUnit."""
+        cases = [case for file in reports for case in ElementTree.parse(file).iter("testcase")]
         for case in cases:
             label = f"{name}: {case.get('classname')}.{case.get('name')}"
             skipped = case.find("skipped")
             if skipped is not None:
-                self.say(f"skipped: {label}: {skipped.get('message')}")
+                # That of JUnit's assumptions is the exception and where it was thrown.
+                reason = skipped.get("message") or (skipped.text or "").partition("\n")[0]
+                self.say(f"skipped: {label}: {reason.rpartition('Assumption failed: ')[2]}")
                 continue
             self.count(label, case.find("failure") is None and case.find("error") is None)
-        if done.returncode != 0:
-            self.say(done.stdout)
-        if not cases:
-            self.count(f"{name}: has tests", False)
+        self.count(f"{name}: has tests", bool(cases))
 
     def vectors(
         self,

@@ -107,8 +107,7 @@ def test_memory(suite: Suite) -> None:
         build = cargo("test", *options, "--no-run", "--message-format=json", "--test", name)
         made = suite.timed(f"build {name}", build, environment())
         programs = re.findall(r'"executable":"([^"]+)"', made.stdout)
-        if not suite.count(f"there is a program of {name}", len(programs) == 1):
-            suite.say(made.stdout)
+        if not suite.count(f"there is a program of {name}", len(programs) == 1, made.stdout):
             continue
         check: Words = ["valgrind", "-q", "--error-exitcode=9", "--undef-value-errors=no"]
         check += ["--leak-check=full", "--show-leak-kinds=definite"]
@@ -134,15 +133,13 @@ def test_scenario(suite: Suite) -> None:
         env = environment(GCX_DRIVER=f"sim:h100@{driver}")
         said = execute([SCENARIO], env).stdout
         holds = all(re.search(f"^{line}", said, re.M) for line in expected)
-        if not suite.count(f"the scenario in Rust, driver {driver}", holds):
-            suite.say(said)
+        suite.count(f"the scenario in Rust, driver {driver}", holds, said)
     # Where it can't work it says why.
     broken = {"sim:rtx4090@13.0": "has 128", "sim:none@13.0": "NO_DEVICE", "/nowhere": "/nowhere"}
     for driver, why in broken.items():
         done = execute([SCENARIO], environment(GCX_DRIVER=driver))
         holds = done.returncode == 1 and why in done.stdout and "panicked" not in done.stdout
-        if not suite.count(f"the scenario in Rust, driver {driver}", holds):
-            suite.say(done.stdout)
+        suite.count(f"the scenario in Rust, driver {driver}", holds, done.stdout)
 
 
 def test_package(suite: Suite) -> None:
@@ -184,8 +181,7 @@ def test_simulator(suite: Suite, env: dict[str, str]) -> None:
     without = [*plain, "--features", "bundled", "--example", "scenario"]
     done = suite.timed("bundled without a simulator", cargo("run", "-q", *without), env)
     holds = done.returncode != 0 and "the feature `simulator` of the crate gcx" in done.stdout
-    if not suite.count("a bundled library says how to get a simulator", holds):
-        suite.say(done.stdout)
+    suite.count("a bundled library says how to get a simulator", holds, done.stdout)
 
 
 def test_cudarc(suite: Suite) -> None:
@@ -198,8 +194,7 @@ def test_cudarc(suite: Suite) -> None:
         done = suite.timed("cudarc", cargo("run", "-q", *options, folder=CUDARC), env)
         said = done.stdout
         holds = done.returncode == 0 and said.count("of cudarc in") == 4 and "\nok:" in said
-        if not suite.count("cudarc's example runs", holds):
-            suite.say(said)
+        suite.count("cudarc's example runs", holds, said)
 
 
 def use_vendored(config: Path, vendor: Path) -> None:
@@ -293,8 +288,7 @@ def test_fresh(suite: Suite, env: dict[str, str], old: Path) -> None:
     ):
         done = suite.timed(f"fresh, {name}", [*run, *options], its_env)
         holds = done.returncode == 0 and "132 SMs" in done.stdout
-        if not suite.count(f"the oldest Rust, resolved anew, {name}", holds):
-            suite.say(done.stdout)
+        suite.count(f"the oldest Rust, resolved anew, {name}", holds, done.stdout)
 
 
 def part_rust(suite: Suite) -> None:

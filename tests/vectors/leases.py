@@ -92,15 +92,14 @@ class Leasing(Machine):
     def _usable(self, device: int, family: str) -> Atoms:
         return self._shape(device, family).all - (self._blocked(device, family) or EMPTY)
 
-    def _free(self, device: int, family: str, excluded: Sequence[Lease] = ()) -> Atoms:
+    def _free(self, device: int, family: str) -> Atoms:
         held = [found.atoms for found in self._on(device) if found.family == family]
-        released = EMPTY.union(*(found.atoms for found in excluded))
-        return self._usable(device, family) - EMPTY.union(*held) - released
+        return self._usable(device, family) - EMPTY.union(*held)
 
-    def _sharers(self, device: int, family: str, excluded: Lease | None) -> dict[int, int]:
+    def _sharers(self, device: int, family: str) -> dict[int, int]:
         sharers: dict[int, int] = {}
         for lease in self._on(device):
-            if lease.shared and lease.family == family and lease is not excluded:
+            if lease.shared and lease.family == family:
                 for atom in lease.shared_atoms & self._usable(device, family):
                     sharers[atom] = sharers.get(atom, 0) + 1
         return sharers
@@ -147,31 +146,20 @@ class Leasing(Machine):
             if shared and not exclusive_count
             else first_free(shape, exclusive_count if shared else count, free)
         )
-        if exclusive is None and minimum and not shared:
-            if shape.sms(free) < minimum:
-                return refused(TAKEN)
-            # The header does not say which of the acceptable counts the lease gets.
-            if len(free) != 1:
+        if exclusive is None:
+            # The header does not say which of the acceptable counts a lease gets.
+            if minimum and shape.sms(free) >= minimum:
                 raise Undecided
-            exclusive = free
-        if exclusive is None or (not shared and shape.sms(exclusive) < minimum):
             return refused(TAKEN)
-        shared_atoms: Atoms | None = EMPTY
+        shared_atoms = EMPTY
         if shared and shape.sms(exclusive) < count:
             if minimum or (exclusive_count and shape.has_remainder(exclusive)):
                 raise Undecided
             left = REST if count == REST else count - shape.sms(exclusive)
-            sharers = self._sharers(device, family, None)
-            shared_atoms = most_shared(shape, left, EMPTY, sharers, free - exclusive)
-            shared_atoms = (
-                shared_atoms
-                if shared_atoms is not None or not exclusive or count != REST
-                else EMPTY
-            )
-        if shared_atoms is None:
-            return refused(TAKEN)
+            sharers = self._sharers(device, family)
+            shared_atoms = most_shared(shape, left, sharers, free - exclusive)
         sms = self._check(device, family, exclusive | shared_atoms)
-        green = Green(frozenset({sms}), sms, 0, private=True, handles={out})
+        green = Green(frozenset({sms}), sms, private=True, handles={out})
         self.greens.append(green)
         self.names[out] = self.leases_now[out] = Lease(green, shared, exclusive)
         return Answer(OK, (sms.sm_count,))
@@ -199,22 +187,13 @@ class Leasing(Machine):
         shape = self._shape(device, family)
         if parked and any(lease.shared for lease in leases):
             raise Undecided
-        free = self._free(device, family, leases)
-        free = free.union(*(self._lease(name).atoms for name in parked))
+        free = self._free(device, family).union(*(self._lease(name).atoms for name in parked))
         leases = [lease for name, lease in zip(names, leases) if name not in parked]
-        if not any(lease.shared for lease in leases) and shape.plan(counts, shape.all) is None:
-            return refused(CONFIGURATION)
-        if any(shape.plan([count], shape.all) is None for count in counts):
-            return refused(CONFIGURATION)
-        if sum(count for count in counts if count != REST) > shape.sms(shape.all):
-            raise Undecided  # CONFIGURATION or ALREADY_ACQUIRED?
-        for lease, count in zip(leases, counts):
-            if lease.shared and count < shape.sms(lease.exclusive):
-                return refused(CONFIGURATION)
         if any(lease.shared for lease in leases):
-            after = self._changed_shared(shape, leases, counts, free)
-        else:
-            after = resized(shape, counts, [lease.atoms for lease in leases], free)
+            return self._resize_shared(shape, leases, counts, keep)
+        if shape.plan(counts, shape.all) is None:
+            return refused(CONFIGURATION)
+        after = resized(shape, counts, [lease.atoms for lease in leases], free)
         if after is None:
             return refused(TAKEN)
         given = iter(after)
@@ -224,7 +203,7 @@ class Leasing(Machine):
         if keep:
             for lease, sms in zip(map(self._lease, names), new):
                 lease.green.sms = sms
-                lease.exclusive = lease.exclusive if lease.shared else sms.atoms
+                lease.exclusive = sms.atoms
         return Answer(OK, ([sms.sm_count for sms in new],))
 
     def _layout(
@@ -235,8 +214,6 @@ class Leasing(Machine):
         shape = self._shape(leases[0].device, leases[0].family)
         sizes = frozenset((name, shape.sms(atoms)) for name, atoms in zip(names, after))
         layout = self.layouts.get(sizes, dict(zip(names, after)))
-        if any(lease.shared for lease in leases) and sizes in self.layouts:
-            raise Undecided
         usable = free.union(*(lease.atoms for lease in leases))
         if not frozenset().union(*layout.values()) <= usable:
             layout = dict(zip(names, after))
@@ -244,20 +221,17 @@ class Leasing(Machine):
             self.layouts[sizes] = layout
         return [layout[name] for name in names]
 
-    def _changed_shared(
-        self, shape: Shape, leases: Sequence[Lease], counts: Sequence[int], free: Atoms
-    ) -> list[Atoms] | None:
-        if len(leases) != 1 or shape.has_remainder(leases[0].exclusive):
+    def _resize_shared(
+        self, shape: Shape, leases: Sequence[Lease], counts: Sequence[int], keep: bool
+    ) -> Answer:
+        """Resizes a shared lease to its exclusive SMs, or fewer; more is not modelled."""
+        lease, exclusive = leases[0], shape.sms(leases[0].exclusive)
+        if len(leases) != 1 or not keep or counts[0] > exclusive:
             raise Undecided
-        (lease,), (count,) = leases, counts
-        left = REST if count == REST else count - shape.sms(lease.exclusive)
-        if left == 0:
-            return [lease.exclusive]
-        sharers = self._sharers(lease.device, lease.family, lease)
-        others = most_shared(shape, left, lease.shared_atoms, sharers, free)
-        if others is None:
-            return [lease.exclusive] if count == REST and lease.exclusive else None
-        return [lease.exclusive | others]
+        if counts[0] < exclusive:
+            return refused(CONFIGURATION)
+        lease.green.sms = self._check(lease.device, lease.family, lease.exclusive)
+        return Answer(OK, ([exclusive],))
 
     def held(self, name: str, out: str) -> Answer:
         if name in self.closed:

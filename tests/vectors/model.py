@@ -37,7 +37,6 @@ class Green:
 
     resources: frozenset[Resource]
     sms: Sms
-    number: int
     private: bool = False
     prepared: bool = False
     handles: set[str] = field(default_factory=set)
@@ -70,7 +69,6 @@ class Machine(Resources):
         self.greens: list[Green] = []
         self.cached: list[Green] = []
         self.cache_limit = 64
-        self.made = 0
         self.begin_vector()
 
     def begin_vector(self) -> None:
@@ -87,21 +85,25 @@ class Machine(Resources):
 
     def _green_for(self, key: frozenset[Resource], sms: Sms, private: bool) -> Green:
         """Returns a context in use, a cached one, or a new one for the resources."""
-        if not private:
-            for green in self.greens:
-                if green.resources == key and green.in_use and not green.private:
-                    self.hits += 1
-                    return green
-        for green in self.cached:
-            if green.resources == key:
-                self.cached.remove(green)
-                green.private = private
-                self.hits += 1
+        for green in self.greens:
+            # Callers share it.
+            if not private and green.resources == key and green.in_use and not green.private:
                 return green
-        self.made += 1
-        self.misses += 1
-        green = Green(key, sms, self.made, private)
-        self.greens.append(green)
+        found = next((green for green in self.cached if green.resources == key), None)
+        if found is None:
+            self.misses += 1
+            found = Green(key, sms)
+            self.greens.append(found)
+        else:
+            self.cached.remove(found)
+        found.private = private
+        return found
+
+    def _use(self, key: frozenset[Resource], sms: Sms, private: bool) -> Green:
+        """The same, and counts a hit unless the context is new."""
+        misses = self.misses
+        green = self._green_for(key, sms, private)
+        self.hits += self.misses == misses
         return green
 
     def _release(self, green: Green) -> None:
@@ -146,7 +148,7 @@ class Machine(Resources):
         whole = self._set_of(sms[0], atoms)
         if self._undescribable(whole):
             return refused(CONFIGURATION)
-        green = self._green_for(frozenset({whole, *queues}), whole, flags == "private")
+        green = self._use(frozenset({whole, *queues}), whole, flags == "private")
         green.handles.add(out)
         self.names[out] = green
         return Answer(OK)
@@ -235,7 +237,7 @@ class Machine(Resources):
         if self._undescribable(found):
             return refused(CONFIGURATION)
         if self.gpus[found.device].has_clusters:
-            green = self._green_for(frozenset({found}), found, private=False)
+            green = self._use(frozenset({found}), found, private=False)
             self._release(green)
         return Answer(OK, (self._cluster(found),))
 
@@ -306,26 +308,10 @@ class Machine(Resources):
             if len(self._prepared(device)) + len(new) > self.cache_limit:
                 return refused(CACHE_LIMIT, f"limit of cached contexts is {self.cache_limit}")
         for key, sms in zip(keys, sets):
-            green = self._in_use(key)
-            if green is None:
-                green = next((each for each in self.cached if each.resources == key), None)
-                if green is not None:
-                    self.cached.remove(green)
-                else:
-                    self.made += 1
-                    self.misses += 1
-                    green = Green(key, sms, self.made)
-                    self.greens.append(green)
+            green = self._green_for(key, sms, private=False)
             green.prepared = True
             self._release(green)
         return Answer(OK)
-
-    def _in_use(self, key: frozenset[Resource]) -> Green | None:
-        """Returns the context in use that callers share."""
-        for green in self.greens:
-            if green.resources == key and green.in_use and not green.private:
-                return green
-        return None
 
     def trim(self, number: int) -> Answer:
         before = self.evicted

@@ -61,38 +61,16 @@ def first_free(shape: Shape, count: int, free: Atoms) -> Atoms | None:
     return frozenset(groups[0])
 
 
-def most_shared(
-    shape: Shape, count: int, have: Atoms, sharers: dict[int, int], free: Atoms
-) -> Atoms | None:
-    """Returns the shared atoms of a lease: "A shared lease takes what others share already before
-    what is free". sharers has the number of other leases that share each atom."""
-    among = have | free | frozenset(sharers)
-    if count == planner.REST:
-        return among or None
-    found = shape.plan([count], among)
-    if found is None:
-        return None
-    if found.remainder_holder is not None or shape.has_remainder(have):
+def most_shared(shape: Shape, count: int, sharers: dict[int, int], free: Atoms) -> Atoms:
+    """Returns the shared atoms of a new lease: "A shared lease takes what others share already
+    before what is free". sharers has the number of other leases that share each atom."""
+    found = shape.plan([count], free | frozenset(sharers))
+    if found is None or found.remainder_holder is not None:
         raise Undecided
-    count = found.atoms[0]
-    has = sorted(have)
-    if count < len(has):
-        fewest = sorted(has, key=lambda atom: (-sharers.get(atom, 0), atom))
-        return the_same([frozenset(has[:count]), frozenset(fewest[:count])])
-    readings = []
-    for by_number in (True, False):
-        for begin in (0, min(has, default=0), max(has, default=0)):
-            shared = [atom for atom in shape.units(sharers) if atom not in have]
-            if not by_number:
-                shared.sort(key=lambda atom: (-sharers[atom], atom))
-            rest = [atom for atom in shape.units(free) if atom not in have]
-            later = [[a for a in part if a >= begin] or part for part in (shared, rest)]
-            order = [a for part, all_ in zip(later, (shared, rest)) for a in (*part, *all_)]
-            unique = list(dict.fromkeys(order))
-            # Atoms that others share come first.
-            unique.sort(key=lambda atom: atom in rest)
-            readings.append(frozenset((*has, *unique[: count - len(has)])))
-    return the_same(readings)
+    by_number = shape.units(sharers)
+    most_first = sorted(by_number, key=lambda atom: (-sharers[atom], atom))
+    orders = [[*shared, *shape.units(free)] for shared in (by_number, most_first)]
+    return the_same(frozenset(order[: found.atoms[0]]) for order in orders)
 
 
 def grown(shape: Shape, has: Atoms, more: int, offered: Atoms, upward: bool) -> Atoms:

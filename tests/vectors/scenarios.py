@@ -29,13 +29,11 @@ def write(w: Writer) -> None:
         sets(w, gpu(key), device)
         streams(w, key, device)
         clusters(w, key, device)
-        overlapping(w, key, device)
     structured(w)
     for device, key in enumerate(w.gpus):
         cache_at_random(w, key, device)
     # Last, since the model does not know the cached contexts that leases leave.
     for key, device in first.items():
-        leases_in_turn(w, key, device)
         leases_at_random(w, key, device)
 
 
@@ -236,22 +234,6 @@ def clusters(w: Writer, key: str, device: int) -> None:
     w("cluster", "u")
 
 
-def overlapping(w: Writer, key: str, device: int) -> None:
-    source = random.Random(f"overlaps {key} {w.driver}")
-    _on(w, f"{key}: resources of one context overlap", device)
-    w("split", "d", "-", source.randint(1, gpu(key).sm_count - 1), "p")
-    w("context", "d,p.0", "-", "c")
-    w("context", "p.0,p.0", "-", "c")
-    w("context", "p.0,p.rest", "-", "c")
-    _on(w, f"{key}: overlap of two families", device)
-    w("split", "d", "-", "8,4", "p")
-    w("split", "d", "fine", "6,2", "f")
-    w("context", "p.0", "-", "c")
-    w("context", "f.0", "-", "e")
-    w("overlap", "p.0", "f.0")
-    w("close", "c")
-
-
 #: Requests for the rules of cuda.h, on devices with and without clusters
 STRUCTURED = (
     *("16/8", "rest/8", "rest/16", "rest/4", "rest/2", "24/8,rest/2/0/1"),
@@ -314,35 +296,6 @@ def _see(w: Writer, *leases: str) -> None:
         name = f"r{len(w.lines)}"
         w("held", lease, name)
         w("sms", name)
-
-
-def leases_in_turn(w: Writer, key: str, device: int) -> None:
-    size = gpu(key).min_group
-    _on(w, f"{key}: each gets the first free atoms", device, "coscheduled")
-    large = 2 * size if gpu(key).sm_count > 8 * size else size
-    for number, count in enumerate((1, size, large)):
-        w("lease", device, count, "-", "none", 0, 0, f"l{number}")
-        w("alone", f"l{number}")
-        _see(w, f"l{number}")
-    w("close", "l1")
-    w("lease", device, size, "-", "coscheduled", 0, 0, "again")
-    _see(w, "again")
-    _ask(w, "resize", f"l2/{4 * size}", "-")
-    _see(w, "l2")
-    _ask(w, "resize", f"l2/{2 * size}", "-")
-    _see(w, "l2")
-    w("leases", device)
-    w("leases", -1)
-    w("lease", device, gpu(key).sm_count, "-", "none", 0, 0, "most")
-    w("lease", device, gpu(key).sm_count + 1, "-", "none", 0, 0, "most")
-    _on(w, f"{key}: all SMs", device, "coscheduled")
-    w("lease", device, "rest", "-", "none", 0, 0, "all")
-    w("held", "all", "r")
-    w("same", "r", "d")
-    w("lease", device, "rest", "-", "none", 0, 0, "none")
-    w("lease", device, size, "-", "none", 1, 0, "none")
-    _ask(w, "split", "d", "exclude_leased", size, "p")
-    _ask(w, "split", "d", "-", size, "q")
 
 
 def leases_at_random(w: Writer, key: str, device: int) -> None:
