@@ -111,8 +111,15 @@ void reset_with_cached_contexts_is_refused() {
 
 void calls_after_fork_are_refused() {
     const Objects live = Objects::make();
+    gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
+    CHECK_OK(gcx_driver_get_info(&driver));
+    gcx_resource config{};
+    if (driver.capabilities[GCX_CAPABILITY_WORKQUEUES] != 0)
+        CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config));
     check_child_of_fork([&] {
         refuse_calls(live, ~0U, GCX_ERROR_NOT_INITIALIZED);
+        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+        CHECK_REFUSED(gcx_resource_get_info(&config, &info), GCX_ERROR_NOT_INITIALIZED);
         // These need no driver and work.
         CHECK(gcx_version() == GCX_VERSION);
         CHECK(gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr);
