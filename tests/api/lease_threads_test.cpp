@@ -246,6 +246,27 @@ void refused_release_can_be_repeated() {
     release_all({stream}, {});
 }
 
+// A resize that fails destroys the contexts that it has created. Other leases do not wait for that.
+void failed_resize_delays_no_other_lease() {
+    CHECK_OK(gcx_cache_set_limit(0));
+    const gcx_lease first = acquire(64);
+    const gcx_lease second = acquire(32);
+    sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
+    BlockedCall call("cuGreenCtxDestroy",
+                     [&] { return support::resize({{first, 32, 0}, {second, 64, 0}}); });
+    std::atomic<bool> listed{false};
+    std::thread other([&] {
+        CHECK_EQ(live_leases().size(), 2U);
+        listed = true;
+    });
+    for (int i = 0; i < 200 && !listed; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(listed);
+    CHECK_EQ(call.finish(), GCX_ERROR_OUT_OF_MEMORY);
+    other.join();
+    release_all({}, {first, second});
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -255,7 +276,7 @@ int main(int, char** argv) {
           probe_of_moved_stream_sees_new_sms, probe_of_stream_that_moves_each_time_times_out,
           change_waits_for_submissions, wait_during_change_holds_later_work,
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
-          refused_release_can_be_repeated}) {
+          refused_release_can_be_repeated, failed_resize_delays_no_other_lease}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;
