@@ -27,6 +27,11 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
              format("params->exclusive_sm_count is %u, of a lease that shares nothing; set "
                     "GCX_LEASE_SHARED, or leave it 0",
                     params.exclusive_sm_count));
+    // No later size would be as large.
+    if (params.exclusive_sm_count == GCX_REST)
+        fail(GCX_ERROR_INVALID_VALUE,
+             "params->exclusive_sm_count is GCX_REST; set a number of SMs, or acquire a lease "
+             "that shares nothing, without GCX_LEASE_SHARED");
     if (sm_count == GCX_REST)
         return;
     if (params.min_sm_count > sm_count)

@@ -215,6 +215,7 @@ void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t ca
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info) {
     GCX_BODY({
         StructOutput out(info, "info");
+        refuse_after_fork();
         const ResourceWords words = unseal(resource);
         gcx_resource_info& filled = *out;
         filled.type = words.type;
@@ -253,6 +254,7 @@ gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workqueue_sco
                                    uint32_t concurrency_limit, gcx_resource* configured) {
     GCX_BODY({
         not_null(configured, "configured");
+        refuse_after_fork();
         ResourceWords words = unseal(config);
         if (words.type != GCX_RESOURCE_WORKQUEUE_CONFIG)
             fail(GCX_ERROR_INVALID_RESOURCE_TYPE, "the resource is not a workqueue configuration");

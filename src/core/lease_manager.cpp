@@ -714,6 +714,8 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
         for (const Transition& transition : transitions)
             transition.lease->record_work();
     } catch (...) {
+        for (Transition& transition : transitions)
+            transition.context = ContextCache::Ref(); // which may destroy it, so without the mutex
         lock.lock();
         mark.end();
         serve_waiters(state);

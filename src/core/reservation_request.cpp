@@ -69,8 +69,8 @@ bool same_atoms(const Record& a, const Record& b) {
 }
 
 std::string label_of(const Record& record) {
-    const std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
-    return label + describe(owner_of(record));
+    const std::string name = printable(record.name);
+    return (name.empty() ? "" : "\"" + name + "\" of ") + describe(owner_of(record));
 }
 
 void warn_without_mps(const Device& device) {
@@ -469,7 +469,7 @@ std::string count_text(uint32_t sm_count) {
 std::string source_label(const Device& device, const Record* reservation) {
     if (reservation == nullptr)
         return device.label();
-    const std::string name = reservation->name;
+    const std::string name = printable(reservation->name);
     return "the reservation " + (name.empty() ? "" : "\"" + name + "\" ") + "of " + device.label();
 }
 

@@ -317,8 +317,16 @@ std::optional<SmAllocator::Allocations> SmAllocator::plan(std::span<const Reques
     if (!found && shape_.remainder_size != 0 && usable.contains(shape_.unit_count)) {
         const AtomSet units = usable - only(shape_.unit_count);
         found = plan_within(requests, units, units);
-        if (!found)
-            found = plan_within(requests, usable, last_run(requests, usable));
+        // The exclusive atoms of a shared lease come from the front of the run and its shared ones
+        // from the end. Without a gap between them they may be legal.
+        const bool may_have_gap =
+            std::any_of(requests.begin(), requests.end(),
+                        [](const Request& request) { return request.exclusive_sm_count != 0; });
+        AtomSet run = found ? AtomSet() : last_run(requests, usable);
+        while (!found && !run.empty()) {
+            found = plan_within(requests, usable, run);
+            run = may_have_gap ? run - only(first_of(run)) : AtomSet();
+        }
     }
     return found;
 }

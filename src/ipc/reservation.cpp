@@ -350,10 +350,27 @@ Process owner_of(const Record& record) {
     return {0, record.process_name};
 }
 
+std::string printable(std::string_view name) {
+    std::string text;
+    const auto is_between = [&](std::size_t at, unsigned first, unsigned last) {
+        return at < name.size() && static_cast<unsigned char>(name[at]) >= first &&
+               static_cast<unsigned char>(name[at]) <= last;
+    };
+    for (std::size_t at = 0; at < name.size();) {
+        // U+0080 to U+009F are control characters, too.
+        const bool is_long = is_between(at, 0xc2, 0xc2) && is_between(at + 1, 0x80, 0x9f);
+        const bool is_control = is_long || is_between(at, 0, 0x1f) || is_between(at, 0x7f, 0x7f);
+        for (const std::size_t end = at + (is_long ? 2 : 1); at < end; at++)
+            text += is_control ? format("\\x%02x", static_cast<unsigned char>(name[at]))
+                               : std::string(1, name[at]);
+    }
+    return text;
+}
+
 std::string describe(const Process& process) {
-    return process.pid != 0
-               ? format("process %d (%s)", process.pid, process.name.c_str())
-               : format("a process that isn't visible here (%s)", process.name.c_str());
+    const std::string name = printable(process.name);
+    return process.pid != 0 ? format("process %d (%s)", process.pid, name.c_str())
+                            : format("a process that isn't visible here (%s)", name.c_str());
 }
 
 Reservation::~Reservation() {

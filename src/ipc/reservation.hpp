@@ -118,6 +118,8 @@ struct Process {
 // otherwise another owner. Reads /proc; if that is not possible, returns what the record says.
 Process owner_of(const Record& record);
 
+// Returns a name of another process for a message, with its control characters as "\x1b".
+std::string printable(std::string_view name);
 // Returns "process 12 (python)", or "a process that isn't visible here (python)".
 std::string describe(const Process& process);
 

@@ -40,6 +40,8 @@ const Call kCalls[] = {
     CALL(kResource, gcx_resource_get_overlap, &o.other, &o.resource, &out.number),
     CALL(kResource | kEffects, gcx_resource_get_sm_ids, &o.resource, out.ids, GCX_MAX_SMS,
          &out.number), // needs a map
+    CALL(kResource | kAnyResource | kEffects, gcx_workqueue_configure, &o.resource,
+         GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, 0, &out.resource), // takes no SMs
     CALL(kResource, gcx_resource_get_atom, &o.resource, 0, &out.resource),
     CALL(kResource, gcx_resource_find_max_cluster_size, &o.resource, &out.number),
     CALL(kResource | kEffects, gcx_context_create, &o.resource, 1, nullptr, &out.context),

@@ -111,6 +111,20 @@ void contexts_in_use_are_listed() {
     CHECK_EQ(cache_stats().cached, 2U);
 }
 
+void contexts_are_listed_in_order_of_creation() {
+    const Split made = split(whole_device(), {8, 8, 8, 8});
+    std::vector<gcx_context> contexts;
+    for (const std::size_t group : {2U, 0U, 3U, 1U})
+        contexts.push_back(make_context(made.groups[group]));
+    const std::vector<gcx_live_context> live = list();
+    if (CHECK_EQ(live.size(), contexts.size())) {
+        for (std::size_t i = 0; i < contexts.size(); i++)
+            CHECK_EQ(live[i].id, id_of(contexts[i]));
+    }
+    for (const gcx_context context : contexts)
+        CHECK_OK(gcx_context_destroy(context));
+}
+
 void dead_contexts_are_not_listed() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     CHECK_EQ(list().size(), 1U);
@@ -217,7 +231,8 @@ void workqueues_are_forgotten() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed})
+        for (const auto test : {private_contexts_are_not_shared, contexts_in_use_are_listed,
+                                contexts_are_listed_in_order_of_creation})
             on_machine(h100, test);
     }
     on_machine("h100@12.4", dead_contexts_are_not_listed);

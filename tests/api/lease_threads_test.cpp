@@ -288,6 +288,27 @@ void one_lease_is_used_during_changes() {
     release_all({stream}, {lease});
 }
 
+// A resize that fails destroys the contexts that it has created. Other leases do not wait for that.
+void failed_resize_delays_no_other_lease() {
+    CHECK_OK(gcx_cache_set_limit(0));
+    const gcx_lease first = acquire(64);
+    const gcx_lease second = acquire(32);
+    sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
+    BlockedCall call("cuGreenCtxDestroy",
+                     [&] { return support::resize({{first, 32, 0}, {second, 64, 0}}); });
+    std::atomic<bool> listed{false};
+    std::thread other([&] {
+        CHECK_EQ(live_leases().size(), 2U);
+        listed = true;
+    });
+    for (int i = 0; i < 200 && !listed; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(listed);
+    CHECK_EQ(call.finish(), GCX_ERROR_OUT_OF_MEMORY);
+    other.join();
+    release_all({}, {first, second});
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -298,7 +319,7 @@ int main(int, char** argv) {
           change_waits_for_submissions, wait_during_change_holds_later_work,
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
           refused_release_can_be_repeated, busy_leases_are_synchronized_by_several_threads,
-          one_lease_is_used_during_changes}) {
+          one_lease_is_used_during_changes, failed_resize_delays_no_other_lease}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;

@@ -694,6 +694,10 @@ void invalid_arguments_are_refused() {
     params.flags = GCX_LEASE_SHARED;
     params.exclusive_sm_count = 25;
     refused(GCX_ERROR_INVALID_VALUE);
+    params.flags = GCX_LEASE_SHARED;
+    params.exclusive_sm_count = GCX_REST;
+    CHECK_REFUSED(gcx_lease_acquire(0, GCX_REST, &params, &lease), GCX_ERROR_INVALID_VALUE);
+    params = GCX_LEASE_PARAMS_INIT;
     params.name = "a name of sixty-four bytes is one too many, for its end is a byte";
     refused(GCX_ERROR_INVALID_VALUE);
     params.cancel = forged<gcx_cancel>(1234);

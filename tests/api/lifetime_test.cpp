@@ -89,6 +89,7 @@ void reset_destroys_all_contexts() {
     CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
     CHECK_EQ(sim::counts().events, 0U);
+    CHECK_EQ(sim::counts().primary_retains, 0U);
 }
 
 // The driver refuses a reset while a green context is alive.
@@ -105,14 +106,22 @@ void reset_with_cached_contexts_is_refused() {
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
+    CHECK_EQ(sim::counts().primary_retains, 0U);
     const Partition partition(made.groups[0]);
     CHECK_EQ(partition.probe().size(), 24U);
 }
 
 void calls_after_fork_are_refused() {
     const Objects live = Objects::make();
+    gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
+    CHECK_OK(gcx_driver_get_info(&driver));
+    gcx_resource config{};
+    if (driver.capabilities[GCX_CAPABILITY_WORKQUEUES] != 0)
+        CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config));
     check_child_of_fork([&] {
         refuse_calls(live, ~0U, GCX_ERROR_NOT_INITIALIZED);
+        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+        CHECK_REFUSED(gcx_resource_get_info(&config, &info), GCX_ERROR_NOT_INITIALIZED);
         // These need no driver and work.
         CHECK(gcx_version() == GCX_VERSION);
         CHECK(gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr);

@@ -147,8 +147,9 @@ void long_message_keeps_both_ends() {
             const std::string end = "to run on the simulated one";
             CHECK(message.size() > end.size() &&
                   message.compare(message.size() - end.size(), end.size(), end) == 0);
-            CHECK_EQ(message.find(" ... ") != std::string::npos, length >= 4000);
-            CHECK(message.size() > 2000);
+            const bool cut = length >= 4000;
+            CHECK_EQ(message.find(" ... ") != std::string::npos, cut);
+            CHECK(cut ? message.size() == 4095 : message.size() > 2000);
         });
     }
 }

@@ -75,6 +75,14 @@ void device_reservations_are_disjoint(const std::string& spec) {
 }
 
 // The order is that of acquisition, even within one millisecond and after a wait.
+// Another user of a group's folder chooses the name.
+void name_with_control_characters_is_escaped_in_messages(const Folder& /*folder*/) {
+    const gcx_reservation whole = reserve(GCX_REST, {.name = "a\n\x1b[2J\x7f\xc2\x9b\xc3\xa4"});
+    CHECK_REFUSED(try_reserve(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("\"a\\x0a\\x1b[2J\\x7f\\xc2\\x9b\xc3\xa4\" of process "));
+    release(whole);
+}
+
 void list_order_is_order_of_acquisition(const Folder& /*folder*/) {
     const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
     std::vector<gcx_reservation> all;
@@ -723,6 +731,7 @@ int main() {
     for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
                              "orin@13.0", "gb200@13.5"})
         device_reservations_are_disjoint(spec);
+    leaves_no_file(name_with_control_characters_is_escaped_in_messages);
     leaves_no_file(list_order_is_order_of_acquisition);
     leaves_no_file(invalid_arguments_are_refused);
     owner_killed_or_released_waiter_is_served();

@@ -125,6 +125,10 @@ void structured_refusals_name_the_request() {
         CHECK_REFUSED(structured({structured_request(24, 8), structured_request(24, 7)}).result,
                       GCX_ERROR_INVALID_VALUE);
         CHECK(message_has("request 1") && message_has("7 coscheduled"));
+        gcx_sm_request preferring = structured_request(20, 8);
+        preferring.preferred_coscheduled_sm_count = 16;
+        CHECK_REFUSED(structured({preferring}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("request 0: 20 SMs, 8 coscheduled, 16 preferred"));
         CHECK_REFUSED(
             structured(std::vector<gcx_sm_request>(100'000, structured_request(2, 2))).result,
             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
@@ -205,6 +209,24 @@ void evicted_split_is_refused_until_repeated() {
         const Partition other(again.groups[0]);
         CHECK(one.probe() == other.probe());
         CHECK_EQ(cache_stats().in_use, 2U);
+    });
+}
+
+void last_used_splits_are_kept() {
+    on_machine("h100@13.5", [] {
+        std::vector<gcx_resource> groups;
+        const auto is_known = [&](std::size_t nth) {
+            gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+            return gcx_resource_get_info(&groups[nth], &info) == GCX_SUCCESS;
+        };
+        for (uint32_t nth = 0; nth < 2 * kKeptSplits; nth++)
+            groups.push_back(structured(nth_requests(nth)).groups[0]);
+        constexpr std::size_t kHalf = kKeptSplits / 2;
+        for (std::size_t nth = 0; nth < kHalf; nth++)
+            CHECK(is_known(nth)); // which is a use
+        CHECK_OK(structured(nth_requests(2 * kKeptSplits)).result);
+        for (std::size_t nth = 0; nth < groups.size(); nth++)
+            CHECK_EQ(is_known(nth), nth < kHalf || nth >= groups.size() - kHalf);
     });
 }
 
@@ -324,6 +346,7 @@ int main() {
     split_writes_groups_and_counts();
     structured_splits_keep_memory_flat();
     evicted_split_is_refused_until_repeated();
+    last_used_splits_are_kept();
     dry_run_of_structured_splits_keeps_nothing();
     split_into_many_different_groups();
     small_slices_have_no_max_cluster_family();

@@ -119,6 +119,8 @@ void nested_probes_find_no_shared_sms() {
 }
 
 void shared_sms_are_found_once_the_module_is_loaded() {
+    CHECK_REFUSED(gcx_device_find_shared_sms(0, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 0U);
     CHECK(shared_sms().empty());
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
     CHECK(shared_sms().empty()); // in the same contexts
@@ -178,7 +180,11 @@ void shared_sms_under_mps_are_refused() {
         CHECK_EQ(a.probe().size(), 26U);
         CHECK_EQ(b.probe().size(), 26U); // the same virtual numbers
         uint32_t count = 0;
+        const uint64_t contexts = sim::calls("cuGreenCtxCreate");
         CHECK_REFUSED(gcx_device_find_shared_sms(0, nullptr, 0, &count), GCX_ERROR_NOT_SUPPORTED);
+        CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE), GCX_ERROR_NOT_SUPPORTED);
+        CHECK(message_has("shared through MPS"));
+        CHECK_EQ(sim::calls("cuGreenCtxCreate"), contexts);
         CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_EXCLUDE_SHARED).result,
                       GCX_ERROR_SHARED_SMS_UNKNOWN);
     });

@@ -143,23 +143,33 @@ void shared_lease_with_remainder_atom_has_the_last_ones() {
     CHECK(plan_one(allocator, {2, 28, 0, true, 10}).shared == range(13, 15));
 }
 
+std::vector<AtomSet> all_sets(const AtomShape& shape) {
+    std::vector<AtomSet> sets;
+    for (uint64_t bits = 0; bits < uint64_t{1} << shape.atom_count(); bits++) {
+        const uint64_t words[AtomSet::kWords] = {bits};
+        sets.push_back(AtomSet::of_words(words));
+    }
+    return sets;
+}
+
 // Returns whether the driver allows sets for these requests, from the first on, that have the
 // planned SM counts. Tries all sets. exclusive and shared are the atoms of other leases.
 bool is_possible(const AtomShape& shape, std::span<const Request> requests,
                  const Allocation* planned, const AtomSet& exclusive, const AtomSet& shared) {
     if (requests.empty())
         return true;
-    const bool shares = requests[0].shared;
-    const AtomSet others = shares ? exclusive : exclusive | shared;
     const auto is_legal = run_up_to_the_last(shape);
-    for (uint64_t bits = 0; bits < uint64_t{1} << shape.atom_count(); bits++) {
-        const uint64_t words[AtomSet::kWords] = {bits};
-        const AtomSet set = AtomSet::of_words(words);
-        if (shape.sm_count(set) == shape.sm_count(planned->all()) && (set & others).empty() &&
-            is_legal(set) &&
-            is_possible(shape, requests.subspan(1), planned + 1, shares ? exclusive : others | set,
-                        shares ? shared | set : shared))
-            return true;
+    for (const AtomSet& own : all_sets(shape)) {
+        if (shape.sm_count(own) != shape.sm_count(planned->exclusive) ||
+            !(own & (exclusive | shared)).empty())
+            continue;
+        for (const AtomSet& more : all_sets(shape)) {
+            if (shape.sm_count(more) == shape.sm_count(planned->shared) &&
+                (more & (exclusive | own)).empty() && is_legal(own | more) &&
+                is_possible(shape, requests.subspan(1), planned + 1, exclusive | own,
+                            shared | more))
+                return true;
+        }
     }
     return false;
 }
@@ -208,6 +218,31 @@ void plan_is_refused_only_if_no_sets_are_legal() {
     CHECK(refused > 10);
 }
 
+// The same for a new shared lease, next to an exclusive one with any atoms.
+void acquisition_is_refused_only_if_no_sets_are_legal() {
+    const AtomShape shape = {5, 8, 12};
+    for (const AtomSet& taken : all_sets(shape)) {
+        SmAllocator allocator(shape, run_up_to_the_last(shape));
+        SmAllocator lenient(shape, any);
+        for (SmAllocator* each : {&allocator, &lenient})
+            each->assign(1, {taken, {}});
+        for (const uint32_t exclusive : {8U, 12U, 20U}) {
+            for (uint32_t count = exclusive; count <= shape.sm_count(shape.all()); count += 4) {
+                const Request request = {2, count, 0, true, exclusive};
+                const auto wanted = lenient.plan({&request, 1}, shape.all());
+                if (wanted && !allocator.plan({&request, 1}, shape.all()))
+                    CHECK(!is_possible(shape, {&request, 1}, &wanted->front(), taken, {}));
+            }
+        }
+    }
+    // One that gets the remainder atom.
+    const AtomShape h100 = {15, 8, 12};
+    SmAllocator allocator(h100, run_up_to_the_last(h100));
+    const Allocation most = plan_one(allocator, {1, 124, 0, true, 8});
+    CHECK(most.exclusive == set_of({1}));
+    CHECK(most.shared == range(2, 16));
+}
+
 } // namespace
 
 int main() {
@@ -217,5 +252,6 @@ int main() {
     remainder_atom_goes_with_the_last_ones();
     shared_lease_with_remainder_atom_has_the_last_ones();
     plan_is_refused_only_if_no_sets_are_legal();
+    acquisition_is_refused_only_if_no_sets_are_legal();
     return check::summary("sm_allocator");
 }
