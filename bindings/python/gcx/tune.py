@@ -40,7 +40,7 @@ from gcx._queue import queue_info
 from gcx._stream import Stream
 
 #: What tune measures: a callable that launches into the current stream, or into the gcx.Stream that
-#: it takes; a gcx.Graph; a torch.cuda.CUDAGraph(keep_graph=True).
+#: is its one required argument; a gcx.Graph; a torch.cuda.CUDAGraph(keep_graph=True).
 Work = Union[Callable[[], object], Callable[[Stream], object], Graph, Any]
 Objective = Literal["time", "latency"]
 
@@ -800,10 +800,7 @@ def _launcher(name: str, work: Work) -> Callable[[Stream, bool], None]:
             "torch.cuda.CUDAGraph(keep_graph=True)"
         )
     call: Callable[..., object] = work
-    try:
-        takes_stream = len(inspect.signature(call).parameters) == 1
-    except (TypeError, ValueError):
-        takes_stream = False
+    takes_stream = _takes_stream(call)
 
     def launch(stream: Stream, reported: bool) -> None:
         with ExitStack() as entered:
@@ -821,6 +818,19 @@ def _launcher(name: str, work: Work) -> Callable[[Stream, bool], None]:
                 call()
 
     return launch
+
+
+def _takes_stream(call: Callable[..., object]) -> bool:
+    """Returns whether it has one required argument, or a single one whose default is None. Another
+    default is a value of the caller's, as in `lambda model=model: model(x)`."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = [one.default for one in parameters if one.kind in kinds]
+    required = [default for default in defaults if default is inspect.Parameter.empty]
+    return len(required) == 1 or (len(defaults) == 1 and defaults[0] is None)
 
 
 def _has_cublas_target() -> bool:

@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,26 @@ def test_works_of_each_kind_run(work: Work, two: dict[str, Any]) -> None:
     assert len(gcx.tune({**two, "c": graph, "d": without_a_stream}, seconds=0.05).arms) > 10
     with pytest.raises(TypeError, match="the work 'b' is a int; give a callable"):
         gcx.tune({"a": graph, "b": 3})
+
+
+def test_callable_has_the_stream_only_as_a_missing_argument() -> None:
+    got: list[Any] = []
+
+    def optional(stream: gcx.Stream | None = None) -> None:
+        got.append(stream)
+
+    def scaled(stream: gcx.Stream, scale: int = 2) -> None:
+        got.append(stream)
+
+    def types(one: Any, other: Any) -> set[type]:
+        got.clear()
+        gcx.tune({"one": one, "other": other}, seconds=0.01)
+        return set(map(type, got))
+
+    assert types(got.append, optional) == {gcx.Stream}
+    assert types(scaled, partial(scaled, scale=3)) == {gcx.Stream}
+    assert types(lambda own=3: got.append(own), lambda *, own=3: got.append(own)) == {int}
+    assert types(lambda *more: got.extend(more), lambda **named: got.extend(named)) == set()
 
 
 def test_count_is_reported_to_cublas_in_one_arm(
