@@ -423,21 +423,22 @@ class Tuning:
         Raises:
             ValueError: It is of another GPU, driver or version of gcx, or not a tuning.
         """
+        now = _facts(ordinal_of(device))
         try:
             value = json.loads(text)
-            facts, goal = value["facts"], Goal(**value["goal"])
-            alone = {name: dict(times) for name, times in value["alone"].items()}
-            arms = [_measured_of(one) for one in value["arms"]]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            facts = dict(value["facts"])
+            others = [key for key, here in now.items() if facts.get(key) != here]
+            if not others:
+                alone = {name: dict(times) for name, times in value["alone"].items()}
+                arms = [_measured_of(one) for one in value["arms"]]
+                return cls(facts, Goal(**value["goal"]), alone, arms, bool(value["interrupted"]))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"this is no tuning of gcx: {error}") from None
-        now = _facts(ordinal_of(device))
-        for key, here in now.items():
-            if facts.get(key) != here:
-                raise ValueError(
-                    f"the tuning is for another {key}: {facts.get(key)}, but this is {here}; "
-                    "call gcx.tune again"
-                )
-        return cls(facts, goal, alone, arms, bool(value["interrupted"]))
+        key = others[0]
+        raise ValueError(
+            f"the tuning is for another {key}: {facts.get(key)}, but this is {now[key]}; call "
+            "gcx.tune again"
+        )
 
 
 class Choice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import random
 import sys
 from collections.abc import Iterator
@@ -374,8 +375,9 @@ def test_best_split_becomes_leases(two: dict[str, Any]) -> None:
     leases["prefill"].close()
 
 
-def test_tuning_is_saved_and_refused_elsewhere(two: dict[str, Any]) -> None:
-    tuning = gcx.tune(two, seconds=0.01, promise_ms={"decode": 2})
+def test_tuning_is_saved_and_refused_elsewhere(work: Work) -> None:
+    works = {"decode": work.waves(48, 20), "prefill": work.waves(2112, 20)}
+    tuning = gcx.tune(works, seconds=0.01, promise_ms={"decode": 2})
     text = tuning.to_json()
     again = gcx.Tuning.load(text)
     assert (str(again), again.to_json()) == (str(tuning), text)
@@ -384,7 +386,12 @@ def test_tuning_is_saved_and_refused_elsewhere(two: dict[str, Any]) -> None:
         assert changed != text
         with pytest.raises(ValueError, match=f"the tuning is for another {key}: {value}, but "):
             gcx.Tuning.load(changed)
-    for damaged in ("", "{}", "[]", "3", '{"facts": 1}', text.replace('"arms"', '"legs"')):
+    fields = json.loads(text)
+    for damaged in (
+        *("", "{}", "[]", "3", '{"facts": 1}', text.replace('"arms"', '"legs"')),
+        json.dumps({**fields, "arms": []}),
+        json.dumps({name: fields[name] for name in fields if name != "interrupted"}),
+    ):
         with pytest.raises(ValueError, match="this is no tuning of gcx"):
             gcx.Tuning.load(damaged)
 
