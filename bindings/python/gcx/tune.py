@@ -166,14 +166,17 @@ class Search:
     def _run(self) -> None:
         machine = self.machine
         all_sms = machine.sm_count
-        sizes = [_nearest(machine.sizes, all_sms * part // 4) for part in (1, 2, 3)]
+        quarters = [all_sms * part // 4 for part in (1, 2, 3)]
+        sizes = [_nearest(machine.sizes, quarter) for quarter in quarters if machine.sizes]
         for number in range(_SAMPLES):
             for name, sms in itertools.product(machine.names, [all_sms, *sizes]):
                 if number == 0 or not self.late:
                     self.measure_alone(name, sms)
         without = [Arm("sequence"), Arm("plain")]
         without += [Arm("priority", urgent=name) for name in machine.names]
-        step = max(1, len(machine.sizes) // 8) * (len(machine.names) - 1)
+        # Coarse, so that there are few splits, but each leaves the last work some SMs.
+        count, others = len(machine.sizes), len(machine.names) - 1
+        step = max(1, min(count // 8 * others, count // (others + 2)))
         self.compete([*without, *self.splits(step)])
         while (before := self.best_split()) is not None:
             self.compete(self.near(before, step))

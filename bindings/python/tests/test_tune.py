@@ -118,14 +118,21 @@ def test_search_finds_the_best_of_two(goal: Goal, sm_count: int) -> None:
         assert found[0] > 0 or found[1] <= value * 1.03
 
 
+@pytest.mark.parametrize("sm_count", [36, 132, 148, 216])
 @pytest.mark.parametrize("count", [3, 4])
-def test_search_finds_a_good_split_of_several(count: int) -> None:
+def test_search_finds_a_good_split_of_several(count: int, sm_count: int) -> None:
     chance = random.Random(count)
     for _ in range(10):
         loads = {name: Load(chance.uniform(50, 900)) for name in "abcd"[:count]}
-        best = split_arms(tuned(Model(loads)))[0]
-        assert sum(best.arm.counts) == 132
-        assert TIME.score(best.samples)[1] <= exhaustive(Model(loads), TIME)[1] * 1.1
+        best = split_arms(tuned(Model(loads, sm_count)))[0]
+        assert sum(best.arm.counts) == sm_count
+        assert TIME.score(best.samples)[1] <= exhaustive(Model(loads, sm_count), TIME)[1] * 1.1
+
+
+def test_device_that_cannot_be_split_is_tuned_without_splits() -> None:
+    tuning = tuned(Model({"a": Load(100.0), "b": Load(100.0)}, 8))
+    assert tuning.verdict == "Don't split: none was measured"
+    assert not split_arms(tuning)
 
 
 def test_arms_that_cannot_win_end_early() -> None:
