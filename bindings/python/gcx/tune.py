@@ -40,7 +40,7 @@ from gcx._queue import queue_info
 from gcx._stream import Stream
 
 #: What tune measures: a callable that launches into the current stream, or into the gcx.Stream that
-#: it takes; a gcx.Graph; a torch.cuda.CUDAGraph(keep_graph=True).
+#: is its one required argument; a gcx.Graph; a torch.cuda.CUDAGraph(keep_graph=True).
 Work = Union[Callable[[], object], Callable[[Stream], object], Graph, Any]
 Objective = Literal["time", "latency"]
 
@@ -166,14 +166,17 @@ class Search:
     def _run(self) -> None:
         machine = self.machine
         all_sms = machine.sm_count
-        sizes = [_nearest(machine.sizes, all_sms * part // 4) for part in (1, 2, 3)]
+        quarters = [all_sms * part // 4 for part in (1, 2, 3)]
+        sizes = [_nearest(machine.sizes, quarter) for quarter in quarters if machine.sizes]
         for number in range(_SAMPLES):
             for name, sms in itertools.product(machine.names, [all_sms, *sizes]):
                 if number == 0 or not self.late:
                     self.measure_alone(name, sms)
         without = [Arm("sequence"), Arm("plain")]
         without += [Arm("priority", urgent=name) for name in machine.names]
-        step = max(1, len(machine.sizes) // 8) * (len(machine.names) - 1)
+        # Coarse, so that there are few splits, but each leaves the last work some SMs.
+        count, others = len(machine.sizes), len(machine.names) - 1
+        step = max(1, min(count // 8 * others, count // (others + 2)))
         self.compete([*without, *self.splits(step)])
         while (before := self.best_split()) is not None:
             self.compete(self.near(before, step))
@@ -423,21 +426,22 @@ class Tuning:
         Raises:
             ValueError: It is of another GPU, driver or version of gcx, or not a tuning.
         """
+        now = _facts(ordinal_of(device))
         try:
             value = json.loads(text)
-            facts, goal = value["facts"], Goal(**value["goal"])
-            alone = {name: dict(times) for name, times in value["alone"].items()}
-            arms = [_measured_of(one) for one in value["arms"]]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            facts = dict(value["facts"])
+            others = [key for key, here in now.items() if facts.get(key) != here]
+            if not others:
+                alone = {name: dict(times) for name, times in value["alone"].items()}
+                arms = [_measured_of(one) for one in value["arms"]]
+                return cls(facts, Goal(**value["goal"]), alone, arms, bool(value["interrupted"]))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"this is no tuning of gcx: {error}") from None
-        now = _facts(ordinal_of(device))
-        for key, here in now.items():
-            if facts.get(key) != here:
-                raise ValueError(
-                    f"the tuning is for another {key}: {facts.get(key)}, but this is {here}; "
-                    "call gcx.tune again"
-                )
-        return cls(facts, goal, alone, arms, bool(value["interrupted"]))
+        key = others[0]
+        raise ValueError(
+            f"the tuning is for another {key}: {facts.get(key)}, but this is {now[key]}; call "
+            "gcx.tune again"
+        )
 
 
 class Choice:
@@ -800,10 +804,7 @@ def _launcher(name: str, work: Work) -> Callable[[Stream, bool], None]:
             "torch.cuda.CUDAGraph(keep_graph=True)"
         )
     call: Callable[..., object] = work
-    try:
-        takes_stream = len(inspect.signature(call).parameters) == 1
-    except (TypeError, ValueError):
-        takes_stream = False
+    takes_stream = _takes_stream(call)
 
     def launch(stream: Stream, reported: bool) -> None:
         with ExitStack() as entered:
@@ -821,6 +822,19 @@ def _launcher(name: str, work: Work) -> Callable[[Stream, bool], None]:
                 call()
 
     return launch
+
+
+def _takes_stream(call: Callable[..., object]) -> bool:
+    """Returns whether it has one required argument, or a single one whose default is None. Another
+    default is a value of the caller's, as in `lambda model=model: model(x)`."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = [one.default for one in parameters if one.kind in kinds]
+    required = [default for default in defaults if default is inspect.Parameter.empty]
+    return len(required) == 1 or (len(defaults) == 1 and defaults[0] is None)
 
 
 def _has_cublas_target() -> bool:

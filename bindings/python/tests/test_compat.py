@@ -119,10 +119,19 @@ def test_flashinfer_constraints_are_those_of_the_capability() -> None:
         flashinfer.get_sm_count_constraint(5, 2)
 
 
+class OfNumpy:
+    """A count as numpy.uint32, which is no int."""
+
+    def __index__(self) -> int:
+        return 10
+
+
 def test_green_context_has_the_count_and_32_streams(torch: Any) -> None:
     context = GreenContext.create(24)
     assert (context.sm_count, context.device_id) == (24, 0)
-    assert GreenContext.create(num_sms=10, device_id=0).sm_count == 16
+    count: Any = OfNumpy()
+    for ten in (10, count):
+        assert GreenContext.create(num_sms=ten, device_id=0).sm_count == 16
     assert context.resource.sm_count == context.sm_partition.sm_count == 24
     pointers = [context.Stream().cuda_stream for _ in range(64)]
     assert len(set(pointers)) == 32

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import json
 import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +118,21 @@ def test_search_finds_the_best_of_two(goal: Goal, sm_count: int) -> None:
         assert found[0] > 0 or found[1] <= value * 1.03
 
 
+@pytest.mark.parametrize("sm_count", [36, 132, 148, 216])
 @pytest.mark.parametrize("count", [3, 4])
-def test_search_finds_a_good_split_of_several(count: int) -> None:
+def test_search_finds_a_good_split_of_several(count: int, sm_count: int) -> None:
     chance = random.Random(count)
     for _ in range(10):
         loads = {name: Load(chance.uniform(50, 900)) for name in "abcd"[:count]}
-        best = split_arms(tuned(Model(loads)))[0]
-        assert sum(best.arm.counts) == 132
-        assert TIME.score(best.samples)[1] <= exhaustive(Model(loads), TIME)[1] * 1.1
+        best = split_arms(tuned(Model(loads, sm_count)))[0]
+        assert sum(best.arm.counts) == sm_count
+        assert TIME.score(best.samples)[1] <= exhaustive(Model(loads, sm_count), TIME)[1] * 1.1
+
+
+def test_device_that_cannot_be_split_is_tuned_without_splits() -> None:
+    tuning = tuned(Model({"a": Load(100.0), "b": Load(100.0)}, 8))
+    assert tuning.verdict == "Don't split: none was measured"
+    assert not split_arms(tuning)
 
 
 def test_arms_that_cannot_win_end_early() -> None:
@@ -310,6 +319,26 @@ def test_works_of_each_kind_run(work: Work, two: dict[str, Any]) -> None:
         gcx.tune({"a": graph, "b": 3})
 
 
+def test_callable_has_the_stream_only_as_a_missing_argument() -> None:
+    got: list[Any] = []
+
+    def optional(stream: gcx.Stream | None = None) -> None:
+        got.append(stream)
+
+    def scaled(stream: gcx.Stream, scale: int = 2) -> None:
+        got.append(stream)
+
+    def types(one: Any, other: Any) -> set[type]:
+        got.clear()
+        gcx.tune({"one": one, "other": other}, seconds=0.01)
+        return set(map(type, got))
+
+    assert types(got.append, optional) == {gcx.Stream}
+    assert types(scaled, partial(scaled, scale=3)) == {gcx.Stream}
+    assert types(lambda own=3: got.append(own), lambda *, own=3: got.append(own)) == {int}
+    assert types(lambda *more: got.extend(more), lambda **named: got.extend(named)) == set()
+
+
 def test_count_is_reported_to_cublas_in_one_arm(
     work: Work, torch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,8 +382,9 @@ def test_best_split_becomes_leases(two: dict[str, Any]) -> None:
     leases["prefill"].close()
 
 
-def test_tuning_is_saved_and_refused_elsewhere(two: dict[str, Any]) -> None:
-    tuning = gcx.tune(two, seconds=0.01, promise_ms={"decode": 2})
+def test_tuning_is_saved_and_refused_elsewhere(work: Work) -> None:
+    works = {"decode": work.waves(48, 20), "prefill": work.waves(2112, 20)}
+    tuning = gcx.tune(works, seconds=0.01, promise_ms={"decode": 2})
     text = tuning.to_json()
     again = gcx.Tuning.load(text)
     assert (str(again), again.to_json()) == (str(tuning), text)
@@ -363,7 +393,12 @@ def test_tuning_is_saved_and_refused_elsewhere(two: dict[str, Any]) -> None:
         assert changed != text
         with pytest.raises(ValueError, match=f"the tuning is for another {key}: {value}, but "):
             gcx.Tuning.load(changed)
-    for damaged in ("", "{}", "[]", "3", '{"facts": 1}', text.replace('"arms"', '"legs"')):
+    fields = json.loads(text)
+    for damaged in (
+        *("", "{}", "[]", "3", '{"facts": 1}', text.replace('"arms"', '"legs"')),
+        json.dumps({**fields, "arms": []}),
+        json.dumps({name: fields[name] for name in fields if name != "interrupted"}),
+    ):
         with pytest.raises(ValueError, match="this is no tuning of gcx"):
             gcx.Tuning.load(damaged)
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 import gcx
+from gcx._checks import whole
 from gcx.compat._common import device_of, driver_counts
 
 __all__ = ["GreenContext", "SMPartition"]
@@ -207,7 +208,8 @@ class GreenContext:
         device = device_of(device_id)
         resource = device.resources.sm if sm_partition is None else sm_partition
         if num_sms is not None:
-            resource = resource.split(driver_counts(resource, [num_sms])).groups[0]
+            count = whole(num_sms, "num_sms", 1)
+            resource = resource.split(driver_counts(resource, [count])).groups[0]
         resources: list[gcx.SMResource | gcx.WorkqueueResource] = [resource]
         if workqueue_scope is not None:
             if workqueue_scope not in _SCOPES:
