@@ -321,8 +321,8 @@ int main() {
     for (const auto test :
          {partitions_after_the_module_see_shared_sms, disjoint_probes_find_shared_sms,
           threads_that_probe_find_shared_sms, nested_probes_find_no_shared_sms,
-          shared_sms_are_found_once_the_module_is_loaded,
-          shared_sms_of_a_library_are_found, probe_that_sees_shared_sms_warns})
+          shared_sms_are_found_once_the_module_is_loaded, shared_sms_of_a_library_are_found,
+          probe_that_sees_shared_sms_warns})
         on_machine(kH200, test);
     shared_sms_are_those_of_one_device();
     other_capabilities_have_no_shared_sms();
