@@ -93,18 +93,6 @@ void disjoint_probes_find_shared_sms() {
     CHECK_EQ(sim::calls("cuGreenCtxCreate"), contexts);
 }
 
-void threads_that_probe_find_shared_sms() {
-    const std::vector<gcx_resource> parts = split(whole_device(), {24, 16, 16, 8}).groups;
-    load_module();
-    in_threads(4, [&](unsigned i) {
-        const Partition partition(parts[i]);
-        for (int round = 0; round < 10; round++) {
-            partition.probe();
-            CHECK(shared_sms() == kShared);
-        }
-    });
-}
-
 // A partition and a part of it have more in common than the shared SMs.
 void nested_probes_find_no_shared_sms() {
     const Split outer = split(whole_device(), {24});
@@ -320,9 +308,8 @@ void probe_that_sees_shared_sms_warns() {
 int main() {
     for (const auto test :
          {partitions_after_the_module_see_shared_sms, disjoint_probes_find_shared_sms,
-          threads_that_probe_find_shared_sms, nested_probes_find_no_shared_sms,
-          shared_sms_are_found_once_the_module_is_loaded, shared_sms_of_a_library_are_found,
-          probe_that_sees_shared_sms_warns})
+          nested_probes_find_no_shared_sms, shared_sms_are_found_once_the_module_is_loaded,
+          shared_sms_of_a_library_are_found, probe_that_sees_shared_sms_warns})
         on_machine(kH200, test);
     shared_sms_are_those_of_one_device();
     other_capabilities_have_no_shared_sms();
