@@ -105,8 +105,8 @@ void failed_creation_affects_its_callers_only() {
     }
 }
 
-// Calls search the cache by what they name: SMs, a native context, a workqueue. Meanwhile other
-// contexts come and go, and so does the limit.
+// Calls find contexts by their SMs, native context or workqueue while other threads create and
+// destroy contexts and change the limit.
 void cache_is_searched_while_contexts_come_and_go() {
     const std::vector<gcx_resource> groups = split(whole_device(), {8, 16, 24, 32}).groups;
     const Partition lasting(groups[0]);

@@ -50,7 +50,7 @@ def test_c_program_of_a_page_builds_and_runs(
 
 
 def test_cpp_lines_of_the_page_compile(flags: list[str], tmp_path: Path) -> None:
-    """Each block in braces of its own, next to what it takes from the program around it."""
+    """Each block is a scope of a function that declares what the blocks use."""
     page = (ROOT / "docs" / "reference" / "cpp.md").read_text()
     blocks = re.findall(r"^```cpp\n(.*?)^```$", page, re.M | re.S)
     lines = "".join(f"{{\n{block}}}\n" for block in blocks).replace("#include <gcx.hpp>", "")
