@@ -213,6 +213,8 @@ Device::PrimaryContextRef Device::retain_primary() {
             driver_.cuDevicePrimaryCtxRelease(native_);
             driver_.check(result, "cuCtxGetId");
         }
+        if (primary_ != nullptr) // by cuda.h a reset does not release what was retained before
+            release_primary_of_driver();
         primary_ = context;
         primary_id_ = id;
         primary_epoch_++;
@@ -250,15 +252,11 @@ void Device::release_primary(uint64_t epoch) noexcept {
     // References from before a reset refer to nothing any more.
     if (epoch != primary_epoch_ || --primary_refs_ != 0)
         return;
-    bool alive = true; // unless the driver reports otherwise
-    try {
-        alive = primary_is_current_locked();
-    } catch (const Error& error) {
-        log::write(GCX_LOG_DEBUG, error.message);
-    }
     primary_ = nullptr;
-    if (!alive)
-        return;
+    release_primary_of_driver();
+}
+
+void Device::release_primary_of_driver() const noexcept {
     const CUresult result = retry_once([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
     if (result != CUDA_SUCCESS)
         log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));

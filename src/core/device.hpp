@@ -110,6 +110,7 @@ class Device {
     bool primary_alive(uint64_t epoch);
     bool primary_is_current_locked();
     void release_primary(uint64_t epoch) noexcept;
+    void release_primary_of_driver() const noexcept;
 
     const Driver& driver_;
     int32_t ordinal_;

@@ -89,6 +89,7 @@ void reset_destroys_all_contexts() {
     CHECK_EQ(sim::counts().green_contexts, 0U);
     CHECK_EQ(sim::counts().streams, 0U);
     CHECK_EQ(sim::counts().events, 0U);
+    CHECK_EQ(sim::counts().primary_retains, 0U);
 }
 
 // The driver refuses a reset while a green context is alive.
@@ -105,6 +106,7 @@ void reset_with_cached_contexts_is_refused() {
     CHECK_NATIVE(cuDevicePrimaryCtxReset, 0);
     CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
+    CHECK_EQ(sim::counts().primary_retains, 0U);
     const Partition partition(made.groups[0]);
     CHECK_EQ(partition.probe().size(), 24U);
 }
