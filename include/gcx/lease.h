@@ -96,8 +96,8 @@ typedef struct gcx_lease_params {
  *   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
  *                                             the reservation's; the name is too long;
  *                                             min_sm_count or exclusive_sm_count is greater than
- *                                             sm_count; exclusive_sm_count is not 0 without
- *                                             GCX_LEASE_SHARED */
+ *                                             sm_count; exclusive_sm_count is GCX_REST, or not 0
+ *                                             without GCX_LEASE_SHARED */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 

@@ -256,6 +256,11 @@ void resets() {
     CHECK_EQ(reset, CUDA_SUCCESS);
     CHECK_EQ(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_event_destroy(event));
+    // Of what was retained before the reset, this program's own is all that is left.
+    CHECK_EQ(raw::cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext primary = nullptr;
+    CHECK_EQ(raw::cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
     CHECK_OK(gcx_cache_set_limit(64));
     const Partition recreated(parts.groups[0]);
     CHECK_EQ(recreated.probe().size(), 8U);
