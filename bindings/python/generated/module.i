@@ -953,8 +953,8 @@ Errors: those of gcx_context_create and, with a reservation, of gcx_reservation_
   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
                                             the reservation's; the name is too long;
                                             min_sm_count or exclusive_sm_count is greater than
-                                            sm_count; exclusive_sm_count is not 0 without
-                                            GCX_LEASE_SHARED
+                                            sm_count; exclusive_sm_count is GCX_REST, or not 0
+                                            without GCX_LEASE_SHARED
 
 Returns the owner, which has the gcx_lease now.
 %}

@@ -608,8 +608,8 @@ type Functions struct {
 	//   GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases or is not
 	//                                             the reservation's; the name is too long;
 	//                                             min_sm_count or exclusive_sm_count is greater than
-	//                                             sm_count; exclusive_sm_count is not 0 without
-	//                                             GCX_LEASE_SHARED
+	//                                             sm_count; exclusive_sm_count is GCX_REST, or not 0
+	//                                             without GCX_LEASE_SHARED
 	LeaseAcquire func(device int32, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_lease_acquire"`
 
 	// LeaseRelease is gcx_lease_release.

@@ -1636,8 +1636,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device, or it is not the reservation's
    * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no leases or is not the
    * reservation's; the name is too long; min_sm_count or exclusive_sm_count is greater than
-   * sm_count; exclusive_sm_count is not 0 without
-   * <li>{@code LeaseRequest.withSharing}
+   * sm_count; exclusive_sm_count is {@code GCX_REST}, or not 0 without {@code
+   * LeaseRequest.withSharing}
    * </ul>
    *
    * @param device device
