@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -188,6 +189,9 @@ cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t fl
     static void* const library = dlopen(simulator.dli_fname, RTLD_NOW | RTLD_LOCAL);
     const auto next = reinterpret_cast<Next>(dlsym(library, "cuGetProcAddress_v2"));
     const CUresult result = next(name, address, version, flags, status);
+    if (const char* const lacking = std::getenv("DRIVER_WRAPPER_LACKS");
+        result == CUDA_SUCCESS && lacking != nullptr && std::strcmp(name, lacking) == 0)
+        *address = nullptr;
     if (result == CUDA_SUCCESS && address != nullptr && *address != nullptr)
         *address = wrapper_of(name, *address);
     return result;

@@ -1,6 +1,7 @@
 // Wraps the simulated driver for tests with several threads: counts each thread's driver calls,
 // makes one of them fail, delays threads in the middle of an operation, and blocks calls of one
-// function, as a kernel blocks a call that waits for it.
+// function, as a kernel blocks a call that waits for it. It lacks the function that
+// DRIVER_WRAPPER_LACKS names.
 #pragma once
 
 #include <cstdint>

@@ -124,6 +124,21 @@ void simulator_path_may_be_long() {
     });
 }
 
+// A driver has every function of its version, and is not asked for those of newer ones.
+void incomplete_driver_is_refused(const char* driver) {
+    in_child("a function is missing", [driver] {
+        setenv("GCX_SIM", "h100@13.0", 1);
+        setenv("DRIVER_WRAPPER_LACKS", "cuGreenCtxCreate", 1);
+        CHECK_REFUSED(gcx_driver_open(driver), GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+        CHECK(message_has(driver) && message_has("CUDA 13.0, but lacks cuGreenCtxCreate of CUDA"));
+    });
+    in_child("a function of a newer driver is missing", [driver] {
+        setenv("GCX_SIM", "h100@13.0", 1);
+        setenv("DRIVER_WRAPPER_LACKS", "cuDevSmResourceSplit", 1); // of CUDA 13.1
+        CHECK_OK(gcx_driver_open(driver));
+    });
+}
+
 void failed_call_is_described() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     const char* name = nullptr;
@@ -156,12 +171,14 @@ void long_message_keeps_both_ends() {
 
 } // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    CHECK(argc == 2); // the library of driver_wrapper.hpp
     open_driver_is_opened_again();
     failed_opening_does_not_affect_a_child();
     missing_device_message_names_the_cause();
     threads_open_one_driver();
     simulator_path_may_be_long();
+    incomplete_driver_is_refused(argv[argc - 1]);
     on_machine("h100@13.0", failed_call_is_described);
     long_message_keeps_both_ends();
     return support::summary("opening");

@@ -191,6 +191,26 @@ void failed_close_keeps_the_handle_valid() {
 }
 
 // Exactly one thread closes each handle, and no pin sees a closed object.
+void full_table_refuses_and_stays_usable() {
+    Table table(1, "thing");
+    std::vector<uint64_t> handles(1U << 20);
+    for (uint64_t& handle : handles)
+        handle = table.add(std::make_unique<Thing>(0));
+    try {
+        table.add(std::make_unique<Thing>(0));
+        CHECK(!"a table that is full takes one more");
+    } catch (const Error& error) {
+        CHECK_EQ(error.result, GCX_ERROR_OUT_OF_MEMORY);
+        CHECK(error.message.find("1048576 thing handles") != std::string::npos);
+    }
+    CHECK_EQ(close_result(table, handles[7]), GCX_SUCCESS);
+    handles[7] = table.add(std::make_unique<Thing>(0));
+    for (const uint64_t handle : handles)
+        close_result(table, handle);
+    CHECK(table.empty());
+    CHECK_EQ(alive.load(), 0);
+}
+
 void threads_race_for_pins_and_closes() {
     constexpr int kThreads = 8;
     constexpr int kRounds = 3000;
@@ -268,6 +288,7 @@ int main() {
     tables_of_two_runs_give_different_handles();
     pins_outlive_their_handles();
     failed_close_keeps_the_handle_valid();
+    full_table_refuses_and_stays_usable();
     threads_race_for_pins_and_closes();
     alive = 0; // the race's table took what was left with it
     one_of_many_closers_wins();
