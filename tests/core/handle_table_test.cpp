@@ -196,13 +196,14 @@ void full_table_refuses_and_stays_usable() {
     std::vector<uint64_t> handles(1U << 20);
     for (uint64_t& handle : handles)
         handle = table.add(std::make_unique<Thing>(0));
+    bool refused = false;
     try {
         table.add(std::make_unique<Thing>(0));
-        CHECK(!"a table that is full takes one more");
     } catch (const Error& error) {
-        CHECK_EQ(error.result, GCX_ERROR_OUT_OF_MEMORY);
-        CHECK(error.message.find("1048576 thing handles") != std::string::npos);
+        refused = error.result == GCX_ERROR_OUT_OF_MEMORY &&
+                  error.message.find("1048576 thing handles") != std::string::npos;
     }
+    CHECK(refused);
     CHECK_EQ(close_result(table, handles[7]), GCX_SUCCESS);
     handles[7] = table.add(std::make_unique<Thing>(0));
     for (const uint64_t handle : handles)
