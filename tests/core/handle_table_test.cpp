@@ -190,7 +190,6 @@ void failed_close_keeps_the_handle_valid() {
     CHECK_EQ(alive.load(), 0);
 }
 
-// Exactly one thread closes each handle, and no pin sees a closed object.
 void full_table_refuses_and_stays_usable() {
     Table table(1, "thing");
     std::vector<uint64_t> handles(1U << 20);
@@ -212,6 +211,7 @@ void full_table_refuses_and_stays_usable() {
     CHECK_EQ(alive.load(), 0);
 }
 
+// Exactly one thread closes each handle, and no pin sees a closed object.
 void threads_race_for_pins_and_closes() {
     constexpr int kThreads = 8;
     constexpr int kRounds = 3000;
