@@ -96,7 +96,8 @@ void callback_runs_without_locks() {
         others_go_on_while_it_waits("made a context", [&] { const Partition made(resource); });
         others_go_on_while_it_waits("gcx_device_get_count",
                                     [] { CHECK(gcx_device_get_count(nullptr) != GCX_SUCCESS); });
-        // These can't be released now: a cached context, and a primary one of unknown state.
+        // These can't be released: a cached context now, and a primary one that gcx retained and
+        // the application released.
         CHECK_OK(gcx_cache_set_limit(0));
         gcx_context context = nullptr;
         CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
@@ -107,8 +108,8 @@ void callback_runs_without_locks() {
         CHECK_OK(gcx_cache_set_limit(0));
         gcx_event event = nullptr;
         CHECK_OK(gcx_event_create(0, 0, &event));
-        others_go_on_while_it_waits("cuCtxGetId", [&] {
-            sim::fail("cuCtxGetId", 2, CUDA_ERROR_UNKNOWN);
+        others_go_on_while_it_waits("cuDevicePrimaryCtxRelease", [&] {
+            CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
             CHECK_OK(gcx_event_destroy(event));
         });
     });
