@@ -269,6 +269,8 @@ class Description:
             parameter |= {"elements": "capacity", "written": "count"}
         elif pointer and (room := re.search(rf"\b{name}\[0 \.\. (\w+) - 1\]", doc)):
             parameter["elements"] = room.group(1)
+        elif pointer and parameter["direction"] == "in" and following[0] == "count":
+            parameter["elements"] = "count"
         elif pointer and following[0].endswith("_count") and name == f"{following[0][:-6]}s":
             parameter["elements"] = following[0]
 

@@ -69,7 +69,14 @@ def _passed(parameter: Parameter) -> str:
 
 def _function(function: Function) -> list[str]:
     types = [f"{parameter.name}: {_passed(parameter)}" for parameter in function.parameters]
+    lengths = ", ".join(
+        f'{parameter.name}: "{parameter.elements}"'
+        for parameter in function.parameters
+        if parameter.elements is not None
+    )
+    end = f"}}, {{ {lengths} }}]," if lengths else "}],"
     begin = f"  {function.name}: [{koffi_type(function.result)}, {{"
-    line = f"{begin} {', '.join(types)} }}]," if types else f"{begin}}}],"
-    lines = [line] if len(line) <= 100 else [begin, *(f"    {type_}," for type_ in types), "  }],"]
+    line = f"{begin} {', '.join(types)} {end}" if types else f"{begin}{end}"
+    split = [begin, *(f"    {type_}," for type_ in types), f"  {end}"]
+    lines = [line] if len(line) <= 100 else split
     return [*wrapped(function.brief, "  // "), *lines]

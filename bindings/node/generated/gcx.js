@@ -7,7 +7,12 @@ import koffi from "koffi";
 // Types have no names: koffi has one table of names for all modules of a thread, in which a second
 // copy of this file could not declare them.
 const pointer = (type) => koffi.pointer(type);
-const out = (type) => koffi.out(koffi.pointer(type));
+const outputs = new Set(); // C writes them, and reads nothing of them
+const out = (type) => {
+  const output = koffi.out(koffi.pointer(type));
+  outputs.add(output);
+  return output;
+};
 const inout = (type) => koffi.inout(koffi.pointer(type));
 
 // gcx_result. Below 10000, numbers and names are CUresult's.
@@ -896,7 +901,7 @@ export const gcx_published_lease = koffi.struct({
   device_name: koffi.array("char", 128, "String"),
 });
 
-// The result and parameters of each.
+// The result and parameters of each, and of each array the parameter that has its length.
 export const FUNCTIONS = {
   // Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
   // minor + patch.
@@ -962,7 +967,7 @@ export const FUNCTIONS = {
     remainder: out(gcx_resource),
     sm_counts: out("uint32_t"),
     remainder_sm_count: out("uint32_t"),
-  }],
+  }, { requests: "request_count", groups: "request_count", sm_counts: "request_count" }],
   // Compute the union and the difference (SMs of a that are not in b) of two SM resources.
   gcx_resource_union: ["int32_t", {
     a: pointer(gcx_resource),
@@ -995,7 +1000,7 @@ export const FUNCTIONS = {
     resource_count: "uint32_t",
     params: pointer(gcx_context_params),
     context: out(gcx_context),
-  }],
+  }, { resources: "resource_count" }],
   // Destroys the handle.
   gcx_context_destroy: ["int32_t", { context: gcx_context }],
   // Returns the properties of a context.
@@ -1008,7 +1013,7 @@ export const FUNCTIONS = {
     contexts: out(gcx_live_context),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { contexts: "capacity" }],
   // Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
   // configuration; or its workqueue, to share it with another context.
   gcx_context_get_resource: ["int32_t", {
@@ -1112,7 +1117,7 @@ export const FUNCTIONS = {
     resources: pointer(gcx_resource),
     count: "uint32_t",
     params: pointer(gcx_prepare_params),
-  }],
+  }, { resources: "count" }],
   // Destroys cached contexts, prepared or not, least recently used first, until max_contexts are
   // left on all devices together.
   gcx_cache_trim: ["int32_t", { max_contexts: "uint32_t", trimmed: inout(gcx_cache_trimmed) }],
@@ -1132,10 +1137,13 @@ export const FUNCTIONS = {
     sizes: pointer(gcx_lease_size),
     count: "uint32_t",
     flags: "uint32_t",
-  }],
+  }, { sizes: "count" }],
   // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
   // nothing.
-  gcx_lease_prepare: ["int32_t", { sizes: pointer(gcx_lease_size), count: "uint32_t" }],
+  gcx_lease_prepare: ["int32_t", {
+    sizes: pointer(gcx_lease_size),
+    count: "uint32_t",
+  }, { sizes: "count" }],
   // Returns the SMs that gcx_lease_resize() with sizes[0 .. count - 1] would give, and changes
   // nothing.
   gcx_lease_get_layout: ["int32_t", {
@@ -1143,7 +1151,7 @@ export const FUNCTIONS = {
     count: "uint32_t",
     resources: out(gcx_resource),
     remainder: out(gcx_resource),
-  }],
+  }, { sizes: "count", resources: "count" }],
   // Returns the properties of a lease.
   gcx_lease_get_info: ["int32_t", { lease: gcx_lease, info: inout(gcx_lease_info) }],
   // Returns the SMs that the lease has now, as a resource; of a parked lease, one with 0 SMs.
@@ -1155,7 +1163,7 @@ export const FUNCTIONS = {
     leases: out(gcx_live_lease),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { leases: "capacity" }],
   // Creates a stream of the lease, which follows it to other SMs (see Leases).
   gcx_lease_stream_create: ["int32_t", {
     lease: gcx_lease,
@@ -1181,7 +1189,7 @@ export const FUNCTIONS = {
     reservation: gcx_reservation,
     token: pointer("uint8_t"),
     capacity: "uint32_t",
-  }],
+  }, { token: "capacity" }],
   // Joins a reservation of another process, or of this one.
   gcx_reservation_join: ["int32_t", { token: "const char*", reservation: out(gcx_reservation) }],
   // Releases the reservation.
@@ -1203,7 +1211,7 @@ export const FUNCTIONS = {
     reservations: out(gcx_live_reservation),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { reservations: "capacity" }],
   // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
   gcx_graph_create: ["int32_t", {
     captured: "void*",
@@ -1217,7 +1225,7 @@ export const FUNCTIONS = {
     graph: gcx_graph,
     streams: pointer(gcx_stream),
     count: "uint32_t",
-  }],
+  }, { streams: "count" }],
   // Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
   // contexts if there are none: one SM resource for all parts, or one for each part.
   gcx_graph_prepare: ["int32_t", {
@@ -1225,14 +1233,14 @@ export const FUNCTIONS = {
     resources: pointer(gcx_resource),
     count: "uint32_t",
     flags: "uint32_t",
-  }],
+  }, { resources: "count" }],
   // Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number.
   gcx_graph_set_part: ["int32_t", {
     graph: gcx_graph,
     nodes: pointer("uint32_t"),
     count: "uint32_t",
     part: "uint32_t",
-  }],
+  }, { nodes: "count" }],
   // Changes the parameters of a kernel node in the graph and all its executables, or in none.
   gcx_graph_set_kernel: ["int32_t", {
     graph: gcx_graph,
@@ -1250,7 +1258,7 @@ export const FUNCTIONS = {
     nodes: out(gcx_graph_node),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { nodes: "capacity" }],
   // Opens a driver library, unless it is open already.
   gcx_driver_open: ["int32_t", { driver: "const char*" }],
   // Returns the properties of the driver.
@@ -1272,7 +1280,7 @@ export const FUNCTIONS = {
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { sm_ids: "capacity" }],
   // Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps
   // across families.
   gcx_device_map_sms: ["int32_t", { device: "int32_t", family: "int32_t" }],
@@ -1283,7 +1291,7 @@ export const FUNCTIONS = {
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { sm_ids: "capacity" }],
   // Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
   // gcx_stream_probe_sms() does, and compares.
   gcx_verify: ["int32_t", {
@@ -1291,14 +1299,14 @@ export const FUNCTIONS = {
     count: "uint32_t",
     results: out(gcx_verified_stream),
     verification: inout(gcx_verification),
-  }],
+  }, { streams: "count", results: "count" }],
   // Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
   gcx_resource_get_sm_ids: ["int32_t", {
     resource: pointer(gcx_resource),
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { sm_ids: "capacity" }],
   // Returns one atom of the resource as a resource.
   gcx_resource_get_atom: ["int32_t", {
     resource: pointer(gcx_resource),
@@ -1314,14 +1322,14 @@ export const FUNCTIONS = {
     processes: out(gcx_published_process),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { processes: "capacity" }],
   // Lists the leases of the processes that publish: of each process first those that have SMs, in
   // order of acquisition, then the waiting requests in the order of their queue.
   gcx_published_lease_list: ["int32_t", {
     leases: out(gcx_published_lease),
     capacity: "uint32_t",
     count: out("uint32_t"),
-  }],
+  }, { leases: "capacity" }],
   // Sends log messages up to level to callback.
   gcx_log_set_callback: ["int32_t", {
     level: "int32_t",
@@ -1340,6 +1348,10 @@ const RANGES = {
 // Returns a function that says why a value can't be passed, or "". undefined: the type isn't checked.
 function checker(type) {
   const { primitive, ref, members } = koffi.type(type);
+  if (primitive === "Pointer" && koffi.type(ref).primitive === "Void") {
+    const number = checker("uint64_t"); // handles and CUDA's objects; koffi takes NaN for NULL
+    return (value) => (["number", "bigint"].includes(typeof value) ? number(value) : "");
+  }
   if (primitive in RANGES) {
     const [least, most] = RANGES[primitive];
     const exact = primitive === "UInt64" ? Number.isSafeInteger : Number.isInteger;
@@ -1357,6 +1369,10 @@ function checker(type) {
   if (primitive === "Record") {
     const checks = Object.entries(members).map(([name, member]) => [name, checker(member.type)]);
     return (value) => {
+      for (const name of Object.keys(value ?? {})) {
+        if (name in members) continue;
+        return ` has a field ${name}; its fields are ${Object.keys(members).join(", ")}`;
+      }
       for (const [name, check] of checks) {
         const problem = check && value?.[name] !== undefined ? check(value[name]) : "";
         if (problem) return `.${name}${problem}`;
@@ -1370,10 +1386,10 @@ function checker(type) {
         ? ""
         : ` is ${inspect(value)}; it must be a function or null`;
   }
-  const isPointer = primitive === "Pointer" && koffi.type(ref).primitive !== "Void";
+  const isPointer = primitive === "Pointer";
   if (!isPointer && primitive !== "Array") return undefined;
-  const check = checker(ref);
   const isRecord = koffi.type(ref).primitive === "Record";
+  const check = isRecord && outputs.has(type) ? undefined : checker(ref);
   return (value) => {
     if (isPointer && value != null && !["object", "bigint"].includes(typeof value)) {
       return ` is ${inspect(value)}; it must be an object, an array or null`;
@@ -1388,16 +1404,45 @@ function checker(type) {
   };
 }
 
+// Returns a function that says why a value is too short for as many elements as C uses, or "".
+function roomChecker(type) {
+  const { primitive, ref } = koffi.type(type);
+  if (primitive !== "Pointer" || koffi.type(ref).primitive === "Void") return () => "";
+  const size = koffi.sizeof(ref);
+  return (value, count) => {
+    if (value?.byteLength !== undefined) {
+      const bytes = Number(count) * size;
+      return value.byteLength < bytes ? ` has ${value.byteLength} bytes; C uses ${bytes}` : "";
+    }
+    if (value === null || typeof value !== "object") return "";
+    const length = Array.isArray(value) ? value.length : 1;
+    return length < count ? ` has ${length} elements; C uses ${count}` : "";
+  };
+}
+
+// Says why a callback that C keeps can't be passed, or "".
+function unregistered(value) {
+  return typeof value === "function"
+    ? " is a function, which JavaScript can't run in other threads; set GCX_LOG=info instead"
+    : "";
+}
+
 // Returns a function that refuses arguments which its parameters can't hold.
-function checked(name, parameters, call) {
+function checked(name, parameters, lengths, call) {
+  const names = Object.keys(parameters);
   const checks = Object.entries(parameters).flatMap(([parameter, type], i) => {
-    const check = checker(type);
-    return check ? [[i, parameter, check]] : [];
+    const [check, checkRoom] = [checker(type), roomChecker(type)];
+    const length = names.indexOf(lengths[parameter]); // -1: it is one element
+    if (koffi.type(type).primitive === "Callback") {
+      return [[i, parameter, (value) => check(value) || unregistered(value)]];
+    }
+    const room = (values) => checkRoom(values[i], length < 0 ? 1 : values[length]);
+    return check ? [[i, parameter, (value, values) => check(value) || room(values)]] : [];
   });
   if (checks.length === 0) return call;
   const refuse = (values) => {
     for (const [i, parameter, check] of checks) {
-      const problem = check(values[i]);
+      const problem = check(values[i], values);
       if (problem) throw new TypeError(`${name}: ${parameter}${problem}`);
     }
   };
@@ -1425,9 +1470,9 @@ export function open(library = "libgcx.so.1") {
   try {
     const loaded = koffi.load(library);
     const opened = {}; // all functions, or the library isn't used
-    for (const [name, [result, parameters]] of Object.entries(FUNCTIONS)) {
+    for (const [name, [result, parameters, lengths = {}]] of Object.entries(FUNCTIONS)) {
       const call = loaded.func(name, result, Object.values(parameters));
-      opened[name] = checked(name, parameters, call);
+      opened[name] = checked(name, parameters, lengths, call);
     }
     Object.assign(c, opened);
   } catch (error) {

@@ -132,6 +132,44 @@ function tests() {
     assert.throws(() => check(c.gcx_reservation_join(null, [null])), /token is NULL/);
   });
 
+  test("value_that_is_too_short_or_has_other_fields_is_refused", () => {
+    const [device, requests] = [{}, [{ sm_count: 8 }, { sm_count: 8 }]];
+    check(c.gcx_device_get_resource(0, gcx.GCX_RESOURCE_SM, device));
+    const divide = (of, count, into) =>
+      c.gcx_sm_split(device, of, count, 0, into, null, null, null);
+    const probe = (ids) => c.gcx_stream_probe_sms(null, ids, gcx.GCX_MAX_SMS, [0]);
+    const sized = (fields) => gcx.sized(gcx.gcx_lease_params, fields);
+    const acquire = (fields, into) => c.gcx_lease_acquire(0, 8, sized(fields), into);
+    const wrong = [
+      [() => divide(requests, 2, [{}]), /^gcx_sm_split: groups has 1 elements; C uses 2$/],
+      [() => divide(requests, 2, {}), /: groups has 1 elements; C uses 2$/],
+      [() => divide(requests, 3, null), /: requests has 2 elements; C uses 3$/],
+      [() => c.gcx_cache_prepare([{}], 2, null), /: resources has 1 elements; C uses 2$/],
+      [() => probe(new Uint32Array(4)), /: sm_ids has 16 bytes; C uses \d+$/],
+      [() => c.gcx_reservation_get_token(null, Buffer.alloc(8), 9), /: token has 8 bytes; /],
+      [() => c.gcx_device_get_count(new Uint8Array(3)), /: count has 3 bytes; C uses 4$/],
+      [() => acquire({}, []), /^gcx_lease_acquire: lease has 0 elements; C uses 1$/],
+      [
+        () => acquire({ timeout: 5 }, [null]),
+        /: params has a field timeout; its fields are struct_/,
+      ],
+      [() => divide([{ sm_counts: 8 }], 1, [{}]), /: requests\[0\] has a field sm_counts; /],
+      [
+        () => acquire({ cancel: NaN }, [null]),
+        /: params\.cancel is NaN; it must be an integer from/,
+      ],
+      [
+        () => c.gcx_lease_release(2n ** 64n),
+        /^gcx_lease_release: lease is 18446744073709551616n; /,
+      ],
+      [() => c.gcx_log_set_callback(4, () => {}, null), /: callback is a function, which /],
+    ];
+    for (const [call, message] of wrong) assert.throws(call, { name: "TypeError", message });
+    const groups = [{ mine: 1 }, {}, {}]; // longer than needed, and what C only writes
+    check(divide(requests, 2, groups));
+    assert.equal(c.gcx_resource_get_overlap(groups[0], groups[1], [0]), gcx.GCX_SUCCESS);
+  });
+
   test("module_imported_again_works", async () => {
     const again = await import("../generated/gcx.js?again");
     again.open(process.env.GCX_LIBRARY);
