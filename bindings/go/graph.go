@@ -49,6 +49,9 @@ func (graph Graph) SetKernel(node uint32, params KernelParams) error {
 		SharedBytes: params.SharedBytes, Grid: params.Grid, Block: params.Block,
 		Arguments: first(params.Arguments), ArgumentBytes: uint64(len(params.Arguments)),
 	})
+	if params.Arguments != nil && len(params.Arguments) == 0 {
+		c.Arguments = new(byte) // NULL would be the present ones
+	}
 	return check(func() Result { return Raw.GraphSetKernel(raw.Graph(graph), node, c) })
 }
 

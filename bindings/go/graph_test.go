@@ -64,6 +64,8 @@ func TestKernelParametersAreCopied(t *testing.T) {
 	own.runsOn(t, stream, graph.Launch(stream))
 	params.Arguments = make([]byte, 8)
 	refused(t, "short arguments", graph.SetKernel(0, params), raw.ErrorInvalidValue)
+	params.Arguments = []byte{}
+	refused(t, "empty arguments", graph.SetKernel(0, params), raw.ErrorInvalidValue)
 	did(t, "cuGraphDestroy", own.free(captured))
 	noError(t, graph.Close())
 
