@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
+import weakref
 from ctypes import byref
 
 import gcx_ctypes as gcx
@@ -109,8 +111,26 @@ def test_value_that_c_would_change_is_refused(c: ctypes.CDLL) -> None:
         gcx.gcx_sm_request(2**32)
     with pytest.raises(ValueError, match=r"gcx_sm_request\.sm_count is -1; "):
         gcx.gcx_sm_request(Number(-1))
+    for grid, wrong in (((1, -1, 1), r"grid\[1\] is -1; "), ((2**32, 1, 1), r"grid\[0\] is 42")):
+        with pytest.raises(ValueError, match=rf"gcx_kernel_params\.{wrong}"):
+            gcx.sized(gcx.gcx_kernel_params, grid=grid)
     with pytest.raises(AttributeError, match="gcx_lease_params has no field 'timeout'"):
         gcx.sized(gcx.gcx_lease_params, timeout=5)
+
+
+def test_log_callback_without_a_reference_is_called(c: ctypes.CDLL) -> None:
+    messages: list[bytes] = []
+    callback = gcx.gcx_log_callback(lambda _level, message, _data: messages.append(message))
+    released = weakref.ref(callback)
+    c.gcx_log_set_callback(gcx.GCX_LOG_DEBUG, callback, None)
+    del callback
+    gc.collect()
+    assert released() is not None  # else the next call would jump into freed memory
+    with pytest.raises(gcx.GcxError):
+        c.gcx_lease_release(None)
+    c.gcx_log_set_callback(gcx.GCX_LOG_NONE, gcx.gcx_log_callback(), None)
+    assert released() is None
+    assert any(b"the lease handle is NULL" in message for message in messages)
 
 
 def test_each_thread_gets_its_own_message(c: ctypes.CDLL) -> None:

@@ -33,6 +33,9 @@ def _check(what: str, type_: Any, value: Any) -> None:
     # What ctypes takes for an integer, such as numpy's.
     if type_ in RANGES and hasattr(value, "__index__") and not least <= index(value) <= most:
         raise ValueError(f"{what} is {value}; it must be an integer from {least} to {most}")
+    if isinstance(value, tuple) and issubclass(type_, ctypes.Array):
+        for place, element in enumerate(value):
+            _check(f"{what}[{place}]", type_._type_, element)
     if type_ is c_char_p and isinstance(value, bytes) and b"\0" in value:
         raise ValueError(f"{what} is {value!r}; a string can't have a byte 0")
 
@@ -1546,7 +1549,9 @@ def open(library: str = "libgcx.so.1") -> ctypes.CDLL:
     """
     c = ctypes.CDLL(library)
 
-    def check(result: int, function: Any, _: object) -> int:
+    def check(result: int, function: Any, arguments: tuple[Any, ...]) -> int:
+        if result == GCX_SUCCESS and function is c.gcx_log_set_callback:
+            function.kept = arguments  # C calls the callback until another is set
         if result == GCX_SUCCESS or result in ANSWERS.get(function.__name__, ()):
             return result
         raise GcxError(c, result)
