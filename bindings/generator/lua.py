@@ -56,11 +56,16 @@ def _table(name: str, items: list[str]) -> list[str]:
 
 
 def _checks(function: Function) -> list[str]:
-    items = [
-        f'{{ {place}, "{parameter.name}", "{type_}" }}'
-        for place, parameter in enumerate(function.parameters, 1)
-        if (type_ := _checked_type(parameter)) is not None and parameter.direction == "in"
-    ]
+    names = [parameter.name for parameter in function.parameters]
+    items = []
+    for place, parameter in enumerate(function.parameters, 1):
+        if parameter.elements is not None:
+            length = names.index(parameter.elements) + 1
+            items.append(f'{{ {place}, "{parameter.name}", "{parameter.base}", {length} }}')
+        elif parameter.kind == "callback":
+            items.append(f'{{ {place}, "{parameter.name}", "callback" }}')
+        elif parameter.direction == "in" and (type_ := _checked_type(parameter)) is not None:
+            items.append(f'{{ {place}, "{parameter.name}", "{type_}" }}')
     return _table(function.name, items)
 
 
@@ -71,7 +76,7 @@ def _field_checks(api: Api, struct: Struct) -> list[str]:
     items = [
         f'{field.name} = "{type_}"'
         for field in struct.fields
-        if field.elements is None and (type_ := _checked_type(field)) is not None
+        if (type_ := _checked_type(field)) is not None
     ]
     return _table(struct.name, items) if items else []
 

@@ -48,6 +48,17 @@ refused("gcx_reservation_join: token is ", C.gcx_reservation_join, "a\0b", reser
 refused("convert 'number' to 'const char *'", C.gcx_driver_open, 5)
 refused("gcx_lease_params: name is ", gcx.new, "gcx_lease_params", { name = "a\0b" })
 refused("gcx_lease_params: timeout_ms is -1; ", gcx.new, "gcx_lease_params", { timeout_ms = -1 })
+refused("gcx_kernel_params: grid[2] is -1; ", gcx.new, "gcx_kernel_params", { grid = { 1, -1, 1 } })
+local ids, count = ffi.new("uint32_t[?]", 4), ffi.new("uint32_t[1]")
+refused("gcx_stream_probe_sms: sm_ids has 16 bytes; C uses 4096", C.gcx_stream_probe_sms, nil, ids,
+    C.GCX_MAX_SMS, count)
+local one, requests = ffi.new("gcx_resource"), ffi.new("gcx_sm_request[2]")
+local function split(count)
+    return C.gcx_sm_split(one, requests, count, 0, one, nil, nil, nil)
+end
+refused("gcx_sm_split: groups has 128 bytes; C uses 256", split, 2)
+refused("gcx_sm_split: request_count is nil; ", split, nil)
+refused("callback is a Lua function, which ", C.gcx_log_set_callback, 4, function() end, nil)
 refused("no member named 'size'", gcx.new, "gcx_lease_params", { size = 1 })
 gcx.check(acquire(0LL, 8ULL, gcx.new("gcx_lease_params", { timeout_ms = C.GCX_FOREVER }), out))
 package.loaded.gcx = nil
@@ -56,6 +67,33 @@ refused("gcx_version: the library is not open; call gcx.open() first", function(
     return again.C.gcx_version()
 end)
 assert(again.open(arg[1]).gcx_version() == C.gcx_version())
+"""
+CALLBACKS = """
+local device, calls = ffi.new("gcx_resource"), 0
+gcx.check(C.gcx_device_get_resource(0, C.GCX_RESOURCE_SM, device))
+local params = gcx.new("gcx_prepare_params", { progress = function()
+    calls = calls + 1
+    error({ "stop" })
+end })
+local resources = ffi.new("gcx_resource[2]", device, device)
+local worked, failure = pcall(C.gcx_cache_prepare, resources, 2, params)
+assert(not worked and failure[1] == "stop" and calls == 1)
+assert(C.gcx_cache_prepare(resources, 2, nil) == C.GCX_SUCCESS)
+"""
+LOG = """
+local messages = 0
+local callback = ffi.cast("gcx_log_callback", function() messages = messages + 1 end)
+gcx.check(C.gcx_log_set_callback(C.GCX_LOG_DEBUG, callback, nil))
+local lease = ffi.new("gcx_lease[1]")
+gcx.check(C.gcx_lease_acquire(0, 8, nil, lease))
+for i = 1, 1000 do -- enough for LuaJIT to compile it
+    if i == 900 then
+        gcx.check(C.gcx_lease_release(lease[0]))
+        messages = 0
+    end
+    C.gcx_lease_query(lease[0])
+end
+assert(messages == 101) -- the failed calls
 """
 
 
@@ -97,3 +135,11 @@ def test_values_keep_their_types(tmp_path: Path) -> None:
 
 def test_value_that_c_would_change_is_refused(tmp_path: Path) -> None:
     run(tmp_path, REFUSALS)
+
+
+def test_error_in_a_callback_is_raised_after_the_call(tmp_path: Path) -> None:
+    run(tmp_path, CALLBACKS)
+
+
+def test_hot_call_that_logs_calls_lua(tmp_path: Path) -> None:
+    run(tmp_path, LOG)

@@ -4,7 +4,7 @@
 
 local ffi = require("ffi")
 
--- The checked parameters of each function: place, name, type.
+-- The checked parameters of each function: place, name, type, and of an array the place of its length.
 local functions = {
     gcx_version = {},
     gcx_result_name = { { 1, "result", "int32_t" } },
@@ -18,15 +18,28 @@ local functions = {
     gcx_resource_get_native = { { 3, "capacity", "uint32_t" } },
     gcx_resource_from_native = { { 1, "device", "int32_t" } },
     gcx_workqueue_configure = { { 2, "scope", "int32_t" }, { 3, "concurrency_limit", "uint32_t" } },
-    gcx_sm_split = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
+    gcx_sm_split = {
+        { 2, "requests", "gcx_sm_request", 3 },
+        { 3, "request_count", "uint32_t" },
+        { 4, "flags", "uint32_t" },
+        { 5, "groups", "gcx_resource", 3 },
+        { 7, "sm_counts", "uint32_t", 3 },
+    },
     gcx_resource_union = {},
     gcx_resource_subtract = {},
     gcx_resource_get_overlap = {},
     gcx_resource_find_max_cluster_size = {},
-    gcx_context_create = { { 2, "resource_count", "uint32_t" } },
+    gcx_context_create = {
+        { 1, "resources", "gcx_resource", 2 },
+        { 2, "resource_count", "uint32_t" },
+    },
     gcx_context_destroy = {},
     gcx_context_get_info = {},
-    gcx_context_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_context_list = {
+        { 1, "device", "int32_t" },
+        { 2, "contexts", "gcx_live_context", 3 },
+        { 3, "capacity", "uint32_t" },
+    },
     gcx_context_get_resource = { { 2, "type", "int32_t" } },
     gcx_context_native = {},
     gcx_context_native_green = {},
@@ -58,63 +71,103 @@ local functions = {
     gcx_cancel_signal = {},
     gcx_cancel_destroy = {},
     gcx_cache_set_limit = { { 1, "max_contexts", "uint32_t" } },
-    gcx_cache_prepare = { { 2, "count", "uint32_t" } },
+    gcx_cache_prepare = { { 1, "resources", "gcx_resource", 2 }, { 2, "count", "uint32_t" } },
     gcx_cache_trim = { { 1, "max_contexts", "uint32_t" } },
     gcx_cache_get_stats = {},
     gcx_lease_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
     gcx_lease_release = {},
-    gcx_lease_resize = { { 2, "count", "uint32_t" }, { 3, "flags", "uint32_t" } },
-    gcx_lease_prepare = { { 2, "count", "uint32_t" } },
-    gcx_lease_get_layout = { { 2, "count", "uint32_t" } },
+    gcx_lease_resize = {
+        { 1, "sizes", "gcx_lease_size", 2 },
+        { 2, "count", "uint32_t" },
+        { 3, "flags", "uint32_t" },
+    },
+    gcx_lease_prepare = { { 1, "sizes", "gcx_lease_size", 2 }, { 2, "count", "uint32_t" } },
+    gcx_lease_get_layout = {
+        { 1, "sizes", "gcx_lease_size", 2 },
+        { 2, "count", "uint32_t" },
+        { 3, "resources", "gcx_resource", 2 },
+    },
     gcx_lease_get_info = {},
     gcx_lease_get_resource = {},
-    gcx_lease_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_lease_list = {
+        { 1, "device", "int32_t" },
+        { 2, "leases", "gcx_live_lease", 3 },
+        { 3, "capacity", "uint32_t" },
+    },
     gcx_lease_stream_create = {},
     gcx_lease_synchronize = {},
     gcx_lease_query = {},
     gcx_reservation_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
-    gcx_reservation_get_token = { { 3, "capacity", "uint32_t" } },
+    gcx_reservation_get_token = { { 2, "token", "char", 3 }, { 3, "capacity", "uint32_t" } },
     gcx_reservation_join = { { 1, "token", "string" } },
     gcx_reservation_release = {},
     gcx_reservation_get_info = {},
     gcx_reservation_get_resource = {},
-    gcx_reservation_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
+    gcx_reservation_list = {
+        { 1, "folder", "string" },
+        { 2, "reservations", "gcx_live_reservation", 3 },
+        { 3, "capacity", "uint32_t" },
+    },
     gcx_graph_create = {},
     gcx_graph_destroy = {},
-    gcx_graph_launch = { { 3, "count", "uint32_t" } },
-    gcx_graph_prepare = { { 3, "count", "uint32_t" }, { 4, "flags", "uint32_t" } },
-    gcx_graph_set_part = { { 3, "count", "uint32_t" }, { 4, "part", "uint32_t" } },
+    gcx_graph_launch = { { 2, "streams", "gcx_stream", 3 }, { 3, "count", "uint32_t" } },
+    gcx_graph_prepare = {
+        { 2, "resources", "gcx_resource", 3 },
+        { 3, "count", "uint32_t" },
+        { 4, "flags", "uint32_t" },
+    },
+    gcx_graph_set_part = {
+        { 2, "nodes", "uint32_t", 3 },
+        { 3, "count", "uint32_t" },
+        { 4, "part", "uint32_t" },
+    },
     gcx_graph_set_kernel = { { 2, "node", "uint32_t" } },
     gcx_graph_update = {},
     gcx_graph_get_info = {},
-    gcx_graph_get_nodes = { { 3, "capacity", "uint32_t" } },
+    gcx_graph_get_nodes = { { 2, "nodes", "gcx_graph_node", 3 }, { 3, "capacity", "uint32_t" } },
     gcx_driver_open = { { 1, "driver", "string" } },
     gcx_driver_get_info = {},
     gcx_simulator_path = {},
     gcx_queue_get_info = {},
     gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
     gcx_driver_report_partition_counts = {},
-    gcx_stream_probe_sms = { { 3, "capacity", "uint32_t" } },
+    gcx_stream_probe_sms = { { 2, "sm_ids", "uint32_t", 3 }, { 3, "capacity", "uint32_t" } },
     gcx_device_map_sms = { { 1, "device", "int32_t" }, { 2, "family", "int32_t" } },
-    gcx_device_find_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
-    gcx_verify = { { 2, "count", "uint32_t" } },
-    gcx_resource_get_sm_ids = { { 3, "capacity", "uint32_t" } },
+    gcx_device_find_shared_sms = {
+        { 1, "device", "int32_t" },
+        { 2, "sm_ids", "uint32_t", 3 },
+        { 3, "capacity", "uint32_t" },
+    },
+    gcx_verify = {
+        { 1, "streams", "gcx_stream", 2 },
+        { 2, "count", "uint32_t" },
+        { 3, "results", "gcx_verified_stream", 2 },
+    },
+    gcx_resource_get_sm_ids = { { 2, "sm_ids", "uint32_t", 3 }, { 3, "capacity", "uint32_t" } },
     gcx_resource_get_atom = { { 2, "index", "uint32_t" } },
     gcx_publish_start = { { 1, "name", "string" } },
     gcx_publish_stop = {},
-    gcx_published_process_list = { { 2, "capacity", "uint32_t" } },
-    gcx_published_lease_list = { { 2, "capacity", "uint32_t" } },
-    gcx_log_set_callback = { { 1, "level", "int32_t" } },
+    gcx_published_process_list = {
+        { 1, "processes", "gcx_published_process", 2 },
+        { 2, "capacity", "uint32_t" },
+    },
+    gcx_published_lease_list = {
+        { 1, "leases", "gcx_published_lease", 2 },
+        { 2, "capacity", "uint32_t" },
+    },
+    gcx_log_set_callback = { { 1, "level", "int32_t" }, { 2, "callback", "callback" } },
 }
 
 -- The checked fields of structs that callers fill in.
 local structs = {
+    gcx_resource = { opaque = "uint64_t" },
     gcx_sm_request = {
         sm_count = "uint32_t",
         coscheduled_sm_count = "uint32_t",
         preferred_coscheduled_sm_count = "uint32_t",
         flags = "uint32_t",
         locality_domain_id = "uint32_t",
+        reserved = "uint32_t",
     },
     gcx_context_params = { struct_size = "uint32_t", flags = "uint32_t" },
     gcx_stream_params = { struct_size = "uint32_t", sync = "int32_t", priority = "int32_t" },
@@ -152,6 +205,8 @@ local structs = {
     gcx_kernel_params = {
         struct_size = "uint32_t",
         shared_bytes = "uint32_t",
+        grid = "uint32_t",
+        block = "uint32_t",
         argument_bytes = "uint64_t",
     },
 }
@@ -1359,6 +1414,16 @@ local ranges = {
 -- Raises an error unless the type can hold the value.
 local function check(what, type_, value)
     local range = ranges[type_]
+    if range and type(value) == "table" then -- a field that is an array
+        for i, element in ipairs(value) do
+            check(("%s[%d]"):format(what, i), type_, element)
+        end
+        return
+    end
+    if type_ == "callback" and type(value) == "function" then
+        error(what .. " is a Lua function, which LuaJIT can't run in other threads; set GCX_LOG=info "
+            .. "instead", 0)
+    end
     if not range then
         if type(value) == "string" and value:find("\0", 1, true) then
             error(("%s is %q; a string can't have a byte 0"):format(what, value), 0)
@@ -1380,6 +1445,31 @@ local function check(what, type_, value)
     end
 end
 
+-- Raises an error if a value is shorter than what C uses. The length behind a pointer isn't known.
+local function check_room(what, type_, value, count)
+    local is = type(value) == "cdata" and tostring(ffi.typeof(value)) or "*>"
+    local bytes = tonumber(count) and tonumber(count) * ffi.sizeof(type_)
+    if bytes and not is:find("[*&]>$") and ffi.sizeof(value) < bytes then
+        error(("%s has %d bytes; C uses %d"):format(what, ffi.sizeof(value), bytes), 0)
+    end
+end
+
+-- What a callback raised, which must not unwind C's frames: checked functions raise it.
+local raised
+
+-- Returns a function for a callback, which raises nothing and does nothing after it failed.
+local function guarded(callback)
+    return function(...)
+        if raised then
+            return
+        end
+        local worked, failure = pcall(callback, ...)
+        if not worked then
+            raised = { failure }
+        end
+    end
+end
+
 local function closed(_, name)
     error(name .. ": the library is not open; call gcx.open() first", 0)
 end
@@ -1388,13 +1478,26 @@ local gcx = { C = setmetatable({}, { __index = closed }) }
 
 -- Returns a function that refuses arguments which its parameters can't hold.
 local function checked(name, call, parameters)
-    return function(...)
+    local function refusing(...)
         for _, parameter in ipairs(parameters) do
-            local place, is, type_ = unpack(parameter)
-            check(name .. ": " .. is, type_, (select(place, ...)))
+            local place, is, type_, length = unpack(parameter)
+            if length then
+                check_room(name .. ": " .. is, type_, (select(place, ...)), (select(length, ...)))
+            else
+                check(name .. ": " .. is, type_, (select(place, ...)))
+            end
         end
-        return call(...)
+        local result = call(...)
+        if raised then
+            local failure = raised[1]
+            raised = nil
+            error(failure, 0)
+        end
+        return result
     end
+    -- A call from compiled code would end the process if C calls a Lua callback.
+    jit.off(refusing)
+    return refusing
 end
 
 -- Loads libgcx from a path, or by a name that the loader finds. Returns every function, enum value and
@@ -1433,7 +1536,7 @@ function gcx.check(result)
 end
 
 -- Returns a struct of gcx.h with struct_size, the given fields, and zeros. A string in it must live as
--- long as the struct.
+-- long as the struct. An error in a callback is raised after the call.
 function gcx.new(name, fields)
     local value = ffi.new(name)
     if ffi.offsetof(name, "struct_size") then
@@ -1441,7 +1544,7 @@ function gcx.new(name, fields)
     end
     for field, given in pairs(fields or {}) do
         check(name .. ": " .. field, (structs[name] or {})[field], given)
-        value[field] = given
+        value[field] = type(given) == "function" and guarded(given) or given
     end
     return value
 end
