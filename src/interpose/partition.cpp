@@ -82,10 +82,18 @@ Partition* find_by_uuid(Partitions& all, const CUuuid& uuid) {
     return nullptr;
 }
 
+// Returns gcx's last error without the name of the C function that failed, which the program did
+// not call.
+const char* plain_error_message() {
+    const char* const message = gcx_last_error_message();
+    const char* const colon = std::strstr(message, ": ");
+    return std::strncmp(message, "gcx_", 4) == 0 && colon != nullptr ? colon + 2 : message;
+}
+
 // Prints gcx's last error and returns its number, if CUDA has it.
 CUresult failed(const Partition& partition, gcx_result result) {
     log_line("device %d: no partition of %u SMs: %s", partition.device.load(),
-             partition.planned.sm_count, gcx_last_error_message());
+             partition.planned.sm_count, plain_error_message());
     return result < GCX_ERROR_CANCELLED ? static_cast<CUresult>(result) : CUDA_ERROR_UNKNOWN;
 }
 

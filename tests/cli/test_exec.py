@@ -684,16 +684,26 @@ def test_exec_with_a_corrupt_outer_plan_is_refused() -> None:
     assert "sim:nonsense" not in message
 
 
-def test_exec_message_of_a_program_has_no_control_characters(tmp_path: Path) -> None:
-    folder = tmp_path / "\x1b[31m"
-    folder.mkdir(mode=0o700)
-    source = """
+# A program that removes the folder of its reservation before it starts CUDA.
+LOSES_FOLDER = """
 import ctypes, os, shutil
 shutil.rmtree(os.environ["GCX_RESERVATION_DIR"])
 cuda = ctypes.CDLL("libcuda.so.1")
 print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), 0))
 """
-    words = ["exec", "--sms", "24", "--", sys.executable, "-c", source]
+
+
+def test_exec_message_of_a_program_names_no_c_function(folder: Path) -> None:
+    words = ["exec", "--quiet", "--sms", "24", "--", sys.executable, "-c", LOSES_FOLDER]
+    done = gcx(*words, env={"GCX_RESERVATION_DIR": str(folder)})
+    assert done.stdout == "0 304\n"
+    assert done.stderr.startswith("gcx exec: device 0: no partition of 24 SMs: can't open"), done
+
+
+def test_exec_message_of_a_program_has_no_control_characters(tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[31m"
+    folder.mkdir(mode=0o700)
+    words = ["exec", "--sms", "24", "--", sys.executable, "-c", LOSES_FOLDER]
     done = gcx(*words, env={"GCX_RESERVATION_DIR": str(folder)})
     assert done.stdout == "0 304\n"
     assert "\x1b" not in done.stderr
