@@ -221,6 +221,8 @@ def test_policy_refuses_what_it_cannot_promise() -> None:
         new_policy(6.5)
     with pytest.raises(ValueError, match=r"^9 ms .* next to prefill .* about 9\.50 ms on 64 SMs"):
         new_policy(9)
+    with pytest.raises(ValueError, match=r"^8 SMs can't be divided between decode and prefill$"):
+        policy.Policy({8: 5.0}, 20)
 
 
 def test_policy_launches_steps_ahead() -> None:

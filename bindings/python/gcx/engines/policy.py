@@ -120,7 +120,7 @@ class Policy(Schedule):
             Call choose() again within that time.
 
     Raises:
-        ValueError: Decode can't keep the promise on any number of SMs.
+        ValueError: Decode can't keep the promise on any number of SMs, or steps has only one.
     """
 
     HYSTERESIS = 0.97  # Of the promise: fewer SMs than before are taken only below it.
@@ -141,6 +141,8 @@ class Policy(Schedule):
                 f"{promise:g} ms a token can't be promised: a decode step alone on all "
                 f"{self.whole} SMs takes {self.alone:.2f} ms"
             )
+        if not self.splits:
+            raise ValueError(f"{self.whole} SMs can't be divided between decode and prefill")
         fastest = min(self.splits, key=self.ratios.__getitem__)
         if promise < self.expected(fastest):
             raise ValueError(
