@@ -32,6 +32,11 @@ template <class A, class B> constexpr bool same = std::is_same_v<A, B>;
 """
 # Says that there is another release, not another ABI.
 VERSION = re.compile(r"GCX_VERSION(_|$)")
+COMPARED = {
+    "library", "functions", "callbacks", "structs", "enums", "constants", "handles", "name",
+    "soname", "version", "parameters", "result", "type", "fields", "size", "align", "offset",
+    "values", "value",
+}  # fmt: skip
 
 
 def assertions(api: Json) -> Iterator[str]:
@@ -115,12 +120,11 @@ def records() -> list[Path]:
     return sorted(HERE.glob("gcx-api-*.json"))
 
 
-def without_words(value: Any) -> Any:
-    """A description without its prose."""
+def compared(value: Any) -> Any:
+    """What of a description is compared. Its prose and its hints for bindings may change."""
     if isinstance(value, dict):
-        prose = ("brief", "doc", "group", "groups")
-        return {key: without_words(of) for key, of in value.items() if key not in prose}
-    return [without_words(of) for of in value] if isinstance(value, list) else value
+        return {key: compared(of) for key, of in value.items() if key in COMPARED}
+    return [compared(of) for of in value] if isinstance(value, list) else value
 
 
 def update() -> int:
@@ -128,7 +132,7 @@ def update() -> int:
     version, _, suffix = api["library"]["version"].partition("-")
     record = HERE / f"gcx-api-{version}.json"
     lines = []
-    for key, value in without_words(api).items():
+    for key, value in compared(api).items():
         many = isinstance(value, list)
         inner = ",\n".join(json.dumps(of) for of in value) if many else json.dumps(value)
         lines.append(f'"{key}": ' + (f"[\n{inner}\n]" if many else inner))
