@@ -1350,7 +1350,10 @@ function checker(type) {
   const { primitive, ref, members } = koffi.type(type);
   if (primitive === "Pointer" && koffi.type(ref).primitive === "Void") {
     const number = checker("uint64_t"); // handles and CUDA's objects; koffi takes NaN for NULL
-    return (value) => (["number", "bigint"].includes(typeof value) ? number(value) : "");
+    return (value) => {
+      if (typeof value === "bigint" && BigInt.asUintN(64, value) === value) return ""; // the fastest check
+      return ["number", "bigint"].includes(typeof value) ? number(value) : "";
+    };
   }
   if (primitive in RANGES) {
     const [least, most] = RANGES[primitive];
@@ -1369,7 +1372,7 @@ function checker(type) {
   if (primitive === "Record") {
     const checks = Object.entries(members).map(([name, member]) => [name, checker(member.type)]);
     return (value) => {
-      for (const name of Object.keys(value ?? {})) {
+      for (const name in value) {
         if (name in members) continue;
         return ` has a field ${name}; its fields are ${Object.keys(members).join(", ")}`;
       }
@@ -1396,8 +1399,8 @@ function checker(type) {
     }
     if (!check) return "";
     if (!Array.isArray(value)) return isRecord && !ArrayBuffer.isView(value) ? check(value) : "";
-    for (const [i, one] of value.entries()) {
-      const problem = check(one);
+    for (let i = 0; i < value.length; i++) {
+      const problem = check(value[i]);
       if (problem) return `[${i}]${problem}`;
     }
     return "";
