@@ -475,6 +475,22 @@ void Graph::set_part(std::span<const uint32_t> numbers, uint32_t part) {
     }
 }
 
+namespace {
+
+void check_sizes(const KernelLaunch& launch) {
+    const auto& [x, y, z] = launch.block;
+    if (std::count(launch.grid.begin(), launch.grid.end(), 0U) != 0 || x == 0 || y == 0 || z == 0)
+        fail(GCX_ERROR_INVALID_VALUE, "params->grid and params->block have a 0; "
+                                      "gcx_graph_get_nodes returns the current values");
+    constexpr uint32_t kMaxThreads = 1024; // of a block, on all GPUs
+    if (x > kMaxThreads || y > kMaxThreads || uint64_t{x} * y * z > kMaxThreads)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->block is %u x %u x %u; a block has at most %u threads", x, y, z,
+                    kMaxThreads));
+}
+
+} // namespace
+
 KernelLaunch Graph::changed(uint32_t number, const gcx_kernel_params& params) {
     GraphNodes& all = movable_->all();
     if (number >= all.nodes.size() || !all.nodes[number].is_kernel())
@@ -495,11 +511,7 @@ KernelLaunch Graph::changed(uint32_t number, const gcx_kernel_params& params) {
                         launch.layout->name.c_str(), launch.arguments.size()));
         std::memcpy(launch.arguments.data(), params.arguments, launch.arguments.size());
     }
-    const bool empty = std::count(launch.grid.begin(), launch.grid.end(), 0U) != 0 ||
-                       std::count(launch.block.begin(), launch.block.end(), 0U) != 0;
-    if (empty)
-        fail(GCX_ERROR_INVALID_VALUE, "params->grid and params->block have a 0; "
-                                      "gcx_graph_get_nodes returns the current values");
+    check_sizes(launch);
     const ScopedCurrent current(driver_, primary_.context());
     launch.blocks_per_sm = all.blocks_per_sm(launch);
     return launch;
@@ -576,6 +588,8 @@ void Graph::apply(std::vector<Change> changes) {
         const std::vector<Pointer> executables = live_executables();
         for (const Pointer& executable : executables)
             movable_->check_grids(executable->targets);
+        if (executables.empty())
+            check_parameters(changes);
         if (!set_in_place(executables, changes, touched))
             executables_.replace(build_all(*movable_, executables));
     } catch (...) {
@@ -584,6 +598,21 @@ void Graph::apply(std::vector<Change> changes) {
             executables_.remove(executable);
         throw;
     }
+}
+
+// Lets the driver check the changed kernels where there is no executable to change.
+void Graph::check_parameters(const std::vector<Change>& changes) {
+    std::vector<MovableGraph::NodeTarget> where;
+    where.reserve(changes.size());
+    for (const Change& change : changes) {
+        CUcontext context = movable_->nodes()[change.number].captured;
+        for (const CapturedContext& captured : movable_->captured_in()) {
+            if (captured.native == context && !captured.alive(driver_))
+                context = primary_.context();
+        }
+        where.push_back({change.number, context});
+    }
+    movable_->move(where);
 }
 
 // Returns false if the driver cannot: if a kernel's code changes, or in child graphs, whose nodes

@@ -165,6 +165,7 @@ class Graph {
     std::vector<Pointer> build_all(MovableGraph& movable, const std::vector<Pointer>& like);
     std::vector<Pointer> live_executables();
     void apply(std::vector<Change> changes);
+    void check_parameters(const std::vector<Change>& changes);
     bool set_in_place(const std::vector<Pointer>& executables, const std::vector<Change>& changes,
                       std::vector<Pointer>& touched);
     KernelLaunch changed(uint32_t number, const gcx_kernel_params& params);

@@ -612,6 +612,11 @@ void MovableGraph::move_to(std::span<const PartTarget> targets) {
         if (node.has_context() && node.at != context)
             moves.push_back({i, context});
     }
+    move(moves);
+}
+
+void MovableGraph::move(std::span<const NodeTarget> moves) {
+    const RelaxedCapture relaxed(driver_);
     in_contexts(moves, [this](const NodeTarget& one) {
         GraphNode& node = nodes_->nodes[one.number];
         node.at = nullptr; // unknown if the call fails

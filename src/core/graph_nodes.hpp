@@ -214,6 +214,8 @@ class MovableGraph {
     // Calls body for each node while its context is current.
     void in_contexts(std::span<const NodeTarget> targets,
                      const std::function<void(const NodeTarget&)>& body) const;
+    // Sets the nodes to these contexts. Throws if the driver refuses a node's parameters.
+    void move(std::span<const NodeTarget> moves);
 
   private:
     void move_to(std::span<const PartTarget> targets);

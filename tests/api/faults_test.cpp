@@ -617,6 +617,8 @@ const Named<State> kOperations[] = {
          const uint32_t last = 2;
          return gcx_graph_set_part(state.graph, &last, 1, 1);
      }},
+    {"set a kernel before any launch", created,
+     [](State& state) { return set_kernel_checked(state, 2); }},
     {"set a library's kernel", prepared, [](State& state) { return set_kernel_checked(state, 0); }},
     {"set a module's kernel", prepared, [](State& state) { return set_kernel_checked(state, 2); }},
     {"update", prepared,

@@ -399,6 +399,42 @@ void set_kernel_changes_all_executables() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// Without an executable, too, parameters that no launch can have are refused and change nothing.
+void set_kernel_before_launches_is_checked() {
+    const GraphKernels kernels;
+    const Two two;
+    gcx_graph graph = graph_of(capture_mixed(kernels, kernels.plain));
+    struct Case {
+        uint32_t grid[3];
+        uint32_t block[3];
+        uint32_t shared_bytes;
+    };
+    const Case cases[] = {
+        {{1, 1, 1}, {4096, 1, 1}, 0},
+        {{1, 1, 1}, {1, 1, 65}, 0},
+        {{1, 1, 1}, {UINT32_MAX, UINT32_MAX, 1}, 0}, // a product of 1
+        {{1, 70'000, 1}, {1, 1, 1}, 0},
+        {{UINT32_MAX, 1, 1}, {1, 1, 1}, 0},
+        {{1, 1, 1}, {1, 1, 1}, 300'000},
+    };
+    for (const uint32_t node : {0U, 2U}) {
+        for (const Case& one : cases) {
+            gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+            std::copy_n(one.grid, 3, params.grid);
+            std::copy_n(one.block, 3, params.block);
+            params.shared_bytes = one.shared_bytes;
+            CHECK_REFUSED(gcx_graph_set_kernel(graph, node, &params), GCX_ERROR_INVALID_VALUE);
+            CHECK(message_has(one.block[0] > 1024 ? "at most 1024 threads"
+                                                  : "a kernel node of gcx_probe"));
+            CHECK_EQ(nodes_of(graph)[node].grid[0], 1024U);
+        }
+    }
+    CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
+    for (const uint32_t place : {0U, 1U})
+        CHECK(kernels.take_sms(place) == two.small.probe());
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
 void update_takes_over_another_capture() {
     const GraphKernels kernels;
     const Two two;
@@ -849,6 +885,7 @@ void destroyed_external_context_is_an_error() {
     gcx_stream plain = handle_for(kernels.plain);
     auto external = std::make_unique<External>(24);
     gcx_graph graph = graph_of(capture_mixed(kernels, external->stream));
+    gcx_graph unused = graph_of(capture_mixed(kernels, external->stream));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_EQ(kernels.count_sms(0), 24U);
     external.reset();
@@ -863,7 +900,11 @@ void destroyed_external_context_is_an_error() {
     CHECK_OK(gcx_graph_launch(graph, &partition.stream, 1));
     CHECK_EQ(kernels.count_sms(3), 40U);
     CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(kernels.redirect(unused, 0, 4)); // has no executable yet
+    CHECK_OK(gcx_graph_launch(unused, &partition.stream, 1));
+    CHECK_EQ(kernels.count_sms(4), 40U);
+    for (gcx_graph one : {graph, unused})
+        CHECK_OK(gcx_graph_destroy(one));
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
@@ -915,7 +956,7 @@ int main() {
               launches_make_few_driver_calls, attributes_are_copied})
             leaves_nothing(h100, test);
         for (const auto test :
-             {captured_context_stays_while_its_graph_lives,
+             {set_kernel_before_launches_is_checked, captured_context_stays_while_its_graph_lives,
               captured_context_is_not_evicted_for_others,
               update_keeps_the_contexts_of_the_new_capture,
               create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
