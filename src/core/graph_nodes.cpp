@@ -159,14 +159,29 @@ std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number) 
     return text;
 }
 
-void check_movable(const Driver& driver, CUgraph graph) {
-    const auto natives = native_nodes(driver, graph);
-    for (std::size_t i = 0; i < natives.size(); i++) {
+namespace {
+
+// number: that of the graph's first node. Returns the number after its last node.
+std::size_t check_level(const Driver& driver, CUgraph graph, std::size_t number) {
+    for (CUgraphNode native : native_nodes(driver, graph)) {
         CUgraphNodeType kind{};
-        GCX_CALL(driver, cuGraphNodeGetType, natives[i], &kind);
+        GCX_CALL(driver, cuGraphNodeGetType, native, &kind);
         if (!can_move(kind))
-            refuse_kind(kind, i);
+            refuse_kind(kind, number);
+        number++;
+        if (kind != CU_GRAPH_NODE_TYPE_GRAPH)
+            continue;
+        CUgraph child = nullptr;
+        GCX_CALL(driver, cuGraphChildGraphNodeGetGraph, native, &child);
+        number = check_level(driver, child, number);
     }
+    return number;
+}
+
+} // namespace
+
+void check_movable(const Driver& driver, CUgraph graph) {
+    check_level(driver, graph, 0);
 }
 
 GraphNodes::GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,

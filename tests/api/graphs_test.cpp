@@ -617,6 +617,28 @@ void immovable_nodes_are_refused() {
     CHECK(message_has("memory allocation"));
     CHECK_NATIVE(cuGraphDestroy, captured);
 
+    // Its number counts the nodes of child graphs before it, as gcx_graph_get_nodes does.
+    CUgraph child = capture(kernels.plain, [&] {
+        kernels.probe(kernels.plain, From::library, 0);
+        kernels.clear(kernels.plain, 1);
+    });
+    CUgraphNode added = nullptr;
+    CUgraphNodeParams allocation{};
+    allocation.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    allocation.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation.alloc.bytesize = 1024;
+    CHECK_NATIVE(cuGraphCreate, &captured, 0);
+    CHECK_NATIVE(cuGraphAddChildGraphNode, &added, captured, nullptr, 0, child);
+    {
+        const Current current(kernels.primary);
+        CHECK_NATIVE(cuGraphAddNode_v2, &added, captured, &added, nullptr, 1, &allocation);
+    }
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_NOT_SUPPORTED);
+    CHECK(message_has("node 3 is a memory allocation"));
+    for (CUgraph one : {captured, child})
+        CHECK_NATIVE(cuGraphDestroy, one);
+
     // A cooperative grid fits the large part, and not the small one.
     captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::module, 0, 1'000, true, 24 * 32 + 1);
