@@ -290,11 +290,13 @@ void Graph::prepare(std::span<const ContextKey> contexts) {
         check_count(contexts.size());
     TargetKey key;
     PartTargets targets;
-    for (const ContextKey& context_key : contexts) {
+    for (const ContextKey& context_key : contexts) { // before any context is made
         if (context_key.device != &device_)
             fail(GCX_ERROR_INVALID_DEVICE,
                  format("the graph is of %s, a resource of %s", device_.label().c_str(),
                         context_key.device->label().c_str()));
+    }
+    for (const ContextKey& context_key : contexts) {
         PartTarget& target = targets.emplace_back();
         target.keep_alive =
             cache_.get(context_key, ContextCache::Sharing::shared, ContextCache::Use::graph);

@@ -667,6 +667,18 @@ void immovable_nodes_are_refused() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// A resource of another device is refused before a context of the others is created.
+void prepare_of_two_devices_creates_no_context() {
+    const GraphKernels kernels;
+    gcx_graph graph = graph_of(capture_mixed(kernels, kernels.plain));
+    const uint32_t last = 2;
+    CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
+    const gcx_resource resources[] = {whole_device(0), whole_device(1)};
+    CHECK_REFUSED(gcx_graph_prepare(graph, resources, 2, 0), GCX_ERROR_INVALID_DEVICE);
+    CHECK_EQ(cache_stats().misses, 0U);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
 void external_streams_run_as_captured() {
     const GraphKernels kernels;
     const Two two;
@@ -984,6 +996,7 @@ int main() {
               create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
             leaves_nothing(h100, test);
     }
+    leaves_nothing("2xh100@13.0", prepare_of_two_devices_creates_no_context);
     // Later drivers refuse the reset.
     for (const bool in_partition : {false, true})
         on_machine("h100@12.8", [&] { graph_after_a_reset_is_refused(in_partition); });
