@@ -445,38 +445,71 @@ void GraphNodes::find_parts() {
     }
 }
 
+namespace {
+
+using Neighbours = std::vector<std::vector<uint32_t>>; // by place
+
+// Returns the part of each place's nearest kernel, breadth first; GCX_NO_NODE where there is none.
+std::vector<uint32_t> nearest_parts(const std::vector<GraphNode>& nodes,
+                                    const Neighbours& neighbours) {
+    std::vector<uint32_t> parts(neighbours.size(), GCX_NO_NODE);
+    std::vector<uint32_t> open;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        if (!nodes[i].is_kernel())
+            continue;
+        parts[i] = nodes[i].part;
+        open.push_back(i);
+    }
+    for (std::size_t i = 0; i < open.size(); i++) {
+        for (const uint32_t place : neighbours[open[i]]) {
+            if (parts[place] != GCX_NO_NODE)
+                continue;
+            parts[place] = parts[open[i]];
+            open.push_back(place);
+        }
+    }
+    return parts;
+}
+
+} // namespace
+
 // CUDA does not report the context of copies. They join the part of the nearest kernel before them,
 // or else after them. Those of a child graph without kernels join the part of its node.
 void GraphNodes::assign_copies() {
-    constexpr uint32_t kNone = GCX_NO_NODE;
-    std::vector<uint32_t> nearest(nodes.size(), kNone); // part of the nearest kernel
-    for (uint32_t i = 0; i < nodes.size(); i++) {
-        if (nodes[i].is_kernel())
-            nearest[i] = nodes[i].part;
+    const auto count = static_cast<uint32_t>(nodes.size());
+    // The node of a child graph stands for two places: before and behind the nodes of that graph.
+    const auto behind = [&](uint32_t number) {
+        const bool has_child = number + 1 < count && nodes[number + 1].parent == number;
+        return has_child ? number + count : number;
+    };
+    Neighbours next(2 * nodes.size());
+    Neighbours previous(2 * nodes.size());
+    const auto connect = [&](uint32_t from, uint32_t to) {
+        next[from].push_back(to);
+        previous[to].push_back(from);
+    };
+    for (const GraphLevel& level : levels) {
+        for (const GraphLevel::Edge& edge : level.edges)
+            connect(behind(edge.from), edge.to);
     }
-    // Breadth first along the edges, forwards, then backwards.
-    for (const bool forwards : {true, false}) {
-        for (const GraphLevel& level : levels) {
-            std::unordered_map<uint32_t, std::vector<uint32_t>> next;
-            for (const GraphLevel::Edge& edge : level.edges)
-                next[forwards ? edge.from : edge.to].push_back(forwards ? edge.to : edge.from);
-            std::vector<uint32_t> open;
-            std::copy_if(level.nodes.begin(), level.nodes.end(), std::back_inserter(open),
-                         [&](uint32_t number) { return nearest[number] != kNone; });
-            for (std::size_t i = 0; i < open.size(); i++) {
-                for (const uint32_t number : next[open[i]]) {
-                    if (nearest[number] != kNone)
-                        continue;
-                    nearest[number] = nearest[open[i]];
-                    open.push_back(number);
-                }
-            }
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t parent = nodes[i].parent;
+        if (parent == GCX_NO_NODE)
+            continue;
+        if (previous[i].empty())
+            connect(parent, i);
+        if (next[behind(i)].empty())
+            connect(behind(i), parent + count);
     }
-    for (uint32_t i = 0; i < nodes.size(); i++) {
+    const std::vector<uint32_t> before = nearest_parts(nodes, next);
+    const std::vector<uint32_t> after = nearest_parts(nodes, previous);
+    for (uint32_t i = 0; i < count; i++) {
         const uint32_t parent = nodes[i].parent; // comes before the node
-        const uint32_t otherwise = parent == GCX_NO_NODE ? 0 : nodes[parent].part;
-        nodes[i].part = nearest[i] == kNone ? otherwise : nearest[i];
+        const uint32_t part = before[i] != GCX_NO_NODE ? before[i] : after[i];
+        if (part != GCX_NO_NODE)
+            nodes[i].part = part;
+        else
+            nodes[i].part = parent == GCX_NO_NODE ? 0 : nodes[parent].part;
     }
 }
 

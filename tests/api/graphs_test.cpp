@@ -297,6 +297,78 @@ void copies_join_the_part_of_the_kernel_before_them() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+CUgraphNode last_node(CUgraph graph) {
+    std::size_t count = 0;
+    CHECK_NATIVE(cuGraphGetNodes, graph, nullptr, &count);
+    std::vector<CUgraphNode> nodes(count);
+    CHECK_NATIVE(cuGraphGetNodes, graph, nodes.data(), &count);
+    return nodes.at(count - 1);
+}
+
+// Adds a memset behind a node, or behind none.
+CUgraphNode add_memset(const GraphKernels& kernels, CUgraph graph, CUgraphNode after = nullptr) {
+    CUDA_MEMSET_NODE_PARAMS params{};
+    params.dst = kernels.at(4);
+    params.elementSize = 4;
+    params.width = params.height = 1;
+    CUgraphNode added = nullptr;
+    CHECK_NATIVE(cuGraphAddMemsetNode, &added, graph, &after, after != nullptr ? 1 : 0, &params,
+                 kernels.primary);
+    return added;
+}
+
+// The nearest kernel of a copy may be in a child graph before or behind it, or around its own.
+void copies_join_the_part_of_kernels_of_other_levels() {
+    const GraphKernels kernels;
+    const Two two;
+    CUstream small = gcx_stream_native(two.small.stream);
+    CUstream large = gcx_stream_native(two.large.stream);
+    CUgraph kernel = capture(large, [&] { kernels.probe(large, From::library, 1); });
+    CUgraph memset_first = capture(large, [&] {
+        kernels.clear(large, 4);
+        kernels.probe(large, From::library, 1);
+    });
+    CUgraph memset_alone = capture(large, [&] { kernels.clear(large, 4); });
+    // The first node is a kernel of part 0. add() adds others to it.
+    const auto check = [&](const std::vector<uint32_t>& expected, const auto& add) {
+        CUgraph captured = capture(small, [&] { kernels.probe(small, From::library, 0); });
+        add(captured, last_node(captured));
+        gcx_graph graph = graph_of(captured);
+        CHECK(parts_of(graph) == expected);
+        CHECK_OK(gcx_graph_destroy(graph));
+    };
+    const auto add_child = [&](CUgraph graph, CUgraph child, CUgraphNode after = nullptr) {
+        CUgraphNode added = nullptr;
+        CHECK_NATIVE(cuGraphAddChildGraphNode, &added, graph, &after, after != nullptr ? 1 : 0,
+                     child);
+        return added;
+    };
+    // A memset behind a child graph's kernel.
+    check({0, 1, 1, 1}, [&](CUgraph graph, CUgraphNode) {
+        add_memset(kernels, graph, add_child(graph, kernel));
+    });
+    // One before it, with no other kernel.
+    check({0, 1, 1, 1}, [&](CUgraph graph, CUgraphNode) {
+        add_child(graph, kernel, add_memset(kernels, graph));
+    });
+    // The first node of a child graph behind the first kernel.
+    check({0, 0, 0, 1},
+          [&](CUgraph graph, CUgraphNode first) { add_child(graph, memset_first, first); });
+    // The only node of a child graph behind another one.
+    check({0, 1, 1, 1, 1}, [&](CUgraph graph, CUgraphNode) {
+        add_child(graph, memset_alone, add_child(graph, kernel));
+    });
+    // The kernel behind it counts, even if other nodes in between are behind another kernel.
+    check({0, 1, 0, 0, 1}, [&](CUgraph graph, CUgraphNode first) {
+        CUgraphNode from[] = {add_memset(kernels, graph), first};
+        CUgraphNode both = nullptr;
+        CHECK_NATIVE(cuGraphAddEmptyNode, &both, graph, from, 2);
+        add_child(graph, kernel, both);
+    });
+    for (CUgraph child : {kernel, memset_first, memset_alone})
+        CHECK_NATIVE(cuGraphDestroy, child);
+}
+
 void set_part_without_nodes_adds_no_part(gcx_graph graph) {
     const uint32_t parts = info_of(graph).part_count;
     CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 0, parts), GCX_ERROR_INVALID_VALUE);
@@ -990,7 +1062,8 @@ int main() {
               launches_make_few_driver_calls, attributes_are_copied})
             leaves_nothing(h100, test);
         for (const auto test :
-             {set_kernel_before_launches_is_checked, captured_context_stays_while_its_graph_lives,
+             {copies_join_the_part_of_kernels_of_other_levels,
+              set_kernel_before_launches_is_checked, captured_context_stays_while_its_graph_lives,
               captured_context_is_not_evicted_for_others,
               update_keeps_the_contexts_of_the_new_capture,
               create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
