@@ -438,12 +438,19 @@ void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
 
 // Returns whether the graphs differ only in kernel parameters.
 bool differs_in_parameters_alone(const GraphNodes& now, const GraphNodes& other) {
-    return std::equal(now.nodes.begin(), now.nodes.end(), other.nodes.begin(),
-                      [](const GraphNode& a, const GraphNode& b) {
-                          return !has_hidden_parameters(a) && a.parameters == b.parameters &&
-                                 a.captured == b.captured &&
-                                 a.kernel.attributes == b.kernel.attributes;
-                      });
+    // A context at the address of a destroyed one has another id.
+    const bool same_contexts =
+        std::equal(now.captured_in.begin(), now.captured_in.end(), other.captured_in.begin(),
+                   other.captured_in.end(), [](const CapturedContext& a, const CapturedContext& b) {
+                       return a.native == b.native && a.id == b.id;
+                   });
+    return same_contexts && std::equal(now.nodes.begin(), now.nodes.end(), other.nodes.begin(),
+                                       [](const GraphNode& a, const GraphNode& b) {
+                                           return !has_hidden_parameters(a) &&
+                                                  a.parameters == b.parameters &&
+                                                  a.captured == b.captured &&
+                                                  a.kernel.attributes == b.kernel.attributes;
+                                       });
 }
 
 } // namespace

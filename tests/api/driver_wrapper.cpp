@@ -108,6 +108,13 @@ bool enter(const char* name, bool waits, CUresult* result) {
     return true;
 }
 
+std::atomic<const void*> replaced{nullptr};
+
+void change_id(const void* context, unsigned long long* id) {
+    if (context == replaced)
+        *id += uint64_t{1} << 32;
+}
+
 enum Function {
 #define WRAPPER_NUMBER(name, since, type) kNumberOf_##name,
     GCX_DRIVER_FUNCTIONS(WRAPPER_NUMBER)
@@ -131,6 +138,10 @@ struct Wrapped<number, CUresult(CUDAAPI*)(Arguments...)> {
         if (enter(kNames[number], waits, &result))
             return result;
         result = reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(real[number])(arguments...);
+        if constexpr (number == kNumberOf_cuCtxGetId) {
+            if (result == CUDA_SUCCESS)
+                change_id(arguments...);
+        }
         lose_time(thread_state(), false);
         return result;
     }
@@ -176,6 +187,11 @@ void release_blocked_call() {
     released++;
     inside--;
     changed.notify_all();
+}
+
+__attribute__((visibility("default"))) driver_wrapper::ReplaceFunction replace_context;
+void replace_context(const void* context) {
+    replaced = context;
 }
 
 __attribute__((visibility("default"))) CUresult CUDAAPI

@@ -27,5 +27,8 @@ using BlockFunction = void(const char* function);
 // await_blocked_call waits until a call is blocked; release_blocked_call lets it continue, and the
 // next call is blocked again.
 using BlockedFunction = void();
+// replace_context gives a context another id, as if it had been destroyed and another one had its
+// address.
+using ReplaceFunction = void(const void* context);
 
 } // namespace driver_wrapper

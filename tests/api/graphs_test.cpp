@@ -1,8 +1,11 @@
 // Tests graphs that are captured once and launched on any SMs: what moves, what is reported, what
 // is refused.
 
+#include "driver_wrapper.hpp"
 #include "graph_kernels.hpp"
 #include "leases.hpp"
+
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -1014,6 +1017,26 @@ void destroyed_external_context_is_an_error() {
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
+// A context that other code made in place of the captured one may have its address.
+void update_in_a_context_at_the_same_address_runs_there(void* wrapper) {
+    const GraphKernels kernels;
+    const External external(24);
+    gcx_stream plain = handle_for(kernels.plain);
+    CUgraph captured = capture_mixed(kernels, external.stream);
+    gcx_graph graph = make(captured);
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CUcontext context = nullptr;
+    CHECK_NATIVE(cuStreamGetCtx, external.stream, &context);
+    reinterpret_cast<driver_wrapper::ReplaceFunction*>(dlsym(wrapper, "replace_context"))(context);
+    CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_update(graph, captured));
+    CHECK_OK(gcx_graph_launch(graph, &plain, 1));
+    CHECK_EQ(kernels.count_sms(1), 24U);
+    CHECK_NATIVE(cuGraphDestroy, captured);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
 // The graph is captured in the primary context, or in one of gcx.
 void graph_after_a_reset_is_refused(bool in_partition) {
     constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
@@ -1047,7 +1070,7 @@ void graph_after_a_reset_is_refused(bool in_partition) {
 
 } // namespace
 
-int main() {
+int main(int, char** argv) {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         for (const auto test :
@@ -1070,6 +1093,10 @@ int main() {
             leaves_nothing(h100, test);
     }
     leaves_nothing("2xh100@13.0", prepare_of_two_devices_creates_no_context);
+    in_child("a replaced context", [&] {
+        CHECK_OK(gcx_driver_open(argv[1]));
+        update_in_a_context_at_the_same_address_runs_there(dlopen(argv[1], RTLD_NOW));
+    });
     // Later drivers refuse the reset.
     for (const bool in_partition : {false, true})
         on_machine("h100@12.8", [&] { graph_after_a_reset_is_refused(in_partition); });
