@@ -330,7 +330,7 @@ std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
     for (uint32_t i = 0; i < movable.nodes().size(); i++) {
         const GraphNode& node = movable.nodes()[i];
         if (!node.has_context() || node.captured == primary_.context() ||
-            MovableGraph::context_for(node, targets) != node.captured)
+            MovableGraph::target_of(node, targets).id != 0)
             continue;
         const auto is_it = [&](const CapturedContext& one) { return one.native == node.captured; };
         if (std::any_of(captured.begin(), captured.end(), is_it))

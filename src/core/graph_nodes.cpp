@@ -256,7 +256,8 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     launch.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
     launch.shared_bytes = params.sharedMemBytes;
     launch.layout = layout_of(params);
-    node.at = params.ctx;
+    node.captured = params.ctx;
+    node.at = 0;
     read_arguments(launch, params, number);
     read_attributes(node, number);
 }
@@ -383,10 +384,10 @@ void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
     uint32_t first = 0;
     for (uint32_t i = 0; i < nodes.size(); i++) {
         const GraphNode& node = nodes[i];
-        if (!node.is_kernel() || node.at == nullptr || seen.contains(node.at))
+        if (!node.is_kernel() || node.captured == nullptr || seen.contains(node.captured))
             continue;
         CUdevice ordinal = 0;
-        const ScopedCurrent current(driver_, node.at);
+        const ScopedCurrent current(driver_, node.captured);
         GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
         if (seen.empty())
             first = i;
@@ -396,7 +397,7 @@ void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
                         "moved",
                         describe_node(nodes, first).c_str(), seen.begin()->second,
                         describe_node(nodes, i).c_str(), ordinal));
-        seen[node.at] = ordinal;
+        seen[node.captured] = ordinal;
     }
     if (seen.empty()) {
         CUcontext current = nullptr;
@@ -421,10 +422,9 @@ void GraphNodes::find_parts() {
         GraphNode& node = nodes[i];
         if (!node.is_kernel())
             continue;
-        if (node.at == nullptr)
-            node.at = primary.context();
-        node.captured = node.at;
-        const auto found = std::find(contexts.begin(), contexts.end(), node.at);
+        if (node.captured == nullptr)
+            node.captured = primary.context();
+        const auto found = std::find(contexts.begin(), contexts.end(), node.captured);
         node.part = static_cast<uint32_t>(found - contexts.begin());
         if (found != contexts.end())
             continue;
@@ -433,7 +433,7 @@ void GraphNodes::find_parts() {
                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 format("%s, is in one more context than the limit of %u for the kernels of a graph",
                        describe_node(nodes, i).c_str(), GCX_MAX_GRAPH_PARTS));
-        contexts.push_back(node.at);
+        contexts.push_back(node.captured);
     }
     if (contexts.empty())
         contexts.push_back(primary.context());
@@ -597,8 +597,13 @@ void MovableGraph::destroy() {
     graph_ = nullptr;
 }
 
+const PartTarget& MovableGraph::target_of(const GraphNode& node,
+                                          std::span<const PartTarget> targets) {
+    return targets[targets.size() == 1 ? 0 : node.part];
+}
+
 CUcontext MovableGraph::context_for(const GraphNode& node, std::span<const PartTarget> targets) {
-    const PartTarget& target = targets[targets.size() == 1 ? 0 : node.part];
+    const PartTarget& target = target_of(node, targets);
     return target.context != nullptr ? target.context : node.captured;
 }
 
@@ -608,7 +613,7 @@ void MovableGraph::check_grids(std::span<const PartTarget> targets) const {
         const KernelLaunch& launch = nodes[i].kernel;
         if (!nodes[i].is_kernel() || !launch.cooperative())
             continue;
-        const uint32_t sm_count = targets[targets.size() == 1 ? 0 : nodes[i].part].sm_count;
+        const uint32_t sm_count = target_of(nodes[i], targets).sm_count;
         const uint64_t largest = uint64_t{launch.blocks_per_sm} * sm_count;
         if (sm_count != 0 && launch.blocks() > largest)
             fail(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
@@ -631,7 +636,7 @@ CUgraphExec MovableGraph::instantiate(std::span<const PartTarget> targets, bool 
 
 KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch) {
     GraphNode& node = nodes_->nodes[number];
-    node.at = nullptr; // forces the next move to set it
+    node.at = GraphNode::kUnknown; // forces the next move to set it
     return std::exchange(node.kernel, std::move(launch));
 }
 
@@ -656,9 +661,9 @@ void MovableGraph::move_to(std::span<const PartTarget> targets) {
     moves.reserve(nodes().size());
     for (uint32_t i = 0; i < nodes().size(); i++) {
         const GraphNode& node = nodes()[i];
-        CUcontext const context = context_for(node, targets);
-        if (node.has_context() && node.at != context)
-            moves.push_back({i, context});
+        const uint64_t id = target_of(node, targets).id;
+        if (node.has_context() && node.at != id)
+            moves.push_back({i, context_for(node, targets), id});
     }
     move(moves);
 }
@@ -667,12 +672,12 @@ void MovableGraph::move(std::span<const NodeTarget> moves) {
     const RelaxedCapture relaxed(driver_);
     in_contexts(moves, [this](const NodeTarget& one) {
         GraphNode& node = nodes_->nodes[one.number];
-        node.at = nullptr; // unknown if the call fails
+        node.at = GraphNode::kUnknown; // if the call fails
         if (node.is_kernel())
             move_kernel(one);
         else
             move_copy(one);
-        node.at = one.context;
+        node.at = one.id;
     });
 }
 

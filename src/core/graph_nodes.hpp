@@ -74,8 +74,10 @@ struct GraphNode {
     uint32_t parent = GCX_NO_NODE;
     uint32_t part = 0;
     CUcontext captured = nullptr; // the context it was captured in; for copies, that of their part
-    CUcontext at = nullptr;       // the context it is set to; null: unknown or none
-    KernelLaunch kernel;          // of a kernel node
+    // PartTarget::id of where it is set to. A context can have the address of a destroyed one.
+    uint64_t at = kUnknown;
+    static constexpr uint64_t kUnknown = ~uint64_t{0};
+    KernelLaunch kernel; // of a kernel node
     // Of other nodes with parameters: the driver's struct.
     std::vector<std::byte> parameters;
 
@@ -196,6 +198,7 @@ class MovableGraph {
     const std::vector<GraphNode>& nodes() const { return nodes_->nodes; }
     const std::vector<CapturedContext>& captured_in() const { return nodes_->captured_in; }
 
+    static const PartTarget& target_of(const GraphNode& node, std::span<const PartTarget> targets);
     static CUcontext context_for(const GraphNode& node, std::span<const PartTarget> targets);
     // Throws if a cooperative grid does not fit on its target.
     void check_grids(std::span<const PartTarget> targets) const;
@@ -210,6 +213,7 @@ class MovableGraph {
     struct NodeTarget {
         uint32_t number;
         CUcontext context;
+        uint64_t id = GraphNode::kUnknown; // of the target
     };
     // Calls body for each node while its context is current.
     void in_contexts(std::span<const NodeTarget> targets,

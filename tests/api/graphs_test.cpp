@@ -1017,17 +1017,24 @@ void destroyed_external_context_is_an_error() {
     CHECK_OK(gcx_stream_destroy(plain));
 }
 
-// A context that other code made in place of the captured one may have its address.
-void update_in_a_context_at_the_same_address_runs_there(void* wrapper) {
+// Other code destroys a context and creates one that has its address.
+
+driver_wrapper::ReplaceFunction* replace_context = nullptr;
+
+CUcontext context_of(const External& external) {
+    CUcontext context = nullptr;
+    CHECK_NATIVE(cuStreamGetCtx, external.stream, &context);
+    return context;
+}
+
+void update_in_a_context_at_the_same_address_runs_there() {
     const GraphKernels kernels;
     const External external(24);
     gcx_stream plain = handle_for(kernels.plain);
     CUgraph captured = capture_mixed(kernels, external.stream);
     gcx_graph graph = make(captured);
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
-    CUcontext context = nullptr;
-    CHECK_NATIVE(cuStreamGetCtx, external.stream, &context);
-    reinterpret_cast<driver_wrapper::ReplaceFunction*>(dlsym(wrapper, "replace_context"))(context);
+    replace_context(context_of(external));
     CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_OK(gcx_graph_update(graph, captured));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
@@ -1035,6 +1042,25 @@ void update_in_a_context_at_the_same_address_runs_there(void* wrapper) {
     CHECK_NATIVE(cuGraphDestroy, captured);
     CHECK_OK(gcx_graph_destroy(graph));
     CHECK_OK(gcx_stream_destroy(plain));
+}
+
+// The nodes are set again, and the captured context matters no more.
+void launch_in_a_context_at_the_same_address_moves_there() {
+    const GraphKernels kernels;
+    const External external(24);
+    gcx_stream stream = handle_for(external.stream);
+    gcx_graph in_plain = graph_of(capture_mixed(kernels, kernels.plain));
+    gcx_graph in_external = graph_of(capture_mixed(kernels, external.stream));
+    CHECK_OK(gcx_graph_launch(in_plain, &stream, 1));
+    replace_context(context_of(external));
+    for (gcx_graph graph : {in_plain, in_external}) {
+        const uint64_t set = sim::calls("cuGraphKernelNodeSetParams");
+        CHECK_OK(gcx_graph_launch(graph, &stream, 1));
+        CHECK_EQ(sim::calls("cuGraphKernelNodeSetParams") - set, 2U);
+        CHECK_EQ(kernels.count_sms(1), 24U);
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
+    CHECK_OK(gcx_stream_destroy(stream));
 }
 
 // The graph is captured in the primary context, or in one of gcx.
@@ -1093,10 +1119,15 @@ int main(int, char** argv) {
             leaves_nothing(h100, test);
     }
     leaves_nothing("2xh100@13.0", prepare_of_two_devices_creates_no_context);
-    in_child("a replaced context", [&] {
-        CHECK_OK(gcx_driver_open(argv[1]));
-        update_in_a_context_at_the_same_address_runs_there(dlopen(argv[1], RTLD_NOW));
-    });
+    for (const auto test : {update_in_a_context_at_the_same_address_runs_there,
+                            launch_in_a_context_at_the_same_address_moves_there}) {
+        in_child("a replaced context", [&] {
+            CHECK_OK(gcx_driver_open(argv[1]));
+            replace_context = reinterpret_cast<driver_wrapper::ReplaceFunction*>(
+                dlsym(dlopen(argv[1], RTLD_NOW), "replace_context"));
+            test();
+        });
+    }
     // Later drivers refuse the reset.
     for (const bool in_partition : {false, true})
         on_machine("h100@12.8", [&] { graph_after_a_reset_is_refused(in_partition); });
