@@ -518,7 +518,8 @@ KernelLaunch Graph::changed(uint32_t number, const gcx_kernel_params& params) {
                  format("params->argument_bytes is %llu; the arguments of %s are %zu bytes",
                         static_cast<unsigned long long>(params.argument_bytes),
                         launch.layout->name.c_str(), launch.arguments.size()));
-        std::memcpy(launch.arguments.data(), params.arguments, launch.arguments.size());
+        std::copy_n(static_cast<const std::byte*>(params.arguments), launch.arguments.size(),
+                    launch.arguments.begin());
     }
     check_sizes(launch);
     const ScopedCurrent current(driver_, primary_.context());

@@ -510,6 +510,34 @@ void set_kernel_before_launches_is_checked() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// Of a kernel without parameters, no argument is read.
+void set_kernel_without_parameters_reads_no_arguments() {
+    const GraphKernels kernels;
+    const Two two;
+    const Current current(kernels.primary);
+    CUmodule module_ = nullptr;
+    CUfunction function = nullptr;
+    CHECK_NATIVE(cuModuleLoadData, &module_,
+                 ".version 6.3\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n"
+                 "{ ret; }\n");
+    CHECK_NATIVE(cuModuleGetFunction, &function, module_, "nothing");
+    gcx_graph graph = graph_of(capture(kernels.plain, [&] {
+        CHECK_NATIVE(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, kernels.plain, nullptr,
+                     nullptr);
+    }));
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    std::fill_n(params.grid, 3, 1U);
+    std::fill_n(params.block, 3, 1U);
+    params.arguments = &params;
+    for (const uint64_t bytes : {uint64_t{0}, UINT64_MAX}) {
+        params.argument_bytes = bytes;
+        CHECK_OK(gcx_graph_set_kernel(graph, 0, &params));
+        CHECK_OK(gcx_graph_launch(graph, &two.small.stream, 1));
+    }
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_NATIVE(cuModuleUnload, module_);
+}
+
 void update_takes_over_another_capture() {
     const GraphKernels kernels;
     const Two two;
@@ -1112,7 +1140,9 @@ int main(int, char** argv) {
             leaves_nothing(h100, test);
         for (const auto test :
              {copies_join_the_part_of_kernels_of_other_levels,
-              set_kernel_before_launches_is_checked, captured_context_stays_while_its_graph_lives,
+              set_kernel_before_launches_is_checked,
+              set_kernel_without_parameters_reads_no_arguments,
+              captured_context_stays_while_its_graph_lives,
               captured_context_is_not_evicted_for_others,
               update_keeps_the_contexts_of_the_new_capture,
               create_after_the_context_is_gone_is_refused, destroyed_external_context_is_an_error})
