@@ -539,6 +539,21 @@ void host_functions_and_modules_work() {
     CHECK_OK(cooperative(264, nullptr));
 }
 
+// Products of 32 bits would be 1 thread and 0 blocks.
+void launch_limits_are_checked_without_overflow() {
+    simulate("h100");
+    const Primary primary;
+    uint32_t value = 0;
+    void* arguments[] = {&value};
+    const auto launch = [&](unsigned x, unsigned y, unsigned block) {
+        return cuLaunchKernel(primary.unknown, x, y, 2, block, block, 1, 0, nullptr, arguments,
+                              nullptr);
+    };
+    CHECK_EQ(launch(1, 1, UINT32_MAX), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(launch(1U << 17, 1U << 14, 1));
+    CHECK_EQ(launch(1, 0, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
 // Modules with dynamic parallelism make all partitions share SMs, until the next machine. Which SMs
 // they share is tested by tests/api/shared_sms_test.cpp.
 
@@ -627,6 +642,7 @@ int main(int argc, char** argv) {
     primary_reset_before_13_0_destroys_green_contexts();
     recording_without_gpcs_is_simulated(argv[2]);
     host_functions_and_modules_work();
+    launch_limits_are_checked_without_overflow();
     module_without_device_launches_shares_nothing();
     new_machine_shares_nothing();
     variable_shares_sms_from_start();

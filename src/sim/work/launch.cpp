@@ -135,10 +135,12 @@ void pack_arguments(const Function& function, void** parameters, void** extra, W
 }
 
 void check_limits(const Device& device, const Function& function, const LaunchConfig& config) {
-    const auto some = [](const unsigned* size) { return size[0] * size[1] * size[2] != 0; };
-    require(some(config.grid) && some(config.block) && config.threads() <= 1024 &&
-            config.block[2] <= 64 && config.grid[0] <= 2147483647U && config.grid[1] <= 65535 &&
-            config.grid[2] <= 65535);
+    const auto some = [](const unsigned* size) {
+        return size[0] != 0 && size[1] != 0 && size[2] != 0;
+    };
+    require(some(config.grid) && some(config.block) && config.block[0] <= 1024 &&
+            config.block[1] <= 1024 && config.block[2] <= 64 && config.threads() <= 1024 &&
+            config.grid[0] <= 2147483647U && config.grid[1] <= 65535 && config.grid[2] <= 65535);
     const auto shared = function.attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     require(config.shared_bytes <=
             (shared == function.attributes.end() ? 49152U : static_cast<unsigned>(shared->second)));
