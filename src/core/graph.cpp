@@ -215,7 +215,12 @@ uint64_t Graph::id_of(const Stream::Target& target) const {
     if (target.context == primary_.context())
         return 0;
     unsigned long long id = 0;
-    GCX_CALL(driver_, cuCtxGetId, target.context, &id);
+    const CUresult result = driver_.cuCtxGetId(target.context, &id);
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT)
+        fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+             "the stream's context, which gcx did not create, has been destroyed; launch the graph "
+             "in another stream");
+    driver_.check(result, "cuCtxGetId");
     return PartTarget::kExternal | id;
 }
 

@@ -1025,7 +1025,11 @@ void destroyed_external_context_is_an_error() {
     gcx_graph unused = graph_of(capture_mixed(kernels, external->stream));
     CHECK_OK(gcx_graph_launch(graph, &plain, 1));
     CHECK_EQ(kernels.count_sms(0), 24U);
+    gcx_stream stream = handle_for(external->stream);
     external.reset();
+    CHECK_REFUSED(gcx_graph_launch(graph, &stream, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("launch the graph in another stream"));
+    CHECK_OK(gcx_stream_destroy(stream));
     const Partition partition(split(whole_device(), {40}).groups[0]);
     CHECK_REFUSED(gcx_graph_launch(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(message_has("has been destroyed"));
