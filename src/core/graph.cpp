@@ -480,7 +480,7 @@ void Graph::set_part(std::span<const uint32_t> numbers, uint32_t part) {
                     "least one node",
                     part));
     if (numbers.empty())
-        return; // keeps the executables
+        return;                                                  // keeps the executables
     const std::vector<Pointer> executables = executables_.all(); // may throw, before any change
     nodes.set_part(numbers, part);
     part_count_.store(nodes.part_count(), std::memory_order_relaxed);

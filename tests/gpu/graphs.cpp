@@ -134,6 +134,18 @@ void set_scale(Template& work, const Moved& moved, Template::Noting node, std::s
                                   &params));
 }
 
+// The driver checks sizes before there is an executable, of a library's kernel and a module's.
+void impossible_sizes(const Moved& moved) {
+    for (const std::size_t grid : {0, 3}) {
+        gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+        params.grid[0] = params.grid[2] = 1;
+        params.grid[1] = 70'000;
+        std::fill_n(params.block, 3, 1U);
+        const uint32_t node = number_of(moved.handle, "scale", Template::kScaleGrids[grid]);
+        CHECK_EQ(gcx_graph_set_kernel(moved.handle, node, &params), GCX_ERROR_INVALID_VALUE);
+    }
+}
+
 // The arguments apply to existing executables and to later ones: left is 1, a * 1 + 1, b * that +
 // 1, c * that + 3, d * that + 2.
 void changed_parameters(Template& work) {
@@ -142,6 +154,7 @@ void changed_parameters(Template& work) {
     const Partition two(parts.groups[1]);
     const Partition later(parts.groups[2]);
     const Moved moved(work.graph);
+    impossible_sizes(moved);
     run_on(work, moved, one.stream);
     run_on(work, moved, two.stream);
     const auto everywhere = [&](uint32_t left, uint32_t copied) {
