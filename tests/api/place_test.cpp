@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -197,6 +198,35 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
     });
 }
 
+// Only reservations that were in the folder prevent that it is created.
+void reservations_elsewhere_do_not_prevent_the_folder() {
+    const Shm shm;
+    const std::string named = "/dev/shm/named";
+    CHECK_EQ(mkdir(named.c_str(), 0700), 0);
+    Other removed([&](Other& self) {
+        publish::open_machine();
+        reserve(100, {.folder = named.c_str()});
+        fs::remove_all(named);
+        self.point();
+    });
+    removed.arrived();
+    Other container([](Other& self) {
+        CHECK_EQ(unshare(CLONE_NEWNS), 0);
+        CHECK_EQ(mount("none", "/dev/shm", "tmpfs", 0, "mode=1777"), 0);
+        publish::open_machine();
+        reserve(100);
+        self.point();
+    });
+    container.arrived();
+    CHECK(fs::is_empty("/dev/shm"));
+    in_child("a login", [] {
+        publish::open_machine();
+        release(reserve(100));
+    });
+    removed.kill(SIGKILL);
+    container.kill(SIGKILL);
+}
+
 void effective_user_has_the_folder() {
     if (geteuid() != 0)
         return;
@@ -352,6 +382,7 @@ int main() {
     sessions_of_one_user_share_reservations_and_published_leases();
     folder_is_created_with_mode_700();
     folder_removed_under_a_live_reservation_is_not_created_again();
+    reservations_elsewhere_do_not_prevent_the_folder();
     effective_user_has_the_folder();
     folder_that_others_can_change_is_refused();
     folder_that_cannot_be_created_is_named();

@@ -105,6 +105,27 @@ void families_overlap_only_where_known() {
     }
 }
 
+// Atom numbers of another driver may be other SMs.
+void reservation_of_another_driver_has_no_resource_here() {
+    const Folder folder;
+    Other other([](Other& self) {
+        publish::open_machine("h100@12.8");
+        reserve(24);
+        self.point();
+    });
+    other.arrived();
+    on_machine(kH100, [&] {
+        gcx_reservation joined = nullptr;
+        gcx_resource resource{};
+        CHECK_OK(gcx_reservation_join(folder.files().at(0).c_str(), &joined));
+        CHECK_REFUSED(gcx_reservation_get_resource(joined, &resource),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("the driver is 12.8; here it has 132 SMs"));
+        release(joined);
+    });
+    other.kill(SIGKILL);
+}
+
 void mps_state_is_recorded() {
     const Folder folder;
     for (const bool on : {false, true}) {
@@ -264,6 +285,7 @@ void driver_call_failed_leaves_nothing_reserved() {
 int main() {
     devices_are_identified_by_uuid();
     families_overlap_only_where_known();
+    reservation_of_another_driver_has_no_resource_here();
     mps_state_is_recorded();
     mps_percentage_reserves_whole_device();
     leaves_no_file(leases_in_reservation_stay_within);
