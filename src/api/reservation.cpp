@@ -6,10 +6,12 @@
 #include "api/result.hpp"
 #include "core/reservation_request.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 using namespace gcx;
 
@@ -68,13 +70,26 @@ reservations::ReservationRequest reservation_request(uint32_t sm_count,
     return request;
 }
 
+struct stat look_at_folder(const std::string& path) {
+    struct stat info{};
+    if (stat(path.c_str(), &info) != 0)
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("can't look at the folder %s: %s", path.c_str(), std::strerror(errno)));
+    return info;
+}
+
+bool is_same_folder(const std::string& a, const std::string& b) {
+    const struct stat first = look_at_folder(a);
+    const struct stat second = look_at_folder(b);
+    return first.st_ino == second.st_ino && first.st_dev == second.st_dev;
+}
+
 // Lets the request divide the reservation of the partition that this process runs in.
 void divide_partition(reservations::ReservationRequest& request,
                       const gcx_reservation_params& params, const EnclosingPartition::Part& part,
                       const Device& device) {
     const std::string folder = reservations::dir_of_token(part.plan->token);
-    std::error_code error;
-    if (params.folder != nullptr && !std::filesystem::equivalent(request.dir, folder, error))
+    if (params.folder != nullptr && !is_same_folder(request.dir, folder))
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
                     "stores reservations in them there",

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -16,6 +17,7 @@ using namespace reservations;
 using namespace support;
 using publish::Folder;
 using publish::Other;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -78,9 +80,9 @@ std::string plan_of(const char* token, uint64_t id) {
         std::snprintf(piece, sizeof piece, "%02x", byte);
         text += piece;
     }
-    std::snprintf(piece, sizeof piece,
-                  " family=coscheduled sms=%u of=%u atoms=", reservation.sm_count,
-                  reservation.atom_count);
+    std::snprintf(piece, sizeof piece, " family=%s sms=%u of=%u atoms=",
+                  reservation.family == GCX_SM_FAMILY_FINE ? "fine" : "coscheduled",
+                  reservation.sm_count, reservation.atom_count);
     text += piece;
     for (uint32_t atom = 0, count = 0; atom < reservation.atom_count; atom++) {
         if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
@@ -171,7 +173,16 @@ void parts_are_disjoint_and_within() {
             CHECK_EQ(try_reserve(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
             CHECK_EQ(try_reserve(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
-            reservation = reserve(GCX_REST);
+            const std::string folder = fs::path(shared->tokens[0]).parent_path();
+            const std::string missing = folder + "/missing";
+            CHECK_EQ(try_reserve(8, {.folder = missing.c_str()}, &reservation),
+                     GCX_ERROR_OPERATING_SYSTEM);
+            CHECK(message_has("missing: No such file or directory"));
+            fs::rename(folder, folder + "-moved");
+            CHECK_EQ(try_reserve(8, {.folder = folder.c_str()}, &reservation),
+                     GCX_ERROR_OPERATING_SYSTEM);
+            fs::rename(folder + "-moved", folder);
+            reservation = reserve(GCX_REST, {.folder = folder.c_str()});
             CHECK_EQ(info_of(reservation).sm_count, 8U);
             CHECK_EQ(listed().size(), 4U);
             release(reservation);
@@ -335,6 +346,30 @@ void part_without_its_parent_counts_by_itself() {
     });
 }
 
+// Parts of another reservation are outside of this one, whatever their family.
+void part_of_another_reservation_takes_nothing() {
+    in_reservation(48, [](const Shared& shared, Other& owner) {
+        Other fine([&](Other& other) {
+            publish::open_machine(kH100);
+            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+            const gcx_reservation reservation = reserve(16, {.family = GCX_SM_FAMILY_FINE});
+            shared.note(1, reservation);
+            other.point();
+            release(reservation);
+        });
+        fine.arrived();
+        Other cousin = part(shared, 1, 2, 8);
+        cousin.arrived();
+        CHECK_EQ(live(shared->ids[2]).family, GCX_SM_FAMILY_FINE);
+        CHECK_EQ(live(shared->ids[2]).parent, shared->ids[1]);
+        inside(shared, 0, [] { release(reserve(48)); });
+        finish(cousin);
+        finish(fine);
+        finish(owner);
+    });
+}
+
 void three_levels_are_disjoint() {
     in_reservation(64, [](const Shared& shared, Other& owner) {
         Other middle = part(shared, 0, 1, 40);
@@ -377,6 +412,7 @@ int main() {
     part_keeps_its_parent();
     if (!check::emulated) // qemu lets a child keep what it must not inherit
         part_without_its_parent_counts_by_itself();
+    part_of_another_reservation_takes_nothing();
     three_levels_are_disjoint();
     return check::summary("reservation parts");
 }
