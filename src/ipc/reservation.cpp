@@ -139,12 +139,10 @@ std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInva
 void remove_dead(const LockDir& dir, const std::vector<std::string>& dead, OnInvalid on_invalid,
                  std::vector<StoredReservation>& alive) {
     for (const std::string& name : dead) {
-        while (!dir.remove_dead(name)) {
-            if (auto stored = read_file(dir, name, on_invalid, nullptr)) {
-                alive.push_back(std::move(*stored));
-                break;
-            }
-        }
+        if (dir.remove_dead(name))
+            continue;
+        if (auto stored = read_file(dir, name, on_invalid, nullptr))
+            alive.push_back(std::move(*stored));
     }
 }
 
@@ -260,8 +258,7 @@ LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (true) {
         LockDir::Found found = dir.look_at(name);
-        if (!found.file || found.alive || !may_return(found.file, name) ||
-            LockDir::Clock::now() >= end)
+        if (found.alive || !may_return(found.file, name) || LockDir::Clock::now() >= end)
             return found;
         std::this_thread::sleep_for(kReturnCheckInterval);
     }

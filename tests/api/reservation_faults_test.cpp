@@ -23,6 +23,18 @@ int failed_calls = 0;
 // A file that gets an owner when a call fails; empty: none. The descriptor is that of the owner.
 std::string joined_path;
 int joined_file = -1;
+// A file that is replaced by a FIFO with a lock instead of a call that fails; empty: none.
+std::string replaced_path;
+
+void replace_file() {
+    if (unlink(replaced_path.c_str()) != 0)
+        return; // it was removed
+    CHECK_EQ(mkfifo(replaced_path.c_str(), 0600), 0);
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    joined_file = open(replaced_path.c_str(), O_RDWR | O_CLOEXEC);
+    CHECK_EQ(fcntl(joined_file, F_OFD_SETLK, &lock), 0);
+}
 
 void join_file() {
     struct flock lock{};
@@ -37,6 +49,10 @@ bool calls::fails(int& with) {
     if (left == 0 || --left != 0)
         return false;
     failed_calls++;
+    if (!replaced_path.empty()) {
+        replace_file();
+        return false;
+    }
     if (!joined_path.empty())
         join_file();
     with = error;
@@ -131,6 +147,28 @@ void file_joined_while_descriptors_are_exhausted_stays() {
     CHECK(folder.files().empty());
 }
 
+// A member of the folder's group may do this, and must not keep the others in a loop.
+void dead_file_replaced_by_a_locked_fifo_is_ignored() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_reservation own = reserve(24);
+        const std::string token = token_of(own);
+        const std::string path = token.substr(0, token.size() - 16) + "0123456789abcdef";
+        replaced_path = path;
+        int nth = 0;
+        do {
+            close(std::exchange(joined_file, -1));
+            std::filesystem::remove(path);
+            std::ofstream(path) << "a file without an owner";
+            order(++nth, 0);
+            CHECK_OK(try_reserve(8));
+            order(0, 0);
+        } while (joined_file >= 0); // until the file was removed before it could be replaced
+        CHECK(nth > 8);
+        release(own);
+    });
+}
+
 void allocation_interrupted_by_signals_is_repeated() {
     const Folder folder;
     on_machine("h100@13.0", [] {
@@ -145,6 +183,7 @@ void allocation_interrupted_by_signals_is_repeated() {
 int main() {
     system_call_failed_leaves_nothing_reserved();
     file_joined_while_descriptors_are_exhausted_stays();
+    dead_file_replaced_by_a_locked_fifo_is_ignored();
     allocation_interrupted_by_signals_is_repeated();
     return check::summary("reservation faults");
 }
