@@ -378,8 +378,7 @@ std::vector<int32_t> numbers_in(const std::string& dir) {
     while (const dirent* const entry = readdir(entries.get())) {
         const std::string_view name = entry->d_name;
         int32_t number = 0;
-        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (error == std::errc() && end == name.data() + name.size())
+        if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc())
             numbers.push_back(number);
     }
     return numbers;

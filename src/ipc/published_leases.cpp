@@ -325,7 +325,6 @@ void Publisher::start(const published::Head& head) {
         throw;
     }
     file_->head = head;
-    file_->head.magic = 0;
     file_->head.version = published::kVersion;
     file_->counters.library = gcx_version();
     dir_.emplace(std::move(dir));

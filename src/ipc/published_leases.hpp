@@ -119,7 +119,7 @@ class Publisher {
     // by an update with all leases.
     bool active() const { return active_.load(std::memory_order_acquire); }
     // Creates the file, which readers skip until show() is called. If this process publishes
-    // already, changes the name. head: name, process and driver.
+    // already, changes the name. head: name, process and driver; the magic number is 0.
     void start(const published::Head& head);
     void show();
     void stop() noexcept;

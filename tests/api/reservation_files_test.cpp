@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 using namespace reservations;
@@ -265,6 +266,16 @@ void waiter_does_not_keep_the_folder_locked_for_a_dead_file() {
     CHECK(folder.files().empty());
 }
 
+// Returns whether this process got a mount namespace.
+bool enter_mount_namespace() {
+    return unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+bool mount_disk(const fs::path& path) {
+    return mount("none", path.c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
+}
+
 void resource_exhausted_is_reported() {
     const Folder folder;
     on_machine(kH100, [&] {
@@ -301,11 +312,7 @@ void resource_exhausted_is_reported() {
     });
     // A full disk and a read-only one, if this user may mount them.
     in_child("disks", [&] {
-        const bool may =
-            unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-            mount("none", folder.inner().c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
-        if (!may)
+        if (!enter_mount_namespace() || !mount_disk(folder.inner()))
             return;
         publish::open_machine(kH100);
         const gcx_reservation own = reserve(8);
@@ -429,6 +436,49 @@ void folder_replaced_reservation_is_lost(const Folder& folder) {
     release(reservation);
 }
 
+int count_open(const fs::path& path) {
+    int count = 0;
+    for (int number = 3; number < 1024; number++) {
+        std::error_code error;
+        count +=
+            fs::read_symlink(fs::path("/proc/self/fd") / std::to_string(number), error) == path;
+    }
+    return count;
+}
+
+// A request that waited for the lock of the folder that was here before must not go on there.
+void check_refused_after(const fs::path& path, const std::function<void()>& replace) {
+    const int lock = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(flock(lock, LOCK_EX), 0);
+    std::thread waiter([] {
+        CHECK_EQ(try_reserve(8, {.timeout_ms = 20'000}), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("was just removed or replaced"));
+    });
+    while (count_open(path) != 2)
+        std::this_thread::yield();
+    replace();
+    close(lock);
+    waiter.join();
+}
+
+void folder_replaced_while_locked_is_refused() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        check_refused_after(folder.inner(), [&] {
+            fs::rename(folder.inner(), folder.path() / "elsewhere");
+            CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
+        });
+    });
+    // Another disk, whose root has the same inode number.
+    in_child("disks", [&] {
+        if (!enter_mount_namespace() || !mount_disk(folder.inner()))
+            return;
+        publish::open_machine(kH100);
+        check_refused_after(folder.inner(), [&] { CHECK(mount_disk(folder.inner())); });
+    });
+    CHECK(folder.files().empty());
+}
+
 } // namespace
 
 int main() {
@@ -442,5 +492,6 @@ int main() {
     descriptors_closed_reservation_stays();
     descriptors_closed_while_waiting_foreign_file_is_untouched();
     leaves_no_file(folder_replaced_reservation_is_lost);
+    folder_replaced_while_locked_is_refused();
     return check::summary("reservation files");
 }
