@@ -178,7 +178,7 @@ gcx_live_reservation describe_reservation(const reservations::StoredReservation&
 // Does the same and looks up the process to name, which reads /proc.
 gcx_live_reservation describe_live_reservation(const reservations::StoredReservation& stored) {
     gcx_live_reservation live = describe_reservation(stored);
-    const reservations::Process process = reservations::owner_of(stored.record);
+    const reservations::Process process = reservations::owner_of(stored);
     live.pid = process.pid;
     std::memset(live.process_name, 0, sizeof live.process_name);
     std::memcpy(live.process_name, process.name.c_str(),

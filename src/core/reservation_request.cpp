@@ -68,9 +68,9 @@ bool same_atoms(const Record& a, const Record& b) {
     return difference_of(a, b).empty();
 }
 
-std::string label_of(const Record& record) {
-    const std::string name = printable(record.name);
-    return (name.empty() ? "" : "\"" + name + "\" of ") + describe(owner_of(record));
+std::string label_of(const StoredReservation& stored) {
+    const std::string name = printable(stored.record.name);
+    return (name.empty() ? "" : "\"" + name + "\" of ") + describe(owner_of(stored));
 }
 
 void warn_without_mps(const Device& device) {
@@ -414,13 +414,14 @@ class Acquisition final : private Cancel::Wait {
     // 24 SMs".
     std::string owners_text(const Reservations& others) const {
         std::string text = format("%s has %u SMs", source_text().c_str(), source_sm_count());
-        const Record* first = nullptr;
+        const StoredReservation* first = nullptr;
         std::size_t waiting = 0;
-        for (const auto& [name, user, other] : others) {
+        for (const auto& stored : others) {
+            const Record& other = stored.record;
             if (other.waits == 0) {
                 if (!is_named(other, others))
                     continue;
-                text += format("; %s has %u", label_of(other).c_str(), other.sm_count());
+                text += format("; %s has %u", label_of(stored).c_str(), other.sm_count());
                 if (!same_atoms(record_, other) && taken_by(other) == family_->all())
                     text += format(", so that no other process can have any here (%s)",
                                    difference_of(record_, other).c_str());
@@ -429,12 +430,12 @@ class Acquisition final : private Cancel::Wait {
             if (!waits_in_same_queue(other))
                 continue;
             waiting++;
-            if (first == nullptr || turn_of(other) < turn_of(*first))
-                first = &other;
+            if (first == nullptr || turn_of(other) < turn_of(first->record))
+                first = &stored;
         }
         if (first != nullptr)
             text += format("; %zu wait%s, the first, %s, for %s", waiting, waiting == 1 ? "s" : "",
-                           label_of(*first).c_str(), count_text(first->requested).c_str());
+                           label_of(*first).c_str(), count_text(first->record.requested).c_str());
         return text;
     }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -155,6 +156,19 @@ std::string name_of(int32_t pid, const Record& record) {
     const std::string recorded = record.process_name;
     const bool same = pid == record.pid && (record.inherit == 0 || recorded.starts_with(name));
     return name.empty() || same ? recorded : name;
+}
+
+// Returns whether a process may be one of this user, as far as /proc shows it. The owner of the
+// folder /proc/PID is root if the process has changed its user.
+bool may_be_of_user(int32_t pid, uint32_t user) {
+    const std::string status = read_proc(pid, "status");
+    constexpr std::string_view kLine = "\nUid:\t"; // then the real user and the effective one
+    const std::size_t line = std::min(status.find(kLine), status.size());
+    const std::size_t at = std::min(status.find('\t', line + kLine.size()), status.size());
+    uint32_t effective = user;
+    std::from_chars(status.data() + std::min(at + 1, status.size()), status.data() + status.size(),
+                    effective);
+    return effective == user;
 }
 
 struct TokenParts {
@@ -323,7 +337,8 @@ std::vector<StoredReservation> list(const char* dir_path) {
     return found;
 }
 
-Process owner_of(const Record& record) {
+Process owner_of(const StoredReservation& stored) {
+    const Record& record = stored.record;
     // The name contains a random number of 64 bits. The path differs in processes that see the
     // directory elsewhere, so it is not compared.
     const auto is_file = [ending = "/" + file_name(record)](std::string_view path) {
@@ -333,7 +348,10 @@ Process owner_of(const Record& record) {
     case Owns::yes:
         return {record.pid, name_of(record.pid, record)};
     case Owns::unknown:
-        return {record.pid, record.process_name};
+        // Another process has the number if the first owner ended or is in another PID namespace.
+        if (may_be_of_user(record.pid, stored.user))
+            return {record.pid, record.process_name};
+        break;
     case Owns::no:
         break;
     }

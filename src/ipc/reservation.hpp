@@ -115,8 +115,8 @@ struct Process {
 };
 
 // Returns the process to name for a reservation: the one that acquired it while it still owns it,
-// otherwise another owner. Reads /proc; if that is not possible, returns what the record says.
-Process owner_of(const Record& record);
+// otherwise another owner. Reads /proc; where that is not possible, returns what the record says.
+Process owner_of(const StoredReservation& stored);
 
 // Returns a name of another process for a message, with its control characters as "\x1b".
 std::string printable(std::string_view name);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -152,6 +153,10 @@ void unusable_folder_is_refused(const Folder& folder) {
         release(reservation);
         CHECK(fs::is_empty(path));
     }
+    CHECK_EQ(chmod(path.c_str(), 0700), 0);
+    const std::string link = folder.path() / "link";
+    fs::create_directory_symlink(path, link);
+    release(reserve(8, {.folder = link.c_str()}));
     refused("/etc/passwd", GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
     if (geteuid() == 0) { // another user's
         CHECK_EQ(chmod(path.c_str(), 0700), 0);
@@ -220,6 +225,103 @@ void group_members_respect_each_other() {
     second.ended();
     CHECK_EQ(folder.files().size(), 1U);
     CHECK(listed().empty());
+    remove_dead_files(); // as root, who may
+    CHECK(folder.files().empty());
+}
+
+// The number of a process in another PID namespace may be that of any process here.
+void owner_in_another_pid_namespace_is_not_named() {
+    if (geteuid() != 0)
+        return;
+    const GroupFolder folder;
+    for (const bool apart : {false, true}) {
+        Other first([&](Other& self) {
+            if (apart)
+                CHECK_EQ(unshare(CLONE_NEWPID), 0);
+            Other second([&](Other& inner) {
+                GroupFolder::become(1001);
+                CHECK_EQ(getpid() == 1, apart);
+                reserve(24);
+                inner.point();
+            });
+            second.arrived();
+            in_child("a member", [&] {
+                // The parent has the process id 1 in the new namespace, which is that of init here.
+                GroupFolder::become(1002);
+                const auto found = listed();
+                CHECK_EQ(found.size(), 1U);
+                CHECK_EQ(found.at(0).pid, apart ? 0 : second.pid());
+                CHECK_EQ(try_reserve(132), GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK_EQ(message_has("a process that isn't visible here"), apart);
+            });
+            second.kill(SIGKILL);
+            self.point();
+        });
+        first.arrived();
+        first.next();
+        first.ended();
+    }
+    remove_dead_files(); // as root, who may
+}
+
+// Returns the record of a file with another ticket and the id of free_name(), as if gcx wrote it.
+std::string forged_record(std::string bytes, uint64_t ticket) {
+    constexpr std::size_t kChecksum = 8;
+    constexpr std::size_t kCovered = 16;
+    constexpr std::size_t kId = 24;
+    constexpr std::size_t kTicket = 32;
+    const uint64_t id = 0x0123456789abcdef;
+    std::memcpy(bytes.data() + kId, &id, sizeof id);
+    std::memcpy(bytes.data() + kTicket, &ticket, sizeof ticket);
+    uint64_t sum = 0xcbf29ce484222325;
+    for (const char byte : bytes.substr(kCovered))
+        sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    std::memcpy(bytes.data() + kChecksum, &sum, sizeof sum);
+    return bytes;
+}
+
+// After the last ticket the queue has no order, but all requests are served.
+void forged_last_ticket_all_are_served(const Folder& folder) {
+    const gcx_reservation source = reserve(24);
+    const fs::path path = folder.inner() / free_name(token_of(source));
+    const std::string bytes = forged_record(bytes_of(token_of(source)), UINT64_MAX);
+    release(source);
+    {
+        const OwnedFile forged(path, bytes);
+        const gcx_reservation rest = reserve(GCX_REST);
+        CHECK_EQ(info_of(rest).sm_count, 108U);
+        std::vector<std::thread> waiters;
+        for (int i = 0; i < 4; i++)
+            waiters.emplace_back([] { release(reserve(64, {.timeout_ms = 60'000})); });
+        until_listed(6);
+        release(rest);
+        for (std::thread& waiter : waiters)
+            waiter.join();
+        CHECK_EQ(listed().size(), 1U);
+    }
+    release(reserve(132));
+}
+
+// A file that can't be read may be a live reservation. The others can't remove it, nor see whether
+// its process has ended.
+void unreadable_file_of_a_member_is_refused() {
+    if (geteuid() != 0)
+        return;
+    const GroupFolder folder;
+    Other first([&](Other&) {
+        GroupFolder::become(1001);
+        const gcx_reservation reservation = reserve(24);
+        CHECK_EQ(chmod(token_of(reservation).c_str(), 0), 0);
+        _exit(0);
+    });
+    first.ended();
+    Other second([](Other&) {
+        GroupFolder::become(1002);
+        CHECK_EQ(try_reserve(8), GCX_ERROR_CORRUPT_FILE);
+        CHECK(message_has("it can't be opened: Permission denied"));
+        CHECK(listed().empty());
+    });
+    second.ended();
     remove_dead_files(); // as root, who may
     CHECK(folder.files().empty());
 }
@@ -486,6 +588,9 @@ int main() {
     leaves_no_file(waiter_reports_invalid_files);
     leaves_no_file(unusable_folder_is_refused);
     group_members_respect_each_other();
+    owner_in_another_pid_namespace_is_not_named();
+    unreadable_file_of_a_member_is_refused();
+    leaves_no_file(forged_last_ticket_all_are_served);
     waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
     leaves_no_file(program_without_standard_streams_keeps_files_apart);
