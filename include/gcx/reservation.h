@@ -61,9 +61,10 @@ typedef struct gcx_reservation_params {
  *                               locked all that time, or for 5 s without a change, as when one was
  *                               stopped in the middle of a change
  *   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
- *   GCX_ERROR_UNSAFE_FOLDER     the folder is a link, belongs to another user or is open to others
- *   GCX_ERROR_CORRUPT_FILE      a live process keeps a file locked that is invalid or unreadable,
- *                               so the SMs of its reservation are not known
+ *   GCX_ERROR_UNSAFE_FOLDER     the folder belongs to another user or is open to others, or
+ *                               /dev/shm/gcx-UID is a link
+ *   GCX_ERROR_CORRUPT_FILE      a file cannot be read, or is invalid and a live process keeps it
+ *                               locked, so the SMs of its reservation are not known
  *   GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; files in it were removed
  *                               during the call; /dev/shm/gcx-UID was removed while a process has a
  *                               reservation in it

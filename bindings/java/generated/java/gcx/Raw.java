@@ -1860,10 +1860,10 @@ public final class Raw {
    * folder locked all that time, or for 5 s without a change, as when one was stopped in the middle
    * of a change
    * <li>{@code GCX_ERROR_CANCELLED} {@code Cancel.signal}() was called
-   * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder is a link, belongs to another user or is open to
-   * others
-   * <li>{@code GCX_ERROR_CORRUPT_FILE} a live process keeps a file locked that is invalid or
-   * unreadable, so the SMs of its reservation are not known
+   * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder belongs to another user or is open to others, or
+   * /dev/shm/gcx-UID is a link
+   * <li>{@code GCX_ERROR_CORRUPT_FILE} a file cannot be read, or is invalid and a live process
+   * keeps it locked, so the SMs of its reservation are not known
    * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder is missing, full or read-only; files in it
    * were removed during the call; /dev/shm/gcx-UID was removed while a process has a reservation in
    * it
