@@ -350,7 +350,7 @@ class Acquisition final : private Cancel::Wait {
     void wait() {
         const bool forever = request_.timeout_ms == GCX_FOREVER;
         Reservations others;
-        CloseOnForkFile previous; // of the request before; empty: read all files
+        Previous previous;
         for (std::chrono::microseconds pause = kFirstPause;;
              pause = std::min(pause * 2, std::chrono::microseconds(kLongestPause))) {
             const auto lock_deadline = Clock::now() + kLockTimeout;
@@ -366,16 +366,23 @@ class Acquisition final : private Cancel::Wait {
         }
     }
 
-    static bool still_waits(const CloseOnForkFile& file) {
+    // The request before in the queue. If the file is empty, there is none.
+    struct Previous {
+        CloseOnForkFile file;
+        std::string path;
+    };
+
+    static bool still_waits(const Previous& previous) {
+        const CloseOnForkFile& file = previous.file;
         try {
-            return file && has_owner(file, "") && read_record(file).waits == 1;
+            return file && !file.is_gone_from(previous.path.c_str()) && has_owner(file, "") &&
+                   read_record(file).waits == 1;
         } catch (const Error&) {
             return false; // try_to_acquire() reports what is wrong
         }
     }
 
-    bool try_to_acquire(Reservations& others, CloseOnForkFile& previous,
-                        Clock::time_point lock_deadline) {
+    bool try_to_acquire(Reservations& others, Previous& previous, Clock::time_point lock_deadline) {
         LockDir dir = LockDir::open(request_.dir);
         if (!dir.lock(lock_deadline, [this] { return cancelled(); }))
             return false;
@@ -397,7 +404,9 @@ class Acquisition final : private Cancel::Wait {
                 (before == nullptr || turn_of(before->record) < turn_of(other.record)))
                 before = &other;
         }
-        previous = before != nullptr ? dir.look_at(before->name).file : CloseOnForkFile();
+        previous = {};
+        if (before != nullptr)
+            previous = {dir.look_at(before->name).file, dir.path() + "/" + before->name};
         const auto granted = before != nullptr ? std::nullopt : plan(others);
         if (!granted)
             return false;

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -258,6 +259,35 @@ void waiter_killed_is_skipped() {
     });
     waiter.kill(SIGKILL);
     CHECK(listed().empty());
+    CHECK(folder.files().empty());
+}
+
+// The file is gone, so that no list shows what the others wait for.
+void waiter_without_its_file_is_skipped() {
+    const Folder folder;
+    Other waiter([](Other& self) {
+        publish::open_machine(kH100);
+        self.point();
+        CHECK_EQ(try_reserve(132, {.timeout_ms = GCX_FOREVER}), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("the file of this wait was removed"));
+    });
+    waiter.arrived();
+    on_machine(kH100, [&] {
+        const gcx_reservation most = reserve(72);
+        waiter.next();
+        until_listed(2);
+        const auto files = folder.files();
+        CHECK_EQ(files.size(), 2U);
+        stop_between_changes(waiter.pid(), folder);
+        std::thread second([] { CHECK_OK(try_reserve(8, {.timeout_ms = 10'000})); });
+        until_listed(3);
+        std::this_thread::sleep_for(100ms); // until it waits for the first one
+        std::filesystem::remove(files[files.at(0) == token_of(most) ? 1 : 0]);
+        second.join();
+        ::kill(waiter.pid(), SIGCONT);
+        release(most);
+    });
+    waiter.ended();
     CHECK(folder.files().empty());
 }
 
@@ -737,6 +767,7 @@ int main() {
     owner_killed_or_released_waiter_is_served();
     leaves_no_file(waiters_are_served_in_order);
     waiter_killed_is_skipped();
+    waiter_without_its_file_is_skipped();
     leaves_no_file(layout_in_a_reservation_has_its_sms);
     leaves_no_file(wait_for_rest_is_listed_as_rest);
     leaves_no_file(joined_reservation_stays_until_last_owner);
