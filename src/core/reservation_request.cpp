@@ -94,7 +94,7 @@ class Acquisition final : private Cancel::Wait {
         if (cancelled())
             refuse({});
         {
-            const LockDir dir = locked_dir();
+            LockDir dir = locked_dir();
             if (!request_.parent.empty())
                 join_parent(dir);
             const Reservations others = read_others(dir);
@@ -105,11 +105,11 @@ class Acquisition final : private Cancel::Wait {
             if (granted)
                 record_grant(*granted, others);
             else
-                record_wait(others);
+                record_wait(dir, others);
             dir_ = dir.path();
             const std::lock_guard lock(state_mutex_);
             if (state_ == State::cancelled)
-                refuse(others);
+                refuse_unlocked(dir, others);
             file_ = dir.create(file_name(record_), record_.bytes());
             if (granted)
                 state_ = State::granted;
@@ -328,13 +328,13 @@ class Acquisition final : private Cancel::Wait {
         seal(record_);
     }
 
-    void record_wait(const Reservations& others) {
+    void record_wait(LockDir& dir, const Reservations& others) {
         if (!plan_within(within_))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("requested %s; %s has %u SMs in all", count_text(request_.sm_count).c_str(),
                         source_text().c_str(), source_sm_count()));
         if (request_.timeout_ms == 0)
-            refuse(others);
+            refuse_unlocked(dir, others);
         record_.waits = 1;
         draw_ticket(others);
         record_.since_ms = milliseconds_since_1970();
@@ -451,6 +451,12 @@ class Acquisition final : private Cancel::Wait {
     [[noreturn]] void refuse(const Reservations& others) const {
         refuse_request({count_text(request_.sm_count), owners_text(others), cancelled(),
                         request_.timeout_ms, request_.min_sm_count != 0});
+    }
+
+    // Reads all of /proc for an owner that is in another PID namespace, which may take a second.
+    [[noreturn]] void refuse_unlocked(LockDir& dir, const Reservations& others) const {
+        dir.unlock();
+        refuse(others);
     }
 
     Device& device_;

@@ -3,6 +3,8 @@
 #include "reservations.hpp"
 #include "system_calls.hpp"
 
+#include <dirent.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -43,7 +45,23 @@ void join_file() {
     fcntl(joined_file, F_OFD_SETLK, &lock);
 }
 
+// A folder that is not locked while /proc is read; empty: any may be.
+std::string unlocked_path;
+int lookups = 0;
+int locked_lookups = 0;
+
 } // namespace
+
+extern "C" __attribute__((visibility("default"))) DIR* opendir(const char* path) {
+    if (!unlocked_path.empty()) {
+        const int file = open(unlocked_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        lookups++;
+        locked_lookups += flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : 1;
+        close(file);
+    }
+    const int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return file < 0 ? nullptr : fdopendir(file);
+}
 
 bool calls::fails(int& with) {
     if (left == 0 || --left != 0)
@@ -169,6 +187,20 @@ void dead_file_replaced_by_a_locked_fifo_is_ignored() {
     });
 }
 
+// Which process has the SMs may take long to find out, and the others must not wait for it.
+void owners_are_looked_up_without_the_lock() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_reservation own = reserve(24);
+        unlocked_path = folder.inner();
+        CHECK_EQ(try_reserve(132), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(132, {.timeout_ms = 2}), GCX_ERROR_TIMEOUT);
+        CHECK(lookups >= 2);
+        CHECK_EQ(locked_lookups, 0);
+        release(own);
+    });
+}
+
 void allocation_interrupted_by_signals_is_repeated() {
     const Folder folder;
     on_machine("h100@13.0", [] {
@@ -184,6 +216,7 @@ int main() {
     system_call_failed_leaves_nothing_reserved();
     file_joined_while_descriptors_are_exhausted_stays();
     dead_file_replaced_by_a_locked_fifo_is_ignored();
+    owners_are_looked_up_without_the_lock();
     allocation_interrupted_by_signals_is_repeated();
     return check::summary("reservation faults");
 }
