@@ -33,6 +33,9 @@ constexpr auto kLongestPause = 20ms;
 // long, since another process may be in the middle of a change.
 constexpr auto kLockTimeout = 500ms;
 
+// A reservation in more than so many others counts as one that takes SMs away, wherever it is.
+constexpr std::size_t kDeepest = 64;
+
 constinit std::atomic<bool> warned_of_mps{false};
 
 template <std::size_t size>
@@ -217,11 +220,13 @@ class Acquisition final : private Cancel::Wait {
         return others;
     }
 
-    // Returns null if there is none.
+    // Returns null if there is none. The names of a device's files end with the id, so that the
+    // files are in its order.
     static const Record* find(const Reservations& others, uint64_t id) {
-        const auto found = std::find_if(others.begin(), others.end(),
-                                        [&](const auto& other) { return other.record.id == id; });
-        return found != others.end() ? &found->record : nullptr;
+        const auto found =
+            std::lower_bound(others.begin(), others.end(), id,
+                             [](const auto& other, uint64_t its) { return other.record.id < its; });
+        return found != others.end() && found->record.id == id ? &found->record : nullptr;
     }
 
     bool waits_in_same_queue(const Record& other) const {
@@ -235,7 +240,7 @@ class Acquisition final : private Cancel::Wait {
         if (std::find(ancestors_.begin(), ancestors_.end(), other.id) != ancestors_.end())
             return false;
         const Record* record = &other;
-        for (std::size_t step = 0; step <= others.size(); step++) {
+        for (std::size_t step = 0; step < kDeepest; step++) {
             if (record->parent == record_.parent)
                 return true;
             if (record->parent == 0)
@@ -244,7 +249,7 @@ class Acquisition final : private Cancel::Wait {
             if (record == nullptr)
                 return true;
         }
-        return true; // a cycle, which only a forged record makes
+        return true; // a cycle, which only forged records make
     }
 
     // Returns whether messages name a reservation. They don't name parts of one that they name.

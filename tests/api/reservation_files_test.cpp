@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 
 using namespace reservations;
@@ -264,15 +265,16 @@ void owner_in_another_pid_namespace_is_not_named() {
     remove_dead_files(); // as root, who may
 }
 
-// Returns the record of a file with another ticket and the id of free_name(), as if gcx wrote it.
-std::string forged_record(std::string bytes, uint64_t ticket) {
+// Returns the record of a file with other values, as if gcx wrote it.
+std::string forged_record(std::string bytes, uint64_t id, uint64_t ticket, uint64_t parent) {
     constexpr std::size_t kChecksum = 8;
     constexpr std::size_t kCovered = 16;
     constexpr std::size_t kId = 24;
     constexpr std::size_t kTicket = 32;
-    const uint64_t id = 0x0123456789abcdef;
+    constexpr std::size_t kParent = 440;
     std::memcpy(bytes.data() + kId, &id, sizeof id);
     std::memcpy(bytes.data() + kTicket, &ticket, sizeof ticket);
+    std::memcpy(bytes.data() + kParent, &parent, sizeof parent);
     uint64_t sum = 0xcbf29ce484222325;
     for (const char byte : bytes.substr(kCovered))
         sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
@@ -284,7 +286,8 @@ std::string forged_record(std::string bytes, uint64_t ticket) {
 void forged_last_ticket_all_are_served(const Folder& folder) {
     const gcx_reservation source = reserve(24);
     const fs::path path = folder.inner() / free_name(token_of(source));
-    const std::string bytes = forged_record(bytes_of(token_of(source)), UINT64_MAX);
+    const std::string bytes =
+        forged_record(bytes_of(token_of(source)), 0x0123456789abcdef, UINT64_MAX, 0);
     release(source);
     {
         const OwnedFile forged(path, bytes);
@@ -300,6 +303,28 @@ void forged_last_ticket_all_are_served(const Folder& folder) {
         CHECK_EQ(listed().size(), 1U);
     }
     release(reserve(132));
+}
+
+// Each is a part of the next, and the last of the first.
+void forged_cycle_of_parts_is_read_at_once(const Folder& /*folder*/) {
+    const gcx_reservation source = reserve(24);
+    const std::string token = token_of(source);
+    const std::string bytes = bytes_of(token);
+    release(source);
+    constexpr uint64_t kCount = 900;
+    std::vector<std::unique_ptr<OwnedFile>> forged;
+    for (uint64_t id = 1; id <= kCount; id++) {
+        char digits[17];
+        std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(id));
+        const std::string path = token.substr(0, token.size() - 16) + digits;
+        forged.push_back(
+            std::make_unique<OwnedFile>(path, forged_record(bytes, id, 1, id % kCount + 1)));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const gcx_reservation rest = reserve(GCX_REST);
+    CHECK(check::slow || std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+    CHECK_EQ(info_of(rest).sm_count, 108U);
+    release(rest);
 }
 
 // A file that can't be read may be a live reservation. The others can't remove it, nor see whether
@@ -591,6 +616,7 @@ int main() {
     owner_in_another_pid_namespace_is_not_named();
     unreadable_file_of_a_member_is_refused();
     leaves_no_file(forged_last_ticket_all_are_served);
+    leaves_no_file(forged_cycle_of_parts_is_read_at_once);
     waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
     leaves_no_file(program_without_standard_streams_keeps_files_apart);
