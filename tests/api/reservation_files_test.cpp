@@ -306,12 +306,12 @@ void forged_last_ticket_all_are_served(const Folder& folder) {
 }
 
 // Each is a part of the next, and the last of the first.
-void forged_cycle_of_parts_is_read_at_once(const Folder& /*folder*/) {
+void forged_cycle_of_parts_counts_as_others(const Folder& /*folder*/) {
     const gcx_reservation source = reserve(24);
     const std::string token = token_of(source);
     const std::string bytes = bytes_of(token);
     release(source);
-    constexpr uint64_t kCount = 900;
+    constexpr uint64_t kCount = 100; // more than are followed
     std::vector<std::unique_ptr<OwnedFile>> forged;
     for (uint64_t id = 1; id <= kCount; id++) {
         char digits[17];
@@ -320,9 +320,7 @@ void forged_cycle_of_parts_is_read_at_once(const Folder& /*folder*/) {
         forged.push_back(
             std::make_unique<OwnedFile>(path, forged_record(bytes, id, 1, id % kCount + 1)));
     }
-    const auto begin = std::chrono::steady_clock::now();
     const gcx_reservation rest = reserve(GCX_REST);
-    CHECK(check::slow || std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
     CHECK_EQ(info_of(rest).sm_count, 108U);
     release(rest);
 }
@@ -616,7 +614,7 @@ int main() {
     owner_in_another_pid_namespace_is_not_named();
     unreadable_file_of_a_member_is_refused();
     leaves_no_file(forged_last_ticket_all_are_served);
-    leaves_no_file(forged_cycle_of_parts_is_read_at_once);
+    leaves_no_file(forged_cycle_of_parts_counts_as_others);
     waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
     leaves_no_file(program_without_standard_streams_keeps_files_apart);
