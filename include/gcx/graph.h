@@ -80,8 +80,10 @@ GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
  *
  * Errors: those of gcx_graph_prepare, and
  *   GCX_ERROR_INVALID_DEVICE              the stream is of another device
- *   GCX_ERROR_CONTEXT_IS_DESTROYED        the graph is to run as it was captured, in a context that
- *                                         other code has destroyed
+ *   GCX_ERROR_CONTEXT_IS_DESTROYED        the stream's lease was released; or other code has
+ *                                         destroyed the context of its stream, or one that the
+ *                                         graph was captured in and is to run in
+ *   GCX_ERROR_LEASE_PARKED                the stream's lease has no SMs
  *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
  *                                         that one as a child node instead */
 GCX_API gcx_result gcx_graph_launch(gcx_graph graph, const gcx_stream* streams, uint32_t count);

@@ -58,8 +58,9 @@ typedef struct gcx_reservation_params {
  *   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
  *                               0; the message names them
  *   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
- *                               locked all that time, or for 5 s without a change, as when one was
- *                               stopped in the middle of a change
+ *                               locked all that time, or, before the request was in the queue, for
+ *                               5 s without a change, as when one was stopped in the middle of a
+ *                               change
  *   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
  *   GCX_ERROR_UNSAFE_FOLDER     the folder belongs to another user or is open to others, or
  *                               /dev/shm/gcx-UID is a link

@@ -1096,8 +1096,9 @@ Errors:
   GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, and timeout_ms is
                               0; the message names them
   GCX_ERROR_TIMEOUT           the same, still after timeout_ms; or other processes had the folder
-                              locked all that time, or for 5 s without a change, as when one was
-                              stopped in the middle of a change
+                              locked all that time, or, before the request was in the queue, for
+                              5 s without a change, as when one was stopped in the middle of a
+                              change
   GCX_ERROR_CANCELLED         gcx_cancel_signal() was called
   GCX_ERROR_UNSAFE_FOLDER     the folder belongs to another user or is open to others, or
                               /dev/shm/gcx-UID is a link
@@ -1240,8 +1241,10 @@ than 1 us longer than cuGraphLaunch (measured).
 
 Errors: those of gcx_graph_prepare, and
   GCX_ERROR_INVALID_DEVICE              the stream is of another device
-  GCX_ERROR_CONTEXT_IS_DESTROYED        the graph is to run as it was captured, in a context that
-                                        other code has destroyed
+  GCX_ERROR_CONTEXT_IS_DESTROYED        the stream's lease was released; or other code has
+                                        destroyed the context of its stream, or one that the
+                                        graph was captured in and is to run in
+  GCX_ERROR_LEASE_PARKED                the stream's lease has no SMs
   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
                                         that one as a child node instead
 %}

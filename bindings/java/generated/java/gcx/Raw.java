@@ -1857,8 +1857,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes have the SMs or wait for them, and
    * timeout_ms is 0; the message names them
    * <li>{@code GCX_ERROR_TIMEOUT} the same, still after timeout_ms; or other processes had the
-   * folder locked all that time, or for 5 s without a change, as when one was stopped in the middle
-   * of a change
+   * folder locked all that time, or, before the request was in the queue, for 5 s without a change,
+   * as when one was stopped in the middle of a change
    * <li>{@code GCX_ERROR_CANCELLED} {@code Cancel.signal}() was called
    * <li>{@code GCX_ERROR_UNSAFE_FOLDER} the folder belongs to another user or is open to others, or
    * /dev/shm/gcx-UID is a link
@@ -2070,8 +2070,9 @@ public final class Raw {
    * <p>Errors: those of {@code Graph.prepare}, and
    * <ul>
    * <li>{@code GCX_ERROR_INVALID_DEVICE} the stream is of another device
-   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} the graph is to run as it was captured, in a context
-   * that other code has destroyed
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} the stream's lease was released; or other code has
+   * destroyed the context of its stream, or one that the graph was captured in and is to run in
+   * <li>{@code GCX_ERROR_LEASE_PARKED} the stream's lease has no SMs
    * <li>{@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream captures a graph: add the captured
    * graph to that one as a child node instead
    * </ul>
