@@ -236,7 +236,7 @@ void owner_in_another_pid_namespace_is_not_named() {
         return;
     const GroupFolder folder;
     for (const bool apart : {false, true}) {
-        Other first([&](Other& self) {
+        Other first([&](Other&) {
             if (apart)
                 CHECK_EQ(unshare(CLONE_NEWPID), 0);
             Other second([&](Other& inner) {
@@ -256,10 +256,9 @@ void owner_in_another_pid_namespace_is_not_named() {
                 CHECK_EQ(message_has("a process that isn't visible here"), apart);
             });
             second.kill(SIGKILL);
-            self.point();
+            // Without the leak sanitizer, whose own process would be in the new namespace.
+            _exit(check::failed == 0 ? 0 : 1);
         });
-        first.arrived();
-        first.next();
         first.ended();
     }
     remove_dead_files(); // as root, who may
@@ -335,7 +334,7 @@ void unreadable_file_of_a_member_is_refused() {
         GroupFolder::become(1001);
         const gcx_reservation reservation = reserve(24);
         CHECK_EQ(chmod(token_of(reservation).c_str(), 0), 0);
-        _exit(0);
+        _exit(check::failed == 0 ? 0 : 1);
     });
     first.ended();
     Other second([](Other&) {
