@@ -185,7 +185,7 @@ class Acquisition final : private Cancel::Wait {
         LockDir dir = LockDir::open(request_.dir);
         const auto deadline = request_.timeout_ms == GCX_FOREVER
                                   ? Clock::time_point::max()
-                                  : std::max(end_, begin_ + kLockTimeout);
+                                  : std::max(end_, Clock::now() + kLockTimeout);
         if (!dir.lock_or_fail(deadline, [this] { return cancelled(); }))
             refuse({});
         return dir;
@@ -467,8 +467,7 @@ class Acquisition final : private Cancel::Wait {
     Device& device_;
     const ReservationRequest& request_;
     const std::shared_ptr<Family> family_;
-    const Clock::time_point begin_ = Clock::now();
-    const Clock::time_point end_ = begin_ + std::chrono::milliseconds(request_.timeout_ms);
+    const Clock::time_point end_ = Clock::now() + std::chrono::milliseconds(request_.timeout_ms);
     Record record_{};
     std::string prefix_;
     std::string dir_;

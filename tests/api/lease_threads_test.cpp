@@ -1,11 +1,15 @@
-// Changes leases in one thread while another is in the middle of a call, on a driver that blocks
-// the calls a test names.
+// Changes leases, or locks a reservation folder, in one thread while another is in the middle of a
+// call, on a driver that blocks the calls a test names.
 
 #include "driver_wrapper.hpp"
 #include "leases.hpp"
+#include "publish.hpp"
 #include "work.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -309,6 +313,22 @@ void failed_resize_delays_no_other_lease() {
     release_all({}, {first, second});
 }
 
+// What delays a request before it asks for the folder's lock does not shorten its wait for it.
+void delayed_request_waits_for_the_folder() {
+    const publish::Folder folder;
+    const int lock = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(flock(lock, LOCK_EX), 0);
+    gcx_reservation reservation = nullptr;
+    BlockedCall call("cuDeviceGetAttribute",
+                     [&] { return gcx_reservation_acquire(0, 8, nullptr, &reservation); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(600)); // longer than that wait
+    call.release();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    close(lock);
+    CHECK_OK(call.finish());
+    CHECK_OK(gcx_reservation_release(reservation));
+}
+
 } // namespace
 
 int main(int, char** argv) {
@@ -319,7 +339,8 @@ int main(int, char** argv) {
           change_waits_for_submissions, wait_during_change_holds_later_work,
           parking_during_release_is_all_or_nothing, release_twice_succeeds_once,
           refused_release_can_be_repeated, busy_leases_are_synchronized_by_several_threads,
-          one_lease_is_used_during_changes, failed_resize_delays_no_other_lease}) {
+          one_lease_is_used_during_changes, failed_resize_delays_no_other_lease,
+          delayed_request_waits_for_the_folder}) {
         in_child("leases in threads", [&] {
             if (!CHECK_OK(gcx_driver_open(driver_path.c_str())))
                 return;
