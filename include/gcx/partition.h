@@ -342,8 +342,8 @@ typedef struct gcx_context_params {
  *                                             last: CUDA allows no such set
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
  *   GCX_ERROR_INVALID_VALUE                   resource_count is 0
- *   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
- */
+ *   GCX_ERROR_CONTEXT_IS_DESTROYED            the device was reset during the call; [13.1+] no green
+ *                                             context has the workqueue any more */
 GCX_API gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_count,
                                       const gcx_context_params* params, gcx_context* context);
 

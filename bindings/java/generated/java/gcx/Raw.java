@@ -1025,7 +1025,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or there are two
    * workqueues
    * <li>{@code GCX_ERROR_INVALID_VALUE} resource_count is 0
-   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] no green context has the workqueue any more
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} the device was reset during the call; [13.1+] no
+   * green context has the workqueue any more
    * </ul>
    *
    * @param resources resources
