@@ -72,21 +72,23 @@ class Suite:
         chosen = [word for suite in suites for word in ("--suite", suite)]
         chosen += [word for suite in without for word in ("--no-suite", suite)]
         command: list[str | Path] = ["meson", "test", "-C", build, "--no-rebuild"]
-        command += ["--setup", "everything", "--print-errorlogs"]
+        command += ["--setup", "everything"]
         command += ["--timeout-multiplier", str(PATIENCE), *chosen]
-        done = self.timed(f"tests of {name}", command, env)
         log = build / "meson-logs" / "testlog-everything.json"
+        log.unlink(missing_ok=True)
+        done = self.timed(f"tests of {name}", command, env)
         lines = log.read_text().splitlines() if log.exists() else []
-        results = [json.loads(line) for line in lines]
-        for result in results:
+        failed_before = len(self.failed)
+        for result in map(json.loads, lines):
             if result["result"] == "SKIP":
                 self.say(f"skipped: {name}: {result['name']}: {result.get('stdout', '').strip()}")
                 continue
-            self.count(f"{name}: {result['name']}", result["result"] in ("OK", "EXPECTEDFAIL"))
-        if done.returncode != 0 or not results:
-            self.say(done.stdout)
-        if not results:
-            self.count(f"{name}: has tests", False)
+            printed = (result.get("stdout", "") + result.get("stderr", "")).splitlines()
+            output = "\n".join([*printed[-100:], result["result"]])
+            passed = result["result"] in ("OK", "EXPECTEDFAIL")
+            self.count(f"{name}: {result['name']}", passed, output)
+        if not lines or (done.returncode != 0 and len(self.failed) == failed_before):
+            self.count(f"{name}: has tests, and ran them all", False, done.stdout)
 
     def pytest(self, name: str, folder: Path, env: dict[str, str], *options: str) -> None:
         """Runs the pytest tests of a folder or a file and counts each."""
