@@ -902,7 +902,8 @@ extern "C" {
                                              last: CUDA allows no such set
    GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
    GCX_ERROR_INVALID_VALUE                   resource_count is 0
-   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more*/
+   GCX_ERROR_CONTEXT_IS_DESTROYED            the device was reset during the call; [13.1+] no green
+                                             context has the workqueue any more*/
     pub fn gcx_context_create(
         resources: *const gcx_resource,
         resource_count: u32,
