@@ -204,6 +204,17 @@ check_binaries() {
     [ $count -eq $((19 * ${#architectures[@]})) ] || die "$count binaries are in the artefacts, not 19 for each architecture"
 }
 
+check_licences() {
+    local artefact files
+    for artefact in "$out"/*.{whl,jar,xz,crate}; do
+        case $artefact in
+        *.whl | *.jar) files=$(python3 -m zipfile -l "$artefact" | cut -d ' ' -f 1) ;;
+        *) files=$(tar -tf "$artefact") ;;
+        esac
+        grep -qE '(^|/)LICENSE$' <<<"$files" || die "${artefact##*/} has no LICENSE"
+    done
+}
+
 # expect TEXT COMMAND...: the command succeeds and prints the text.
 expect() {
     local text=$1 said
@@ -327,6 +338,7 @@ for arch in "${architectures[@]}"; do make_native "$arch"; done
 make_source
 make_jars
 make_crates
+check_licences
 check_binaries
 (cd "$out" && sha256sum ./* | sed 's|\./||' >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
 if $try; then try_artefacts; fi
