@@ -834,6 +834,19 @@ void own_release_all(Worker& worker) {
     check_own(worker);
 }
 
+// Requests a reservation that gives this result. On a busy machine other threads may also have the
+// folder locked for longer than a request waits.
+gcx_result reserve(Worker& worker, uint32_t count, const gcx_reservation_params& params,
+                   gcx_reservation* reservation, gcx_result expected) {
+    const gcx_result result =
+        CALL(gcx_reservation_acquire, (worker.device, count, &params, reservation), expected,
+             GCX_ERROR_TIMEOUT);
+    if (result == GCX_ERROR_TIMEOUT && expected != GCX_ERROR_TIMEOUT && !worker.injected &&
+        std::strstr(gcx_last_error_message(), "locked for") == nullptr)
+        worker.complain("a reservation of %u SMs timed out", count);
+    return result;
+}
+
 // Reserves SMs among processes, and acquires a lease of them.
 void own_reservation(Worker& worker) {
     Random& random = worker.random;
@@ -841,9 +854,7 @@ void own_reservation(Worker& worker) {
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
     gcx_reservation reservation = nullptr;
-    // On a busy machine other threads may have the folder locked for longer than a request waits.
-    if (CALL(gcx_reservation_acquire, (worker.device, 64, &params, &reservation),
-             GCX_ERROR_TIMEOUT) != GCX_SUCCESS)
+    if (reserve(worker, 64, params, &reservation, GCX_SUCCESS) != GCX_SUCCESS)
         return;
     gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
     lease_params.reservation = reservation;
@@ -851,8 +862,8 @@ void own_reservation(Worker& worker) {
     CALL(gcx_lease_acquire, (worker.device, GCX_REST, &lease_params, &lease));
     gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
-    CALL(gcx_reservation_acquire, (worker.device, 96, &params, &other), GCX_ERROR_ALREADY_ACQUIRED,
-         GCX_ERROR_TIMEOUT);
+    reserve(worker, 96, params, &other,
+            params.timeout_ms == 0 ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_TIMEOUT);
     if (other != nullptr)
         worker.complain("96 SMs were reserved next to 64 of 132");
     DESTROY(gcx_reservation_release, other);
@@ -1267,7 +1278,8 @@ void anyone_changes_the_cache(Worker& worker) {
         params.cancel = worker.storm.some(random, worker.storm.cancels);
         // Device 1 is another thread's, which may reset it during the call.
         CALL(gcx_cache_prepare, (groups, 2, &params), GCX_ERROR_CANCELLED,
-             GCX_ERROR_CACHE_LIMIT_EXCEEDED, STALE);
+             GCX_ERROR_CACHE_LIMIT_EXCEEDED, GCX_ERROR_INVALID_HANDLE,
+             worker.storm.resets ? GCX_ERROR_CONTEXT_IS_DESTROYED : GCX_SUCCESS);
         break;
     }
     default:
