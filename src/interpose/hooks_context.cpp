@@ -7,6 +7,7 @@
 // - Graph nodes that name the primary context get the green one.
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
+#include "interpose/thread_streams.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +24,7 @@ bool blocks_reset(const Partition& partition, CUdevice device, CUresult refused)
            (partition.green.load() != nullptr || partition.former_count.load() != 0);
 }
 
-// Destroys the partition's green context before a reset. Requires the lock.
+// Destroys the partition's green context before a reset. Requires the lock and a closed gate.
 CUresult prepare_reset(Partition& partition) {
     // The context must not be current in this thread when it is destroyed.
     CUcontext current = nullptr;
@@ -48,6 +49,7 @@ CUresult reset(CUdevice device, Reset& real_reset) {
         return result == CUDA_SUCCESS ? real_reset(device) : result;
     if (result = check_driver_usable(); result != CUDA_SUCCESS)
         return result;
+    const ClosedGate closed(partition->gate);
     const std::lock_guard lock(partition->mutex);
     result = real_reset(device);
     if (blocks_reset(*partition, device, result)) {
@@ -83,14 +85,23 @@ CUresult release(CUdevice device, Release& real_release) {
     return result;
 }
 
+// Calls with the context that the driver knows: the green context instead of the primary one, after
+// it was created. A null context can mean the current one, whose partition is entered.
+template <class Call>
+CUresult with_driver_context(CUcontext context, const Call& call) {
+    Partition* partition = nullptr;
+    CUresult result =
+        context == nullptr ? enter_partition() : find_partition_by_primary(context, &partition);
+    if (result == CUDA_SUCCESS && partition != nullptr)
+        result = create_green_context(*partition);
+    return result == CUDA_SUCCESS ? call(to_driver(context)) : result;
+}
+
 // Makes a context current by the driver's cuCtxSetCurrent or cuCtxPushCurrent.
 template <class SetCurrent>
 CUresult set_current(CUcontext context, SetCurrent& real_set) {
-    Partition* partition = nullptr;
-    CUresult result = find_partition_by_primary(context, &partition);
-    if (result == CUDA_SUCCESS && partition != nullptr)
-        result = create_green_context(*partition);
-    return result == CUDA_SUCCESS ? real_set(to_driver(context)) : result;
+    const auto set = [&](CUcontext known) { return real_set(known); };
+    return context == nullptr ? set(context) : with_driver_context(context, set);
 }
 
 template <class Pop>
@@ -141,24 +152,33 @@ std::map<CUgreenCtx, CUdevice>& program_greens() {
     return greens;
 }
 
+// Calls with the partition's green context, which a reset in another thread does not destroy
+// meanwhile. Creates it if necessary.
+template <class Call>
+CUresult with_green_context(Partition& partition, const Call& call) {
+    const InsideGate inside(partition.gate);
+    const CUresult result = create_green_context(partition);
+    const CUcontext green = partition.green.load();
+    return result == CUDA_SUCCESS && green != nullptr ? call(green) : result;
+}
+
 // Finds the SMs of the partition. The program can split them like those of a device, since the
 // driver splits a green context's resource.
 CUresult get_resource(Partition& partition, CUdevResource* resource) {
-    const CUresult result = create_green_context(partition);
-    const CUcontext green = partition.green.load();
-    return result == CUDA_SUCCESS && green != nullptr
-               ? GCX_DRIVER(cuCtxGetDevResource)(green, resource, cu::kResourceSm)
-               : result;
+    return with_green_context(partition, [&](CUcontext green) {
+        return GCX_DRIVER(cuCtxGetDevResource)(green, resource, cu::kResourceSm);
+    });
 }
 
-template <bool kNullIsPerThread, class GetContext>
-CUresult get_context_of_stream(CUstream stream, CUcontext* out, GetContext& real_get) {
-    CUresult result = replace_per_thread<kNullIsPerThread>(&stream);
-    if (result == CUDA_SUCCESS)
-        result = real_get(stream, out);
-    if (result == CUDA_SUCCESS)
-        *out = to_program(*out);
-    return result;
+// Calls with the stream that the driver knows: the thread's instead of the per-thread default
+// stream. The legacy default stream is that of the partition.
+template <bool kNullIsPerThread, class Call>
+CUresult with_driver_stream(CUstream stream, const Call& call) {
+    ThreadStream own;
+    const CUresult result =
+        is_per_thread<kNullIsPerThread>(stream) ? own.find() : enter_partition();
+    return result == CUDA_SUCCESS ? call(own.found() != nullptr ? own.found()->handle : stream)
+                                  : result;
 }
 
 // Returns whether a stream belongs to a partition's green context, which the program sees as the
@@ -169,15 +189,25 @@ bool is_in_partition(CUstream stream) {
            to_program(context) != context;
 }
 
+template <bool kNullIsPerThread, class GetContext>
+CUresult get_context_of_stream(CUstream stream, CUcontext* out, GetContext& real_get) {
+    return with_driver_stream<kNullIsPerThread>(stream, [&](CUstream known) {
+        const CUresult result = real_get(known, out);
+        if (result == CUDA_SUCCESS)
+            *out = to_program(*out);
+        return result;
+    });
+}
+
 template <bool kNullIsPerThread, class GetContexts>
 CUresult get_contexts_of_stream(CUstream stream, CUcontext* out, CUgreenCtx* green,
                                 GetContexts& real_get) {
-    CUresult result = replace_per_thread<kNullIsPerThread>(&stream);
-    if (result == CUDA_SUCCESS)
-        result = real_get(stream, out, green);
-    if (result == CUDA_SUCCESS && green != nullptr && is_in_partition(stream))
-        *green = nullptr;
-    return result;
+    return with_driver_stream<kNullIsPerThread>(stream, [&](CUstream known) {
+        const CUresult result = real_get(known, out, green);
+        if (result == CUDA_SUCCESS && green != nullptr && is_in_partition(known))
+            *green = nullptr;
+        return result;
+    });
 }
 
 // Returns a pointer to the context in a node's parameters, or null if the node has none.
@@ -205,19 +235,12 @@ CUresult with_driver_context(CUgraphNodeParams* parameters, const Call& call) {
     if (context == nullptr)
         return call();
     const CUcontext named = *context;
-    *context = to_driver(named);
-    const CUresult result = call();
-    *context = named;
-    return result;
-}
-
-const CUDA_KERNEL_NODE_PARAMS_v2* with_driver_context(const CUDA_KERNEL_NODE_PARAMS_v2* parameters,
-                                                      CUDA_KERNEL_NODE_PARAMS_v2& copy) {
-    if (parameters == nullptr)
-        return nullptr;
-    copy = *parameters;
-    copy.ctx = to_driver(copy.ctx);
-    return &copy;
+    return with_driver_context(named, [&](CUcontext known) {
+        *context = known;
+        const CUresult result = call();
+        *context = named;
+        return result;
+    });
 }
 
 } // namespace
@@ -357,9 +380,17 @@ GCX_HOOK(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource, CUdev
 }
 
 GCX_HOOK(cuCtxGetDevResource, CUcontext context, CUdevResource* resource, CUdevResourceType type) {
-    if (const CUresult entered = enter_partition(); entered != CUDA_SUCCESS)
-        return entered;
-    return GCX_REAL(cuCtxGetDevResource)(to_driver(context), resource, type);
+    // A null context means the current one.
+    Partition* partition = nullptr;
+    CUresult result = enter_partition(context == nullptr ? &partition : nullptr);
+    if (result == CUDA_SUCCESS && context != nullptr)
+        result = find_partition_by_primary(context, &partition);
+    if (result != CUDA_SUCCESS || partition == nullptr)
+        return result == CUDA_SUCCESS ? GCX_REAL(cuCtxGetDevResource)(context, resource, type)
+                                      : result;
+    return with_green_context(*partition, [&](CUcontext green) {
+        return GCX_REAL(cuCtxGetDevResource)(green, resource, type);
+    });
 }
 
 GCX_HOOK(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevice device,
@@ -415,12 +446,12 @@ GCX_HOOK(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext* out, CUgreenCtx* gr
 }
 
 GCX_HOOK(cuStreamGetGreenCtx, CUstream stream, CUgreenCtx* green) {
-    CUresult result = replace_per_thread<false>(&stream);
-    if (result == CUDA_SUCCESS)
-        result = GCX_REAL(cuStreamGetGreenCtx)(stream, green);
-    if (result == CUDA_SUCCESS && is_in_partition(stream))
-        *green = nullptr;
-    return result;
+    return with_driver_stream<false>(stream, [&](CUstream known) {
+        const CUresult result = GCX_REAL(cuStreamGetGreenCtx)(known, green);
+        if (result == CUDA_SUCCESS && is_in_partition(known))
+            *green = nullptr;
+        return result;
+    });
 }
 
 // Graph nodes that name their context: the primary context is replaced by the partition's green
@@ -435,9 +466,15 @@ GCX_HOOK(cuStreamGetGreenCtx, CUstream stream, CUgreenCtx* green) {
     }
 #define KERNEL_HOOK(name, types, arguments)                                                        \
     GCX_HOOK(name, GCX_UNPACK types, const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {               \
-        CUDA_KERNEL_NODE_PARAMS_v2 copy{};                                                         \
-        const auto* const changed = with_driver_context(parameters, copy);                         \
-        return GCX_REAL(name) arguments;                                                           \
+        const auto* changed = parameters;                                                          \
+        if (parameters == nullptr)                                                                 \
+            return GCX_REAL(name) arguments;                                                       \
+        return with_driver_context(parameters->ctx, [&](CUcontext known) {                         \
+            CUDA_KERNEL_NODE_PARAMS_v2 copy = *parameters;                                         \
+            copy.ctx = known;                                                                      \
+            changed = &copy;                                                                       \
+            return GCX_REAL(name) arguments;                                                       \
+        });                                                                                        \
     }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -483,31 +520,32 @@ GCX_HOOK(cuGraphKernelNodeGetParams_v2, CUgraphNode node, CUDA_KERNEL_NODE_PARAM
     return result;
 }
 
-GCX_HOOK(cuGraphAddMemcpyNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         std::size_t count, const CUDA_MEMCPY3D* copy, CUcontext context) {
-    return GCX_REAL(cuGraphAddMemcpyNode)(out, graph, dependencies, count, copy,
-                                          to_driver(context));
-}
-
-GCX_HOOK(cuGraphAddMemsetNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-         std::size_t count, const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
-    return GCX_REAL(cuGraphAddMemsetNode)(out, graph, dependencies, count, fill,
-                                          to_driver(context));
-}
-
-GCX_HOOK(cuGraphExecMemcpyNodeSetParams, CUgraphExec executable, CUgraphNode node,
-         const CUDA_MEMCPY3D* copy, CUcontext context) {
-    return GCX_REAL(cuGraphExecMemcpyNodeSetParams)(executable, node, copy, to_driver(context));
-}
-
-GCX_HOOK(cuGraphExecMemsetNodeSetParams, CUgraphExec executable, CUgraphNode node,
-         const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
-    return GCX_REAL(cuGraphExecMemsetNodeSetParams)(executable, node, fill, to_driver(context));
-}
+// Defines a hook whose last parameter is the context.
+#define CONTEXT_HOOK(name, types, arguments)                                                       \
+    GCX_HOOK(name, GCX_UNPACK types, CUcontext context) {                                          \
+        return with_driver_context(context,                                                        \
+                                   [&](CUcontext known) { return GCX_REAL(name) arguments; });     \
+    }
+CONTEXT_HOOK(cuGraphAddMemcpyNode,
+             (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+              const CUDA_MEMCPY3D* copy),
+             (out, graph, dependencies, count, copy, known))
+CONTEXT_HOOK(cuGraphAddMemsetNode,
+             (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+              const CUDA_MEMSET_NODE_PARAMS* fill),
+             (out, graph, dependencies, count, fill, known))
+CONTEXT_HOOK(cuGraphExecMemcpyNodeSetParams,
+             (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy),
+             (executable, node, copy, known))
+CONTEXT_HOOK(cuGraphExecMemsetNodeSetParams,
+             (CUgraphExec executable, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* fill),
+             (executable, node, fill, known))
 
 GCX_HOOK(cuGraphConditionalHandleCreate, CUgraphConditionalHandle* out, CUgraph graph,
          CUcontext context, unsigned value, unsigned flags) {
-    return GCX_REAL(cuGraphConditionalHandleCreate)(out, graph, to_driver(context), value, flags);
+    return with_driver_context(context, [&](CUcontext known) {
+        return GCX_REAL(cuGraphConditionalHandleCreate)(out, graph, known, value, flags);
+    });
 }
 
 } // namespace gcx::interpose

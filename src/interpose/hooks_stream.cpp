@@ -1,224 +1,214 @@
-// Hooks of all functions that take a stream. Each calls the driver's function, and replaces the
-// per-thread default stream by a stream of the thread. Measured with driver 580: while a green
-// context is current, each use of the per-thread default stream fails with
-// CUDA_ERROR_INVALID_HANDLE.
+// Hooks of all functions that use a stream. Each calls the driver's function and
+// - replaces the per-thread default stream by a stream of the thread (thread_streams.hpp),
+// - keeps the order of the legacy default stream and blocking streams (stream_order.hpp),
+// - enters the partition before it uses the legacy default stream, which is the current context's.
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
-
-#include <pthread.h>
+#include "interpose/thread_streams.hpp"
 
 #include <cstddef>
-#include <cstdlib>
-#include <exception>
+#include <cstdint>
 #include <memory>
-#include <vector>
+#include <new>
+#include <type_traits>
 
 namespace gcx::interpose {
 namespace {
 
-// A thread's stream in one partition.
-struct ThreadStream {
-    Partition* partition;
-    uint64_t generation; // of the partition. If it has changed since, the stream is destroyed.
-    CUstream stream;
-};
-using ThreadStreams = std::vector<ThreadStream>;
-
-constexpr int64_t kNoKey = -1;
-constinit std::atomic<int64_t> streams_key{kNoKey};
-// Set by atexit before the driver shuts down, since functions registered last run first.
-constinit std::atomic<bool> process_ends{false};
-
-// Set while the thread creates or destroys a stream. A driver that calls its replacement functions
-// by name calls hooks during that time.
-thread_local bool t_busy = false;
-
-struct Busy {
-    Busy() { t_busy = true; }
-    ~Busy() { t_busy = false; }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
+// What a function does with its stream.
+enum class Kind {
+    Action,          // submits work, or something that has a place among work
+    Wait,            // waits for the stream, or asks whether it is idle
+    Question,        // neither depends on work nor is it work
+    BeginCapture,    // begins a capture
+    EndCapture,      // ends a capture
+    CaptureQuestion, // asks whether the stream captures
 };
 
-// Destroys one stream of an ending thread. Does nothing in the child of a fork or after the driver
-// has shut down: CUDA is unusable there, and the lock can belong to a thread that does not exist.
-void destroy_stream(const ThreadStream& entry) {
-    if (process_ends.load() || check_driver_usable() != CUDA_SUCCESS)
-        return;
-    const std::lock_guard lock(entry.partition->mutex);
-    if (entry.partition->generation.load() != entry.generation)
-        return;
-    std::erase(entry.partition->thread_streams, entry.stream);
-    GCX_DRIVER(cuStreamDestroy_v2)(entry.stream);
+// The default streams' values are the smallest ones: NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
+bool is_default(CUstream stream) {
+    return reinterpret_cast<uintptr_t>(stream) <= reinterpret_cast<uintptr_t>(CU_STREAM_PER_THREAD);
 }
 
-// Destroys the streams of a thread that ends. Destructors of keys run after those of thread_local
-// objects, which can still use the stream; a later use creates a new one. At the end of the process
-// the driver destroys the streams of the main thread and of running threads.
-void end_thread(void* streams) {
-    const Busy busy;
-    const auto* const all = static_cast<ThreadStreams*>(streams);
-    for (const ThreadStream& entry : *all)
-        destroy_stream(entry);
-    delete all;
-}
-
-// Returns the key of the thread's list, or kNoKey. The first caller creates it. Takes no lock:
-// after a fork the child could find it locked.
-int64_t get_key() {
-    int64_t known = streams_key.load(std::memory_order_acquire);
-    pthread_key_t created = 0;
-    if (known != kNoKey || pthread_key_create(&created, end_thread) != 0)
-        return known;
-    if (!streams_key.compare_exchange_strong(known, static_cast<int64_t>(created))) {
-        pthread_key_delete(created);
-        return known;
-    }
-    std::atexit([] { process_ends.store(true); });
-    return static_cast<int64_t>(created);
-}
-
-// Returns the thread's list, or null if there is no memory or key for it.
-ThreadStreams* get_all() {
-    const int64_t key = get_key();
-    if (key == kNoKey)
-        return nullptr;
-    const auto thread_key = static_cast<pthread_key_t>(key);
-    auto* all = static_cast<ThreadStreams*>(pthread_getspecific(thread_key));
-    if (all != nullptr)
-        return all;
-    auto created = std::make_unique<ThreadStreams>();
-    if (pthread_setspecific(thread_key, created.get()) != 0)
-        return nullptr;
-    return created.release();
-}
-
-// Creates a stream. A capture that the thread is in must not be affected.
-CUresult create_stream(CUstream* out) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result = GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = GCX_DRIVER(cuStreamCreate)(out, CU_STREAM_DEFAULT);
-    GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
-    return result;
-}
-
-// Creates the thread's stream. The partition's green context must be current.
-CUresult create_thread_stream(Partition& partition, CUcontext green, ThreadStreams& all,
-                              CUstream* out) {
-    const Busy busy;
-    if (const CUresult usable = check_driver_usable(); usable != CUDA_SUCCESS)
-        return usable;
-    all.reserve(all.size() + 1);
-    const std::lock_guard lock(partition.mutex);
-    if (partition.green.load() != green)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED; // by a concurrent reset
-    partition.thread_streams.reserve(partition.thread_streams.size() + 1);
-    const CUresult result = create_stream(out);
-    if (result != CUDA_SUCCESS)
-        return result;
-    partition.thread_streams.push_back(*out);
-    std::erase_if(all, [&](const ThreadStream& entry) { return entry.partition == &partition; });
-    all.push_back({&partition, partition.generation.load(), *out});
-    return CUDA_SUCCESS;
-}
-
-CUresult find_or_create(Partition& partition, CUcontext green, CUstream* out) {
-    ThreadStreams* const all = get_all();
-    if (all == nullptr)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    for (const ThreadStream& entry : *all)
-        if (entry.partition == &partition && entry.generation == partition.generation.load()) {
-            *out = entry.stream;
-            return CUDA_SUCCESS;
-        }
-    return create_thread_stream(partition, green, *all, out);
-}
-
-// An argument of a hook. needs_replacement() returns whether it is or contains the per-thread
-// default stream. get() returns the argument with that stream replaced. The program's structs stay
-// as they are.
-template <bool kNullIsPerThread, class T>
+// An argument of a hook. stream_in() returns a pointer to its stream, or null if it has none.
+// get() returns the argument with another stream. The program's structs stay as they are.
+template <class T>
 struct Argument {
-    static bool needs_replacement(const T&) { return false; }
-    Argument(T given, CUstream) : value(given) {}
+    static const CUstream* stream_in(const T&) { return nullptr; }
+    Argument(T given, const CUstream*) : value(given) {}
     T get() { return value; }
     T value;
 };
 
-template <bool kNullIsPerThread>
-struct Argument<kNullIsPerThread, CUstream> {
-    static bool needs_replacement(CUstream given) { return is_per_thread<kNullIsPerThread>(given); }
-    Argument(CUstream given, CUstream replacement)
-        : value(needs_replacement(given) ? replacement : given) {}
+template <>
+struct Argument<CUstream> {
+    static const CUstream* stream_in(const CUstream& given) { return &given; }
+    Argument(CUstream given, const CUstream* other) : value(other != nullptr ? *other : given) {}
     CUstream get() { return value; }
     CUstream value;
 };
 
-template <bool kNullIsPerThread>
-struct Argument<kNullIsPerThread, const CUlaunchConfig*> {
-    static bool needs_replacement(const CUlaunchConfig* given) {
-        return given != nullptr && is_per_thread<kNullIsPerThread>(given->hStream);
+template <>
+struct Argument<const CUlaunchConfig*> {
+    static const CUstream* stream_in(const CUlaunchConfig* given) {
+        return given != nullptr ? &given->hStream : nullptr;
     }
-    Argument(const CUlaunchConfig* given, CUstream replacement) : value(*given) {
-        value.hStream = replacement;
+    Argument(const CUlaunchConfig* given, const CUstream* other) : original(given) {
+        if (other == nullptr)
+            return;
+        changed = *given;
+        changed.hStream = *other;
+        original = &changed;
     }
-    const CUlaunchConfig* get() { return &value; }
-    CUlaunchConfig value;
+    const CUlaunchConfig* get() { return original; }
+    const CUlaunchConfig* original;
+    CUlaunchConfig changed;
 };
 
 // The driver writes results into this struct, so they are copied back.
-template <bool kNullIsPerThread>
-struct Argument<kNullIsPerThread, CUDA_GRAPH_INSTANTIATE_PARAMS*> {
-    static bool needs_replacement(const CUDA_GRAPH_INSTANTIATE_PARAMS* given) {
-        return given != nullptr && (given->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0 &&
-               is_per_thread<kNullIsPerThread>(given->hUploadStream);
+template <>
+struct Argument<CUDA_GRAPH_INSTANTIATE_PARAMS*> {
+    static const CUstream* stream_in(CUDA_GRAPH_INSTANTIATE_PARAMS* given) {
+        return given != nullptr && (given->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0
+                   ? &given->hUploadStream
+                   : nullptr;
     }
-    Argument(CUDA_GRAPH_INSTANTIATE_PARAMS* given, CUstream replacement)
-        : original(given), value(*given) {
-        value.hUploadStream = replacement;
+    Argument(CUDA_GRAPH_INSTANTIATE_PARAMS* given, const CUstream* other) : original(given) {
+        if (other == nullptr)
+            return;
+        changed = *given;
+        changed.hUploadStream = *other;
+        replaced = true;
     }
     ~Argument() {
-        value.hUploadStream = original->hUploadStream;
-        *original = value;
+        if (!replaced)
+            return;
+        changed.hUploadStream = original->hUploadStream;
+        *original = changed;
     }
     Argument(const Argument&) = delete;
     Argument& operator=(const Argument&) = delete;
-    CUDA_GRAPH_INSTANTIATE_PARAMS* get() { return &value; }
+    CUDA_GRAPH_INSTANTIATE_PARAMS* get() { return replaced ? &changed : original; }
     CUDA_GRAPH_INSTANTIATE_PARAMS* original;
-    CUDA_GRAPH_INSTANTIATE_PARAMS value;
+    CUDA_GRAPH_INSTANTIATE_PARAMS changed;
+    bool replaced = false;
 };
 
-template <bool kNullIsPerThread, class... Parameters>
-[[gnu::noinline, gnu::cold]] CUresult
-call_replaced(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real, Parameters... arguments) {
-    CUstream replacement = nullptr;
-    if ((Argument<kNullIsPerThread, Parameters>::needs_replacement(arguments) || ...))
-        if (const CUresult result = get_thread_stream(&replacement); result != CUDA_SUCCESS)
+// Calls with a stream that is neither legacy nor per-thread.
+template <Kind kKind, class Call>
+CUresult around(CUstream stream, BlockingStream* blocking, const Call& call) {
+    if constexpr (kKind == Kind::Action) {
+        if (blocking == nullptr)
+            return call();
+        if (const CUresult result = StreamOrder::begin_blocking(*blocking); result != CUDA_SUCCESS)
             return result;
-    return replacement != nullptr
-               ? real(Argument<kNullIsPerThread, Parameters>(arguments, replacement).get()...)
-               : real(arguments...);
+        const CUresult result = call();
+        StreamOrder::end_blocking(*blocking);
+        return result;
+    } else if constexpr (kKind == Kind::BeginCapture) {
+        StreamOrder::note_capture(1);
+        const CUresult result = call();
+        if (result != CUDA_SUCCESS)
+            StreamOrder::note_capture(-1);
+        return result;
+    } else if constexpr (kKind == Kind::EndCapture) {
+        const bool captured = StreamOrder::is_capturing(stream);
+        const CUresult result = call();
+        if (captured && !StreamOrder::is_capturing(stream))
+            StreamOrder::note_capture(-1);
+        return result;
+    } else {
+        return call();
+    }
+}
+
+// Calls with the legacy default stream.
+template <Kind kKind, class Call>
+[[gnu::always_inline]] inline CUresult around_legacy(const Call& call) {
+    Partition* partition = nullptr;
+    CUresult result = enter_partition(&partition);
+    if (result != CUDA_SUCCESS || partition == nullptr)
+        return result == CUDA_SUCCESS ? call() : result;
+    StreamOrder& order = partition->order;
+    // Plain CUDA refuses what the driver allows in a green context (both measured).
+    if constexpr (kKind == Kind::BeginCapture)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if constexpr (kKind == Kind::CaptureQuestion)
+        return order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
+    if constexpr (kKind == Kind::Action || kKind == Kind::Wait)
+        result = order.begin_legacy();
+    if (result == CUDA_SUCCESS)
+        result = call();
+    if constexpr (kKind == Kind::Action)
+        order.end_legacy();
+    return result;
+}
+
+template <Kind kKind, bool kNullIsPerThread, class... Parameters>
+CUresult call_in_thread_stream(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                               BlockingStream& stream, Parameters... arguments) {
+    return around<kKind>(stream.handle, &stream, [&] {
+        const auto replace = [&](const CUstream* given) {
+            return given != nullptr && is_per_thread<kNullIsPerThread>(*given) ? &stream.handle
+                                                                               : nullptr;
+        };
+        return real(
+            Argument<Parameters>(arguments, replace(Argument<Parameters>::stream_in(arguments)))
+                .get()...);
+    });
+}
+
+template <Kind kKind, bool kNullIsPerThread, class... Parameters>
+[[gnu::noinline]] CUresult call_in_order(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                                         Parameters... arguments) {
+    // Of two streams, as of cuStreamCopyAttributes, the per-thread default stream.
+    const CUstream* stream = nullptr;
+    for (const CUstream* const each : {Argument<Parameters>::stream_in(arguments)...})
+        if (each != nullptr && (stream == nullptr || is_per_thread<kNullIsPerThread>(*each)))
+            stream = each;
+    const auto call = [&] { return real(arguments...); };
+    if (stream == nullptr)
+        return call();
+    if (is_per_thread<kNullIsPerThread>(*stream)) {
+        ThreadStream own;
+        if (const CUresult result = own.find(); result != CUDA_SUCCESS)
+            return result;
+        return own.found() != nullptr ? call_in_thread_stream<kKind, kNullIsPerThread>(
+                                            real, *own.found(), arguments...)
+                                      : call();
+    }
+    return is_default(*stream) ? around_legacy<kKind>(call)
+                               : around<kKind>(*stream, StreamOrder::find(*stream), call);
 }
 
 // Calls the driver's function. On the path of a launch this is two comparisons and a jump.
-template <bool kNullIsPerThread, class... Parameters>
+template <Kind kKind, bool kNullIsPerThread, class... Parameters>
 [[gnu::always_inline]] inline CUresult call(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
                                             Parameters... arguments) {
+    constexpr bool kCaptures = kKind == Kind::BeginCapture || kKind == Kind::EndCapture;
     const auto function = real.found();
-    const bool replace =
-        (Argument<kNullIsPerThread, Parameters>::needs_replacement(arguments) || ...);
-    if (function != nullptr && !replace) [[likely]]
+    const auto uses_default = [](const CUstream* stream) {
+        return stream != nullptr && is_default(*stream);
+    };
+    const bool direct = (!uses_default(Argument<Parameters>::stream_in(arguments)) && ...);
+    if (function != nullptr && direct && !kCaptures &&
+        (kKind != Kind::Action || !StreamOrder::needed())) [[likely]]
         return function(arguments...);
-    return call_replaced<kNullIsPerThread>(real, arguments...);
+    return call_in_order<kKind, kNullIsPerThread>(real, arguments...);
 }
 
-template <bool kNullIsPerThread, class... Parameters>
+template <class... Parameters>
 CUresult enter_and_call(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
                         Parameters... arguments) {
     const CUresult entered = enter_partition();
-    return entered == CUDA_SUCCESS ? call<kNullIsPerThread>(real, arguments...) : entered;
+    return entered == CUDA_SUCCESS ? real(arguments...) : entered;
+}
+
+// Calls a function that uses the legacy default stream implicitly.
+template <class... Parameters>
+CUresult call_in_legacy(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                        Parameters... arguments) {
+    return around_legacy<Kind::Action>([&] { return real(arguments...); });
 }
 
 // When a function without a stream argument waits for the thread's stream.
@@ -242,65 +232,227 @@ bool call_waits([[maybe_unused]] First first, const Others&...) {
     return kWaits == Waits::Always;
 }
 
-// Calls the asynchronous counterpart of a function that has no stream argument.
+// Calls the asynchronous counterpart of a function that uses the per-thread default stream
+// implicitly.
 template <Waits kWaits, class Asynchronous, class... Parameters>
-CUresult call_in_thread_stream(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
-                               Asynchronous& asynchronous, Parameters... arguments) {
-    CUstream replacement = nullptr;
-    CUresult result = get_thread_stream(&replacement);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (replacement == nullptr)
-        return real(arguments...);
-    result = asynchronous(arguments..., replacement);
+CUresult call_asynchronous(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                           Asynchronous& asynchronous, Parameters... arguments) {
+    ThreadStream own;
+    CUresult result = own.find();
+    if (result != CUDA_SUCCESS || own.found() == nullptr)
+        return result == CUDA_SUCCESS ? real(arguments...) : result;
+    const CUstream stream = own.found()->handle;
+    result = around<Kind::Action>(stream, own.found(),
+                                  [&] { return asynchronous(arguments..., stream); });
     return result == CUDA_SUCCESS && call_waits<kWaits>(arguments...)
-               ? GCX_DRIVER(cuStreamSynchronize)(replacement)
+               ? GCX_DRIVER(cuStreamSynchronize)(stream)
                : result;
 }
 
+// Calls the variant for the legacy default stream of a function that has no asynchronous
+// counterpart. That stream waits for the thread's, and later work there waits for it.
 template <class... Parameters>
-CUresult call_in_legacy(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
-                        RealFunction<CUresult(CUDAAPI*)(Parameters...)>& legacy,
-                        Parameters... arguments) {
-    CUstream replacement = nullptr;
-    const CUresult result = get_thread_stream(&replacement);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return replacement != nullptr ? legacy(arguments...) : real(arguments...);
+CUresult call_ordered_with_thread(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                                  RealFunction<CUresult(CUDAAPI*)(Parameters...)>& legacy,
+                                  Parameters... arguments) {
+    bool replace = false;
+    {
+        ThreadStream own;
+        if (const CUresult result = own.find(); result != CUDA_SUCCESS)
+            return result;
+        replace = own.found() != nullptr;
+    }
+    return replace ? call_in_legacy(legacy, arguments...) : real(arguments...);
 }
 
 } // namespace
 
-CUresult get_thread_stream(CUstream* found) {
-    *found = nullptr;
-    CUcontext current = nullptr;
-    // Without a context and after a fork, the driver returns the right error.
-    if (t_busy || GCX_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || current == nullptr)
-        return CUDA_SUCCESS;
-    Partition* partition = find_partition_by_green(current);
-    if (partition == nullptr) {
-        const CUresult entered = enter_partition();
-        if (entered != CUDA_SUCCESS)
-            return entered;
-        if (GCX_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS)
-            return CUDA_SUCCESS;
-        partition = find_partition_by_green(current);
-    }
-    if (partition == nullptr)
-        return CUDA_SUCCESS;
-    try {
-        return find_or_create(*partition, current, found);
-    } catch (const std::exception&) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+// Streams.
+
+namespace {
+
+template <class Create>
+CUresult create_stream(CUstream* out, unsigned flags, const Create& create) {
+    Partition* partition = nullptr;
+    CUresult result = enter_partition(&partition);
+    if (result == CUDA_SUCCESS)
+        result = create();
+    if (result != CUDA_SUCCESS || partition == nullptr || (flags & CU_STREAM_NON_BLOCKING) != 0)
+        return result;
+    const InsideGate inside(partition->gate);
+    const CUcontext green = partition->green.load();
+    if (green == nullptr)
+        return result; // destroyed by a reset, with the stream
+    result = partition->order.add(green, *out);
+    if (result != CUDA_SUCCESS)
+        GCX_DRIVER(cuStreamDestroy_v2)(*out);
+    return result;
 }
 
-void destroy_thread_streams(Partition& partition) {
-    const Busy busy;
-    for (const CUstream stream : partition.thread_streams)
-        GCX_DRIVER(cuStreamDestroy_v2)(stream);
-    partition.thread_streams.clear();
-    partition.generation++;
+template <class Destroy>
+CUresult destroy_stream(CUstream stream, Destroy& real) {
+    BlockingStream* const blocking = StreamOrder::find(stream);
+    StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
+    return order != nullptr ? order->destroy(*blocking, real.find()) : real(stream);
+}
+
+// The driver says that all streams of a green context are non-blocking (measured).
+template <bool kNullIsPerThread, class GetFlags>
+CUresult get_flags(CUstream stream, unsigned* out, GetFlags& real) {
+    const CUresult result = call<Kind::Question, kNullIsPerThread>(real, stream, out);
+    CUcontext context = nullptr;
+    if (result != CUDA_SUCCESS || out == nullptr)
+        return result;
+    const bool blocking = is_default(stream)
+                              ? GCX_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS &&
+                                    find_partition_by_green(context) != nullptr
+                              : StreamOrder::find(stream) != nullptr;
+    if (blocking)
+        *out = CU_STREAM_DEFAULT;
+    return CUDA_SUCCESS;
+}
+
+// A callback of the program in the per-thread default stream, which gets the stream as the program
+// named it.
+struct Callback {
+    CUstreamCallback function;
+    CUstream stream;
+    void* data;
+};
+
+void CUDA_CB call_back(CUstream, CUresult result, void* callback) {
+    const std::unique_ptr<Callback> given(static_cast<Callback*>(callback));
+    given->function(given->stream, result, given->data);
+}
+
+template <bool kNullIsPerThread, class AddCallback>
+CUresult add_callback(CUstream stream, CUstreamCallback function, void* data, unsigned flags,
+                      AddCallback& real) {
+    if (!is_per_thread<kNullIsPerThread>(stream) || function == nullptr)
+        return call<Kind::Action, kNullIsPerThread>(real, stream, function, data, flags);
+    std::unique_ptr<Callback> callback(new (std::nothrow) Callback{function, stream, data});
+    if (callback == nullptr)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = call<Kind::Action, kNullIsPerThread>(
+        real, stream, &call_back, static_cast<void*>(callback.get()), flags);
+    if (result == CUDA_SUCCESS)
+        callback.release();
+    return result;
+}
+
+// Waits for all work in the context of a partition.
+CUresult synchronize(CUcontext context) {
+    CUcontext popped = nullptr;
+    CUresult result = GCX_DRIVER(cuCtxPushCurrent_v2)(to_driver(context));
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = GCX_DRIVER(cuCtxSynchronize)();
+    GCX_DRIVER(cuCtxPopCurrent_v2)(&popped);
+    return result;
+}
+
+// A copy between devices waits for all work of both, and the host waits for the copy.
+template <class Copy>
+CUresult copy_between(CUcontext to, CUcontext from, const Copy& copy) {
+    const bool devices_differ = to != nullptr && from != nullptr && to != from;
+    CUresult result = CUDA_SUCCESS;
+    if (devices_differ)
+        for (const CUcontext context : {to, from})
+            if (result == CUDA_SUCCESS)
+                result = synchronize(context);
+    if (result == CUDA_SUCCESS)
+        result = copy();
+    if (devices_differ && result == CUDA_SUCCESS)
+        result = GCX_DRIVER(cuStreamSynchronize)(nullptr);
+    return result;
+}
+
+} // namespace
+
+GCX_HOOK(cuStreamCreate, CUstream* out, unsigned flags) {
+    return create_stream(out, flags, [&] { return GCX_REAL(cuStreamCreate)(out, flags); });
+}
+
+GCX_HOOK(cuStreamCreateWithPriority, CUstream* out, unsigned flags, int priority) {
+    return create_stream(
+        out, flags, [&] { return GCX_REAL(cuStreamCreateWithPriority)(out, flags, priority); });
+}
+
+GCX_HOOK(cuStreamDestroy, CUstream stream) {
+    return destroy_stream(stream, GCX_REAL(cuStreamDestroy));
+}
+
+GCX_HOOK(cuStreamDestroy_v2, CUstream stream) {
+    return destroy_stream(stream, GCX_REAL(cuStreamDestroy_v2));
+}
+
+GCX_HOOK(cuStreamGetFlags, CUstream stream, unsigned* out) {
+    return get_flags<false>(stream, out, GCX_REAL(cuStreamGetFlags));
+}
+
+GCX_HOOK(cuStreamGetFlags_ptsz, CUstream stream, unsigned* out) {
+    return get_flags<true>(stream, out, GCX_REAL(cuStreamGetFlags_ptsz));
+}
+
+GCX_HOOK(cuStreamAddCallback, CUstream stream, CUstreamCallback function, void* data,
+         unsigned flags) {
+    return add_callback<false>(stream, function, data, flags, GCX_REAL(cuStreamAddCallback));
+}
+
+GCX_HOOK(cuStreamAddCallback_ptsz, CUstream stream, CUstreamCallback function, void* data,
+         unsigned flags) {
+    return add_callback<true>(stream, function, data, flags, GCX_REAL(cuStreamAddCallback_ptsz));
+}
+
+GCX_HOOK(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS* list, unsigned count,
+         unsigned flags) {
+    const auto each = [&](const auto& function) {
+        CUresult result = CUDA_SUCCESS;
+        for (unsigned i = 0; list != nullptr && i < count && result == CUDA_SUCCESS; i++)
+            if (BlockingStream* const stream = StreamOrder::find(list[i].hStream))
+                result = function(*stream);
+        return result;
+    };
+    CUresult result =
+        each([](BlockingStream& stream) { return StreamOrder::begin_blocking(stream); });
+    if (result == CUDA_SUCCESS)
+        result = GCX_REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
+    each([](BlockingStream& stream) {
+        StreamOrder::end_blocking(stream);
+        return CUDA_SUCCESS;
+    });
+    return result;
+}
+
+GCX_HOOK(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+         CUcontext from_context, std::size_t bytes) {
+    return copy_between(to_context, from_context, [&] {
+        return call_in_legacy(GCX_REAL(cuMemcpyPeer), to, to_context, from, from_context, bytes);
+    });
+}
+
+GCX_HOOK(cuMemcpyPeer_ptds, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+         CUcontext from_context, std::size_t bytes) {
+    return copy_between(to_context, from_context, [&] {
+        return call_asynchronous<Waits::Always>(GCX_REAL(cuMemcpyPeer_ptds),
+                                                GCX_DRIVER(cuMemcpyPeerAsync), to, to_context, from,
+                                                from_context, bytes);
+    });
+}
+
+GCX_HOOK(cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_between(copy != nullptr ? copy->dstContext : nullptr,
+                        copy != nullptr ? copy->srcContext : nullptr,
+                        [&] { return call_in_legacy(GCX_REAL(cuMemcpy3DPeer), copy); });
+}
+
+GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_between(copy != nullptr ? copy->dstContext : nullptr,
+                        copy != nullptr ? copy->srcContext : nullptr, [&] {
+                            return call_asynchronous<Waits::Always>(GCX_REAL(cuMemcpy3DPeer_ptds),
+                                                                    GCX_DRIVER(cuMemcpy3DPeerAsync),
+                                                                    copy);
+                        });
 }
 
 // PARAMETERS(types...) and ARGUMENTS(types...) number the parameters of the types.
@@ -334,30 +486,31 @@ void destroy_thread_streams(Partition& partition) {
 #define ARGUMENTS_10 a10, ARGUMENTS_9
 #define ARGUMENTS_11 a11, ARGUMENTS_10
 
+#define COMMA ,
 #define DEFINE(symbol, caller, ...)                                                                \
     GCX_HOOK(symbol, PARAMETERS(__VA_ARGS__)) {                                                    \
         return caller(GCX_REAL(symbol), ARGUMENTS(__VA_ARGS__));                                   \
     }
-#define S(base, symbol, since, ...)                                                                \
-    DEFINE(symbol, call<false>, __VA_ARGS__)                                                       \
-    DEFINE(symbol##_ptsz, call<true>, __VA_ARGS__)
-#define N(base, symbol, since, ...) DEFINE(symbol, call<false>, __VA_ARGS__)
-#define SE(base, symbol, since, ...)                                                               \
-    DEFINE(symbol, enter_and_call<false>, __VA_ARGS__)                                             \
-    DEFINE(symbol##_ptsz, enter_and_call<true>, __VA_ARGS__)
-#define NE(base, symbol, since, ...) DEFINE(symbol, enter_and_call<false>, __VA_ARGS__)
-#define D(base, symbol, asynchronous, waits, ...)                                                  \
+#define S(kind, base, symbol, since, ...)                                                          \
+    DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)                                      \
+    DEFINE(symbol##_ptsz, call<Kind::kind COMMA true>, __VA_ARGS__)
+#define N(kind, base, symbol, since, ...) DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)
+#define NE(base, symbol, since, ...) DEFINE(symbol, enter_and_call, __VA_ARGS__)
+#define M(base, symbol, since, ...) DEFINE(symbol, call_in_legacy, __VA_ARGS__)
+#define D(base, symbol, since, asynchronous, waits, ...)                                           \
+    M(base, symbol, since, __VA_ARGS__)                                                            \
     GCX_HOOK(symbol##_ptds, PARAMETERS(__VA_ARGS__)) {                                             \
-        return call_in_thread_stream<Waits::waits>(                                                \
+        return call_asynchronous<Waits::waits>(                                                    \
             GCX_REAL(symbol##_ptds),                                                               \
             GCX_REAL_AS(asynchronous, CUresult(CUDAAPI*)(__VA_ARGS__, CUstream)),                  \
             ARGUMENTS(__VA_ARGS__));                                                               \
     }
-#define L(base, symbol, ...)                                                                       \
+#define L(base, symbol, since, ...)                                                                \
+    M(base, symbol, since, __VA_ARGS__)                                                            \
     GCX_HOOK(symbol##_ptds, PARAMETERS(__VA_ARGS__)) {                                             \
-        return call_in_legacy(GCX_REAL(symbol##_ptds),                                             \
-                              GCX_REAL_AS(symbol, CUresult(CUDAAPI*)(__VA_ARGS__)),                \
-                              ARGUMENTS(__VA_ARGS__));                                             \
+        return call_ordered_with_thread(GCX_REAL(symbol##_ptds),                                   \
+                                        GCX_REAL_AS(symbol, CUresult(CUDAAPI*)(__VA_ARGS__)),      \
+                                        ARGUMENTS(__VA_ARGS__));                                   \
     }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -214,13 +214,14 @@ FormerContext* find_former(Partition& partition, CUcontext context) {
     return nullptr;
 }
 
-// Finds the partition to enter for a thread's current context. Finds null if the context is a green
-// one already or belongs to no partition.
-CUresult find_to_enter(Partitions& all, CUcontext current, Partition** found) {
-    *found = nullptr;
+// Finds the partition of a thread's current context, which is the green context, the primary one or
+// a former green one. Finds null if the context belongs to no partition.
+CUresult find_partition_of_current(Partitions& all, CUcontext current, Partition** found) {
     for (const auto& partition : all.all)
-        if (partition->green.load(std::memory_order_acquire) == current)
+        if (partition->green.load(std::memory_order_acquire) == current) {
+            *found = partition.get();
             return CUDA_SUCCESS;
+        }
     for (const auto& partition : all.all)
         if (find_former(*partition, current) != nullptr) {
             *found = partition->green.load() != nullptr ? partition.get() : nullptr;
@@ -317,6 +318,7 @@ void forget_green_context(Partition& partition) {
     partition.green.store(nullptr);
     partition.primary.store(nullptr);
     partition.context = nullptr;
+    partition.order.clear();
     partition.thread_streams.clear();
     partition.generation++;
 }
@@ -385,20 +387,29 @@ void forget_former_context(CUcontext context) {
             former->green.store(nullptr);
 }
 
-CUresult enter_partition() {
+CUresult enter_partition(Partition** entered) {
     Partitions* const all = all_partitions();
     CUcontext current = nullptr;
+    Partition* partition = nullptr;
     if (all == nullptr)
         return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
     CUresult result = GCX_DRIVER(cuCtxGetCurrent)(&current);
     if (result != CUDA_SUCCESS || current == nullptr)
         return result;
-    Partition* partition = nullptr;
-    result = find_to_enter(*all, current, &partition);
-    if (result == CUDA_SUCCESS && partition != nullptr)
+    result = find_partition_of_current(*all, current, &partition);
+    if (result != CUDA_SUCCESS || partition == nullptr)
+        return result;
+    if (partition->green.load() != current) {
         result = create_green_context(*partition);
-    const CUcontext green = partition != nullptr ? partition->green.load() : nullptr;
-    return result == CUDA_SUCCESS && green != nullptr ? GCX_DRIVER(cuCtxSetCurrent)(green) : result;
+        const CUcontext green = partition->green.load();
+        if (result == CUDA_SUCCESS && green != nullptr)
+            result = GCX_DRIVER(cuCtxSetCurrent)(green);
+        if (result != CUDA_SUCCESS || green == nullptr)
+            return result;
+    }
+    if (entered != nullptr)
+        *entered = partition;
+    return CUDA_SUCCESS;
 }
 
 void log_line(const char* format, ...) {

@@ -12,12 +12,18 @@
 //    context current, the green context becomes current. Where the driver returns the green
 //    context, the program gets the primary one. So work in all streams that it creates, and in the
 //    legacy default stream, runs on the partition's SMs.
-// 5. Lazy initialization. cudart can make the primary context current without a hook. Hooks of the
-//    functions that come before any launch put the green context in its place (enter_partition()).
-// 6. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
-//    with a stream replace them with a stream of the thread (hooks_stream.cpp).
-// 7. Graphs. Nodes that name the primary context get the green one (hooks_context.cpp).
-// 8. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
+// 5. Lazy initialization. cudart can make the primary context current without a hook. Hooks of all
+//    functions that use the current context for work put the green context in its place
+//    (enter_partition()).
+// 6. Order. The driver orders nothing between the legacy default stream and blocking streams in a
+//    green context. Hooks of all functions that submit work add the missing waits
+//    (stream_order.hpp, hooks_stream.cpp).
+// 7. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
+//    with a stream replace them with a stream of the thread (thread_streams.hpp).
+// 8. Graphs. Nodes that name the primary context get the green one (hooks_context.cpp).
+// 9. Resets. A reset of the device destroys the green context and all that belongs to it. It waits
+//    until no call uses any of it (call_gate.hpp).
+// 10. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
 //    sees the partition as the device's resource, so that green contexts of the program are parts
 //    of the partition (hooks_context.cpp).
 //
@@ -26,7 +32,9 @@
 
 #include "driver/cuda_api.h"
 
+#include "interpose/call_gate.hpp"
 #include "interpose/exec_plan.hpp"
+#include "interpose/stream_order.hpp"
 
 #include <gcx.h>
 
@@ -55,9 +63,11 @@ struct Partition {
     std::atomic<uint32_t> retains{0};      // the program's, of the primary context
     std::array<FormerContext, 32> former;  // the latest ones
     std::atomic<uint32_t> former_count{0}; // counts all of them
-    std::atomic<uint64_t> generation{0};   // of thread_streams, which are all destroyed at once
-    std::mutex mutex;                      // guards the members below and changes of those above
-    std::vector<CUstream> thread_streams;  // of all threads, see get_thread_stream()
+    std::atomic<uint64_t> generation{0};   // of all that belongs to the green context
+    CallGate gate;                         // closed while a reset destroys that
+    StreamOrder order{gate};
+    std::mutex mutex; // guards the members below and changes of those above
+    std::vector<BlockingStream*> thread_streams; // of all threads, see thread_streams.hpp
     gcx_context context = nullptr;
     gcx_reservation reservation = nullptr; // kept until the process ends
 };
@@ -98,36 +108,8 @@ void forget_former_context(CUcontext context);
 
 // Makes the green context current if its primary context is current in the calling thread, or a
 // former green context of it. The first happens when cudart bypasses cuCtxSetCurrent, the second
-// after a reset.
-CUresult enter_partition();
-
-// Finds the calling thread's stream that replaces the per-thread default stream in the partition
-// whose context is current. Creates it at its first use. Finds null if no partition is current.
-// Like the per-thread default stream it is a blocking stream: it and the legacy default stream wait
-// for each other. It is destroyed with the thread or by a reset of the device.
-CUresult get_thread_stream(CUstream* found);
-
-// Returns whether a stream argument means the per-thread default stream. In the variants of
-// functions for per-thread default streams (_ptsz), NULL does too.
-template <bool kNullIsPerThread>
-constexpr bool is_per_thread(CUstream stream) {
-    return stream == CU_STREAM_PER_THREAD || (kNullIsPerThread && stream == nullptr);
-}
-
-// Replaces a stream argument that means the per-thread default stream.
-template <bool kNullIsPerThread>
-CUresult replace_per_thread(CUstream* stream) {
-    CUstream replacement = nullptr;
-    if (!is_per_thread<kNullIsPerThread>(*stream))
-        return CUDA_SUCCESS;
-    const CUresult result = get_thread_stream(&replacement);
-    if (result == CUDA_SUCCESS && replacement != nullptr)
-        *stream = replacement;
-    return result;
-}
-
-// Destroys the thread streams of a partition. Requires the lock.
-void destroy_thread_streams(Partition& partition);
+// after a reset. Finds the partition whose green context is current then, or null.
+CUresult enter_partition(Partition** entered = nullptr);
 
 // Returns whether the program has green contexts, on any device or on this one.
 bool program_has_green_contexts();

@@ -16,12 +16,12 @@
 #define P(base, symbol, since, per_thread)                                                         \
     E(base, symbol, since)                                                                         \
     E(base, per_thread, since)
-#define S(base, symbol, since, ...) P(base, symbol, since, symbol##_ptsz)
-#define N(base, symbol, since, ...) E(base, symbol, since)
-#define SE S
-#define NE N
-#define D(base, symbol, ...) E(base, symbol##_ptds, 0)
+#define S(kind, base, symbol, since, ...) P(base, symbol, since, symbol##_ptsz)
+#define N(kind, base, symbol, since, ...) E(base, symbol, since)
+#define NE(base, symbol, since, ...) E(base, symbol, since)
+#define D(base, symbol, since, ...) P(base, symbol, since, symbol##_ptds)
 #define L D
+#define M NE
 #include "interpose/entry_points.inc"
 
 namespace gcx::interpose {
@@ -45,15 +45,16 @@ constexpr EntryPoint kEntryPoints[] = {
 #define E(base, symbol, since) {#base, #symbol, since, false, &entry_##symbol},
 #define P(base, symbol, since, per_thread)                                                         \
     E(base, symbol, since){#base, #per_thread, since, true, &entry_##per_thread},
-#define S(base, symbol, since, ...)                                                                \
+#define S(kind, base, symbol, since, ...)                                                          \
     E(base, symbol, since){#base, #symbol "_ptsz", std::max(since, kPerThreadSince), true,         \
                            &entry_##symbol##_ptsz},
-#define D(base, symbol, ...)                                                                       \
-    {#base, #symbol "_ptds", kPerThreadSince, true, &entry_##symbol##_ptds},
-#define N(base, symbol, since, ...) E(base, symbol, since)
-#define SE S
-#define NE N
+#define N(kind, base, symbol, since, ...) E(base, symbol, since)
+#define NE(base, symbol, since, ...) E(base, symbol, since)
+#define D(base, symbol, since, ...)                                                                \
+    E(base, symbol, since){#base, #symbol "_ptds", std::max(since, kPerThreadSince), true,         \
+                           &entry_##symbol##_ptds},
 #define L D
+#define M NE
 #include "interpose/entry_points.inc"
 };
 constexpr std::size_t kEntryPointCount = sizeof kEntryPoints / sizeof kEntryPoints[0];

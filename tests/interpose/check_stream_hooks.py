@@ -11,8 +11,6 @@ import re
 import sys
 from pathlib import Path
 
-# In these functions the driver refuses default streams in any context.
-OTHERS = {"cuStreamDestroy", "cuStreamDestroy_v2", "cuLaunchCooperativeKernelMultiDevice"}
 # Rows without types.
 ONLY_NAMED = "EP"
 NUMBERS = {
@@ -71,7 +69,7 @@ class Header:
         return words if words == "void" else words.rpartition(" ")[0]
 
     def wanted(self) -> dict[str, list[str]]:
-        """Functions with a stream, and those that use the per-thread one implicitly."""
+        """Functions with a stream, and those that use a default stream implicitly."""
 
         def names_stream(kind: str) -> bool:
             return kind == "CUstream" or kind.removeprefix("const ")[:-2] in self.structs
@@ -79,8 +77,9 @@ class Header:
         return {
             symbol: types
             for symbol, types in self.functions.items()
-            if symbol not in OTHERS
-            and (any(map(names_stream, types)) or re.search("_pt[ds][sz]$", symbol))
+            if any(map(names_stream, types))
+            or re.search("_pt[ds][sz]$", symbol)
+            or re.fullmatch(r"cu(Memcpy|Memset|Launch(Grid)?(?!\w))\w*?(_v2)?", symbol)
         }
 
 
@@ -102,14 +101,15 @@ def read_table(path: str) -> dict[str, list[str] | None]:
         symbol = fields[1]
         if kind in ONLY_NAMED:
             found.update(dict.fromkeys([symbol, *fields[3:]]))
-        elif kind == "D":
-            found[symbol + "_ptds"] = fields[4:]
-        elif kind == "L":
-            found[symbol + "_ptds"] = fields[2:]
+        elif kind in "DL":
+            types = fields[5:] if kind == "D" else fields[3:]
+            found.update({symbol: types, symbol + "_ptds": types})
+        elif kind in "SN":
+            found[fields[2]] = fields[4:]
+            if kind == "S":
+                found[fields[2] + "_ptsz"] = fields[4:]
         else:
             found[symbol] = fields[3:]
-            if kind.startswith("S"):
-                found[symbol + "_ptsz"] = fields[3:]
     return found
 
 

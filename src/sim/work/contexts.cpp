@@ -1,6 +1,7 @@
 // Contexts: created and primary ones, the current context, settings, and events of all their work.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
+#include "sim/entry/per_thread.hpp"
 #include "sim/partition/partition.hpp"
 #include "sim/partition/resource.hpp"
 #include "sim/work/work.hpp"
@@ -17,7 +18,7 @@ struct CurrentStack {
 };
 
 std::vector<Handle>& current_stack(const Machine& machine) {
-    thread_local CurrentStack stack;
+    auto& stack = per_thread<CurrentStack>();
     if (stack.epoch != machine.epoch) {
         stack.contexts.clear();
         stack.epoch = machine.epoch;
