@@ -1,0 +1,5 @@
+#include "streams.hpp"
+namespace conformance {
+void add_first_calls(Checks&) {
+}
+} // namespace conformance
