@@ -18,7 +18,8 @@ namespace {
 // What a function does with its stream.
 enum class Kind {
     Action,          // submits work, or something that has a place among work
-    Wait,            // waits for the stream, or asks whether it is idle
+    Mark,            // the same, but it starts without a wait for the legacy default stream
+    Wait,            // waits for the stream, asks whether it is idle, or allocates in its order
     Question,        // neither depends on work nor is it work
     BeginCapture,    // begins a capture
     EndCapture,      // ends a capture
@@ -97,12 +98,15 @@ struct Argument<CUDA_GRAPH_INSTANTIATE_PARAMS*> {
 // Calls with a stream that is neither legacy nor per-thread.
 template <Kind kKind, class Call>
 CUresult around(CUstream stream, BlockingStream* blocking, const Call& call) {
-    if constexpr (kKind == Kind::Action) {
+    if constexpr (kKind == Kind::Action || kKind == Kind::Mark) {
         if (blocking == nullptr)
             return call();
-        if (const CUresult result = StreamOrder::begin_blocking(*blocking); result != CUDA_SUCCESS)
+        CUresult result = CUDA_SUCCESS;
+        if constexpr (kKind == Kind::Action)
+            result = StreamOrder::begin_blocking(*blocking);
+        if (result != CUDA_SUCCESS)
             return result;
-        const CUresult result = call();
+        result = call();
         StreamOrder::end_blocking(*blocking);
         return result;
     } else if constexpr (kKind == Kind::BeginCapture) {
@@ -135,11 +139,12 @@ template <Kind kKind, class Call>
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if constexpr (kKind == Kind::CaptureQuestion)
         return order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
-    if constexpr (kKind == Kind::Action || kKind == Kind::Wait)
+    constexpr bool kHasPlace = kKind == Kind::Action || kKind == Kind::Mark;
+    if constexpr (kHasPlace || kKind == Kind::Wait)
         result = order.begin_legacy();
     if (result == CUDA_SUCCESS)
         result = call();
-    if constexpr (kKind == Kind::Action)
+    if constexpr (kHasPlace)
         order.end_legacy();
     return result;
 }
@@ -192,7 +197,7 @@ template <Kind kKind, bool kNullIsPerThread, class... Parameters>
     };
     const bool direct = (!uses_default(Argument<Parameters>::stream_in(arguments)) && ...);
     if (function != nullptr && direct && !kCaptures &&
-        (kKind != Kind::Action || !StreamOrder::needed())) [[likely]]
+        ((kKind != Kind::Action && kKind != Kind::Mark) || !StreamOrder::needed())) [[likely]]
         return function(arguments...);
     return call_in_order<kKind, kNullIsPerThread>(real, arguments...);
 }
@@ -212,9 +217,10 @@ CUresult call_in_legacy(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
 }
 
 // When a function without a stream argument waits for the thread's stream.
-enum class Waits { Always, Never, IfHost };
+enum class Waits { Always, Never, IfHost, IfHostIn2D, IfHostIn3D };
 
-// Returns whether memory is or can be on the host. Such memory must be set when the call returns.
+// Returns whether memory is or can be on the host. Such memory must be set, or can be changed, when
+// the call returns.
 bool may_be_host(CUdeviceptr memory) {
     unsigned managed = 0;
     CUmemorytype type = CU_MEMORYTYPE_HOST;
@@ -225,11 +231,34 @@ bool may_be_host(CUdeviceptr memory) {
     return !known || type != CU_MEMORYTYPE_DEVICE || managed != 0;
 }
 
-template <Waits kWaits, class First, class... Others>
-bool call_waits([[maybe_unused]] First first, const Others&...) {
+bool may_be_host(CUmemorytype type, CUdeviceptr memory) {
+    return type == CU_MEMORYTYPE_HOST || (type != CU_MEMORYTYPE_ARRAY && may_be_host(memory));
+}
+
+template <class Copy>
+bool copies_host(const Copy* copy) {
+    return copy != nullptr && (may_be_host(copy->srcMemoryType, copy->srcDevice) ||
+                               may_be_host(copy->dstMemoryType, copy->dstDevice));
+}
+
+bool uses_host(CUdeviceptr to, CUdeviceptr from, std::size_t) {
+    return may_be_host(to) || may_be_host(from);
+}
+template <class... Others>
+bool uses_host(CUdeviceptr filled, const Others&...) {
+    return may_be_host(filled);
+}
+
+template <Waits kWaits, class... Parameters>
+bool call_waits([[maybe_unused]] const Parameters&... arguments) {
     if constexpr (kWaits == Waits::IfHost)
-        return may_be_host(first);
-    return kWaits == Waits::Always;
+        return uses_host(arguments...);
+    else if constexpr (kWaits == Waits::IfHostIn2D)
+        return copies_host(static_cast<const CUDA_MEMCPY2D*>(arguments)...);
+    else if constexpr (kWaits == Waits::IfHostIn3D)
+        return copies_host(static_cast<const CUDA_MEMCPY3D*>(arguments)...);
+    else
+        return kWaits == Waits::Always;
 }
 
 // Calls the asynchronous counterpart of a function that uses the per-thread default stream
@@ -351,20 +380,45 @@ CUresult synchronize(CUcontext context) {
     return result;
 }
 
-// A copy between devices waits for all work of both, and the host waits for the copy.
+// A copy between devices waits for all work of both, and the host waits for the copy, by the text of
+// the programming guide.
 template <class Copy>
 CUresult copy_between(CUcontext to, CUcontext from, const Copy& copy) {
-    const bool devices_differ = to != nullptr && from != nullptr && to != from;
-    CUresult result = CUDA_SUCCESS;
-    if (devices_differ)
-        for (const CUcontext context : {to, from})
-            if (result == CUDA_SUCCESS)
-                result = synchronize(context);
+    if (to == nullptr || from == nullptr || to == from)
+        return copy();
+    CUresult result = synchronize(to);
+    if (result == CUDA_SUCCESS)
+        result = synchronize(from);
     if (result == CUDA_SUCCESS)
         result = copy();
-    if (devices_differ && result == CUDA_SUCCESS)
-        result = GCX_DRIVER(cuStreamSynchronize)(nullptr);
-    return result;
+    return result == CUDA_SUCCESS ? GCX_DRIVER(cuCtxSynchronize)() : result;
+}
+
+// Plain CUDA refuses to let the legacy default stream join a capture (measured). In a green context
+// the driver would let it.
+template <class WaitEvent>
+CUresult refuse_to_join_capture(CUevent event, const WaitEvent& wait_event) {
+    if (!StreamOrder::any_captures())
+        return wait_event();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result = GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    // Measured: it invalidates the capture of a captured event, and no other one.
+    const CUresult queried = GCX_DRIVER(cuEventQuery)(event);
+    result = GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return queried == CUDA_ERROR_CAPTURED_EVENT ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : wait_event();
+}
+
+template <bool kNullIsPerThread, class WaitEvent>
+CUresult wait_event(CUstream stream, CUevent event, unsigned flags, WaitEvent& real) {
+    const auto wait = [&] {
+        return call<Kind::Mark, kNullIsPerThread>(real, stream, event, flags);
+    };
+    const bool legacy = is_default(stream) && !is_per_thread<kNullIsPerThread>(stream);
+    return legacy ? refuse_to_join_capture(event, wait) : wait();
 }
 
 } // namespace
@@ -392,6 +446,14 @@ GCX_HOOK(cuStreamGetFlags, CUstream stream, unsigned* out) {
 
 GCX_HOOK(cuStreamGetFlags_ptsz, CUstream stream, unsigned* out) {
     return get_flags<true>(stream, out, GCX_REAL(cuStreamGetFlags_ptsz));
+}
+
+GCX_HOOK(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags) {
+    return wait_event<false>(stream, event, flags, GCX_REAL(cuStreamWaitEvent));
+}
+
+GCX_HOOK(cuStreamWaitEvent_ptsz, CUstream stream, CUevent event, unsigned flags) {
+    return wait_event<true>(stream, event, flags, GCX_REAL(cuStreamWaitEvent_ptsz));
 }
 
 GCX_HOOK(cuStreamAddCallback, CUstream stream, CUstreamCallback function, void* data,
@@ -434,9 +496,9 @@ GCX_HOOK(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
 GCX_HOOK(cuMemcpyPeer_ptds, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
          CUcontext from_context, std::size_t bytes) {
     return copy_between(to_context, from_context, [&] {
-        return call_asynchronous<Waits::Always>(GCX_REAL(cuMemcpyPeer_ptds),
-                                                GCX_DRIVER(cuMemcpyPeerAsync), to, to_context, from,
-                                                from_context, bytes);
+        return call_asynchronous<Waits::Never>(GCX_REAL(cuMemcpyPeer_ptds),
+                                               GCX_DRIVER(cuMemcpyPeerAsync), to, to_context, from,
+                                               from_context, bytes);
     });
 }
 

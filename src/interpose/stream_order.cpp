@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -14,9 +15,9 @@ namespace {
 constinit std::mutex lists_mutex;
 
 constexpr std::size_t kBuckets = 4096;
-constinit std::array<std::atomic<BlockingStream*>, kBuckets> buckets{};
+constinit std::array<BlockingStream::Slot, kBuckets> buckets{};
 
-std::atomic<BlockingStream*>& bucket_of(CUstream stream) {
+BlockingStream::Slot& bucket_of(CUstream stream) {
     const auto address = reinterpret_cast<uintptr_t>(stream);
     return buckets[(address >> 4 ^ address >> 16) % kBuckets];
 }
@@ -73,7 +74,40 @@ CUresult with_current(CUcontext context, const Call& call) {
     return result;
 }
 
+// Calls unless the stream is destroyed, and keeps it from that.
+template <class Call>
+CUresult while_alive(BlockingStream& stream, const StreamOrder* order, const Call& call) {
+    stream.visitors.fetch_add(1);
+    const CUresult result = stream.order.load() == order ? call() : CUDA_SUCCESS;
+    stream.visitors.fetch_sub(1);
+    return result;
+}
+
+// Unused objects for work of destroyed streams, guarded by the lock.
+constinit BlockingStream* unused_work = nullptr;
+
+// Returns null if there is no memory.
+BlockingStream* take_work() {
+    const std::lock_guard lock(lists_mutex);
+    if (unused_work == nullptr)
+        return new (std::nothrow) BlockingStream(nullptr);
+    return std::exchange(unused_work, unused_work->next);
+}
+
 } // namespace
+
+template <class Visit>
+CUresult StreamOrder::visit(const Visit& function) {
+    for (Chunk* chunk = &streams_; chunk != nullptr; chunk = chunk->next.load())
+        for (const Slot& slot : chunk->slots) {
+            BlockingStream* const stream = slot.load();
+            if (stream == nullptr)
+                continue;
+            if (const CUresult result = function(*stream); result != CUDA_SUCCESS)
+                return result;
+        }
+    return CUDA_SUCCESS;
+}
 
 BlockingStream* StreamOrder::find(CUstream stream) {
     BlockingStream* const found = find_any(stream);
@@ -121,6 +155,7 @@ void StreamOrder::put(BlockingStream& stream, CUevent event) {
 CUresult StreamOrder::add(CUcontext context, CUstream stream, BlockingStream** added) {
     CUevent event = nullptr;
     CUevent legacy = nullptr;
+    release_completed();
     CUresult result = create_event(&event);
     if (result == CUDA_SUCCESS && legacy_event_.load() == nullptr)
         result = create_event(&legacy);
@@ -146,72 +181,92 @@ CUresult StreamOrder::add(CUcontext context, CUstream stream, BlockingStream** a
     return result;
 }
 
-// Waits for visitors, which do not block: a stream in which another thread launches, or waits to
-// launch, must not be destroyed by the program.
-void StreamOrder::remove(BlockingStream& stream) {
-    stream.order.store(nullptr);
+// Returns false if another thread removes it. Waits for visitors, which do not block: a stream in
+// which another thread launches, or waits to launch, must not be destroyed by the program.
+bool StreamOrder::remove(BlockingStream& stream) {
+    StreamOrder* expected = this;
+    if (!stream.order.compare_exchange_strong(expected, nullptr))
+        return false;
     stream.slot->store(nullptr);
     while (stream.visitors.load() != 0)
         std::this_thread::yield();
+    return true;
+}
+
+void StreamOrder::release(Slot* slot, BlockingStream* work) {
+    const std::lock_guard lock(lists_mutex);
+    if (slot != nullptr)
+        free_slots_.push_back(slot);
+    if (work != nullptr)
+        work->next = std::exchange(unused_work, work);
 }
 
 CUresult StreamOrder::destroy(BlockingStream& stream, DestroyFn driver_destroy) {
     const InsideGate inside(gate_);
-    if (stream.order.load() != this)
-        return driver_destroy(stream.handle);
-    const bool captured = is_capturing(stream.handle);
-    // If the context is destroyed, the driver says so below.
-    if (!captured)
-        with_current(context_.load(), [&] { return join(stream); });
-    remove(stream);
+    release_completed();
+    BlockingStream* const work = take_work();
+    if (work == nullptr)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    // A captured stream's work is that of the graph.
+    const bool pending = stream.joined.load() < stream.submitted.load() &&
+                         !is_capturing(stream.handle) &&
+                         record(stream.event, stream.handle) == CUDA_SUCCESS;
     const CUevent event = stream.event;
     Slot* const slot = stream.slot;
+    if (!remove(stream)) {
+        release(nullptr, work);
+        return driver_destroy(stream.handle);
+    }
     const CUresult result = driver_destroy(stream.handle);
     // From here on another thread can create a stream with the same handle.
     if (result != CUDA_SUCCESS) {
         put(stream, event);
-        return result;
+        release(nullptr, work);
+    } else if (pending) {
+        work->slot = slot;
+        put(*work, event);
+        work->submitted.fetch_add(1);
+        destroyed_.fetch_add(1);
+    } else {
+        GCX_DRIVER(cuEventDestroy_v2)(event);
+        release(slot, work);
     }
-    {
-        const std::lock_guard lock(lists_mutex);
-        free_slots_.push_back(slot);
-    }
-    GCX_DRIVER(cuEventDestroy_v2)(event);
     return result;
 }
 
-template <class Visit>
-CUresult StreamOrder::visit(const Visit& function) {
-    for (Chunk* chunk = &streams_; chunk != nullptr; chunk = chunk->next.load())
-        for (const Slot& slot : chunk->slots) {
-            BlockingStream* const stream = slot.load();
-            if (stream == nullptr)
-                continue;
-            if (const CUresult result = function(*stream); result != CUDA_SUCCESS)
-                return result;
+// Forgets work of destroyed streams for which NULL waits already, or that has completed.
+void StreamOrder::release_completed() {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (destroyed_.load() == 0 ||
+        GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
+        return;
+    visit([&](BlockingStream& work) {
+        bool over = false;
+        if (work.handle == nullptr)
+            while_alive(work, this, [&] {
+                over = work.joined.load() >= work.submitted.load() ||
+                       GCX_DRIVER(cuEventQuery)(work.event) == CUDA_SUCCESS;
+                return CUDA_SUCCESS;
+            });
+        const CUevent event = work.event;
+        Slot* const slot = work.slot;
+        if (over && remove(work)) {
+            GCX_DRIVER(cuEventDestroy_v2)(event);
+            destroyed_.fetch_sub(1);
+            release(slot, &work);
         }
-    return CUDA_SUCCESS;
+        return CUDA_SUCCESS;
+    });
+    GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
 }
-
-namespace {
-
-// Calls unless the stream is destroyed, and keeps it from that.
-template <class Call>
-CUresult while_alive(BlockingStream& stream, const StreamOrder* order, const Call& call) {
-    stream.visitors.fetch_add(1);
-    const CUresult result = stream.order.load() == order ? call() : CUDA_SUCCESS;
-    stream.visitors.fetch_sub(1);
-    return result;
-}
-
-} // namespace
 
 CUresult StreamOrder::join(BlockingStream& stream) {
     if (stream.joined.load() >= stream.submitted.load())
         return CUDA_SUCCESS;
     return while_alive(stream, this, [&] {
         const uint64_t submitted = stream.submitted.load();
-        CUresult result = record(stream.event, stream.handle);
+        CUresult result =
+            stream.handle != nullptr ? record(stream.event, stream.handle) : CUDA_SUCCESS;
         if (result == CUDA_SUCCESS)
             result = wait(nullptr, stream.event);
         if (result == CUDA_SUCCESS)
@@ -228,7 +283,7 @@ CUresult StreamOrder::begin_legacy() {
     if (captures_.load() != 0)
         visit([&](BlockingStream& stream) {
             return while_alive(stream, this, [&] {
-                if (!is_capturing(stream.handle))
+                if (stream.handle == nullptr || !is_capturing(stream.handle))
                     return CUDA_SUCCESS;
                 captured = true;
                 // Measured: it fails, and invalidates a capture in any mode.
@@ -269,7 +324,7 @@ bool StreamOrder::captures() {
     bool found = false;
     visit([&](BlockingStream& stream) {
         return while_alive(stream, this, [&] {
-            found = found || is_capturing(stream.handle);
+            found = found || (stream.handle != nullptr && is_capturing(stream.handle));
             return CUDA_SUCCESS;
         });
     });
@@ -282,8 +337,11 @@ void StreamOrder::clear() {
         stream.order.store(nullptr);
         stream.slot->store(nullptr);
         free_slots_.push_back(stream.slot);
+        if (stream.handle == nullptr)
+            stream.next = std::exchange(unused_work, &stream);
         return CUDA_SUCCESS;
     });
+    destroyed_.store(0);
     context_.store(nullptr);
     legacy_event_.store(nullptr);
 }

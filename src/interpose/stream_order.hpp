@@ -34,12 +34,15 @@ namespace gcx::interpose {
 class StreamOrder;
 
 // A blocking stream. Never freed, so that threads can look at one which another thread removes. It
-// is used again for a stream with the same handle.
+// is used again for a stream with the same handle. Without a handle it stands for work of a
+// destroyed stream, for which NULL still has to wait.
 struct BlockingStream {
+    using Slot = std::atomic<BlockingStream*>;
+
     explicit BlockingStream(CUstream of) : handle(of) {}
 
     const CUstream handle;
-    BlockingStream* next = nullptr;               // in the same bucket
+    BlockingStream* next = nullptr;               // in the same bucket, or unused
     std::atomic<StreamOrder*> order{nullptr};     // null: destroyed
     std::atomic<BlockingStream*>* slot = nullptr; // in the order's list
     CUevent event = nullptr;
@@ -65,7 +68,8 @@ class StreamOrder {
     // Adds a new blocking stream. The context is the driver's, and current.
     CUresult add(CUcontext context, CUstream stream, BlockingStream** added = nullptr);
 
-    // Destroys a blocking stream by the driver's function. NULL still waits for its work.
+    // Destroys a blocking stream by the driver's function. The next action in NULL still waits for
+    // its work.
     using DestroyFn = CUresult(CUDAAPI*)(CUstream);
     CUresult destroy(BlockingStream& stream, DestroyFn driver_destroy);
 
@@ -88,13 +92,14 @@ class StreamOrder {
 
     // Counts captures, of all streams. While there are none, nothing asks for the state of streams.
     static void note_capture(int more) { captures_.fetch_add(more); }
+    static bool any_captures() { return captures_.load() != 0; }
     static bool is_capturing(CUstream stream);
 
     // Forgets all streams and events after the driver has destroyed them. The gate must be closed.
     void clear();
 
   private:
-    using Slot = std::atomic<BlockingStream*>;
+    using Slot = BlockingStream::Slot;
     struct Chunk {
         std::array<Slot, 64> slots{};
         std::atomic<Chunk*> next{nullptr};
@@ -104,8 +109,10 @@ class StreamOrder {
     void add_slots();
     CUresult join(BlockingStream& stream);
     CUresult wait_for_legacy(BlockingStream& stream);
-    void remove(BlockingStream& stream);
+    bool remove(BlockingStream& stream);
     void put(BlockingStream& stream, CUevent event);
+    void release(Slot* slot, BlockingStream* work);
+    void release_completed();
     // Calls with each stream that is alive, until a call fails. The stream is not destroyed
     // meanwhile.
     template <class Visit>
@@ -123,6 +130,7 @@ class StreamOrder {
     // Guarded by the lock of all orders.
     std::size_t slot_count_ = 0;
     std::vector<Slot*> free_slots_; // has room for all slots
+    std::atomic<int> destroyed_{0}; // streams whose work is in the list
 };
 
 } // namespace gcx::interpose
