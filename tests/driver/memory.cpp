@@ -176,18 +176,24 @@ std::string waits_for(const Waiting& waiting, CUcontext caller, CUcontext worker
 }
 
 void add_waiting(Checks& checks) {
-    for (const Waiting& waiting : kWaiting) {
-        const std::string name = std::string("claim_04_") + waiting.name;
-        checks.add(name + "_waits_in_primary", Needs::kGreen, [&waiting] {
-            return "for its own work: " + waits_for(waiting, gpu.primary, gpu.primary) +
-                   "; for a green context's: " + waits_for(waiting, gpu.primary, gpu.green);
-        });
-        checks.add(name + "_waits_in_green", Needs::kGreen, [&waiting] {
-            return "for its own work: " + waits_for(waiting, gpu.green, gpu.green) +
-                   "; for the primary context's: " + waits_for(waiting, gpu.green, gpu.primary) +
-                   "; for another green context's: " + waits_for(waiting, gpu.green, gpu.other);
-        });
-    }
+    checks.begin_family("waiting in primary");
+    for (const Waiting& waiting : kWaiting)
+        checks.add(std::string("claim_04_") + waiting.name + "_waits_in_primary", Needs::kGreen,
+                   [&waiting] {
+                       return "for its own work: " + waits_for(waiting, gpu.primary, gpu.primary) +
+                              "; for a green context's: " +
+                              waits_for(waiting, gpu.primary, gpu.green);
+                   });
+    checks.begin_family("waiting in green");
+    for (const Waiting& waiting : kWaiting)
+        checks.add(
+            std::string("claim_04_") + waiting.name + "_waits_in_green", Needs::kGreen, [&waiting] {
+                return "for its own work: " + waits_for(waiting, gpu.green, gpu.green) +
+                       "; for the primary context's: " +
+                       waits_for(waiting, gpu.green, gpu.primary) +
+                       "; for another green context's: " + waits_for(waiting, gpu.green, gpu.other);
+            });
+    checks.begin_family("");
 }
 
 // Is memory that was freed while a kernel writes to it given out before the kernel has ended?
