@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,32 @@ struct Context;
 struct Graph;
 struct Capture;
 
+// A host function of the program, from its submission until it has returned.
+struct HostCall {
+    std::function<void()> function;
+    uint64_t planned_ns = 0; // when it begins if no host function before it takes time
+    uint64_t delay_ns = 0;   // how much later it returned
+    bool returned = false;
+};
+
+// When something is done: at a time of the clock, and not before certain host functions have
+// returned. entry/clock.hpp has its functions.
+struct Moment {
+    struct After {
+        std::shared_ptr<const HostCall> call;
+        uint64_t ns = 0; // the time if the call returns when planned; its delay comes on top
+    };
+    uint64_t ns = 0;
+    std::vector<After> after;
+};
+
+// What the device does to the machine at a moment.
+struct Effect {
+    Moment when;
+    uint64_t number = 0; // in order of submission
+    std::function<void(Machine&)> apply;
+};
+
 // A hardware queue. A stream occupies it while its first task waits, see work/queues.cpp.
 struct Queue {
     uint64_t ticket = 0; // identifies one occupation
@@ -88,9 +115,9 @@ struct Device {
     uint64_t memory_used = 0;
     uint64_t memory_lost = 0;
     unsigned free_context_slots = 0; // memory of destroyed green contexts that new ones reuse
-    uint64_t busy_until = 0;
-    Handle workqueue = 0; // the one that contexts share by default
-    Queues queues;        // of that workqueue
+    Moment busy;                     // until then: all work of all its contexts
+    Handle workqueue = 0;            // the one that contexts share by default
+    Queues queues;                   // of that workqueue
     Handle default_pool = 0;
     bool dynamic_parallelism = false; // a module that uses it was loaded
 };
@@ -108,7 +135,7 @@ struct Stream {
     unsigned flags = 0;
     int priority = 0;
     uint64_t id = 0;
-    uint64_t busy_until = 0;
+    Moment busy;               // until then
     uint64_t queue_ticket = 0; // of the queue that it occupied last
     Capture* capture = nullptr;
     std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // the ones that were set
@@ -137,7 +164,10 @@ struct Context : Sms {
     Kind kind = Kind::Created;
     bool alive = true;
     uint64_t id = 0;
-    uint64_t busy_barrier = 0; // later work starts no earlier
+    Moment barrier; // later work starts no earlier
+    Moment busy; // until then: all work, of destroyed streams and, in a primary one, of its green
+                 // contexts too
+    Moment blocking_busy; // the same of the blocking streams, since the NULL stream's last action
     Stream null_stream;
     std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
@@ -165,7 +195,7 @@ struct Event {
     Context* context = nullptr;
     unsigned flags = 0;
     bool recorded = false;
-    uint64_t done_at = 0;
+    Moment done;
     Capture* capture = nullptr; // set if recorded in a capture, behind capture_nodes
     std::vector<Edge> capture_nodes;
 };
@@ -189,6 +219,9 @@ struct Allocation {
     Context* context = nullptr;
     uint64_t id = 0;
     Handle pool = 0;
+    bool freed = false;    // by cuMemFreeAsync, from
+    Moment free_from;      // then on;
+    uint64_t freed_in = 0; // the id of the stream
 };
 
 struct Pool {
@@ -212,7 +245,8 @@ struct KernelCode {
 
 struct Function {
     Handle handle = 0;
-    Handle kernel = 0; // the CUkernel if it belongs to a library; launches accept it too
+    Handle kernel = 0;          // the CUkernel if it belongs to a library; launches accept it too
+    Context* context = nullptr; // of its module; null for a library's
     KernelCode code;
     std::map<int, int> attributes;
 };
@@ -227,7 +261,8 @@ struct Module {
     std::map<std::string, KernelCode> kernels;
     std::map<std::string, Handle> functions; // the ones requested so far
     std::map<std::string, std::size_t> globals;
-    std::map<std::string, uint64_t> global_addresses;
+    // A variable of a library has an address in each context.
+    std::map<std::pair<std::string, Context*>, uint64_t> global_addresses;
 };
 
 struct LaunchConfig {
@@ -265,8 +300,8 @@ struct Work {
     Kind kind = Kind::Other;
     Context* context = nullptr; // provides the SMs
     uint64_t duration_ns = 0;
-    std::function<void(Machine&)> effect;
-    std::function<void()> host; // called without the lock
+    std::function<void(Machine&)> effect; // at its end
+    std::function<void()> host;
 
     // Kernels
     Handle function = 0;
@@ -304,7 +339,7 @@ struct GraphExec {
     Handle handle = 0;
     Handle source = 0;
     uint64_t flags = 0;
-    uint64_t busy_until = 0;
+    Moment busy; // until then
     uint64_t bytes = 0;
     Graph graph; // a copy; each node's origin is the source's node
     Device* device = nullptr;
@@ -338,6 +373,16 @@ struct Machine {
     unsigned connections = 0; // set by cuInit
     std::vector<std::unique_ptr<Device>> devices;
     uint64_t clock_ns = 0;
+    std::vector<Effect> due;  // a heap: the next one is the first
+    std::vector<Effect> held; // their host functions have not returned
+    uint64_t next_effect = 1;
+    std::deque<std::shared_ptr<HostCall>> ready; // host functions whose time has come
+    std::shared_ptr<HostCall> running;           // the one that runs
+    bool stuck = false;                          // it has run too long for others to wait for it
+    uint64_t unfinished_calls = 0;               // host functions that have not returned
+    uint64_t returned_calls = 0;
+    unsigned waiting = 0;   // calls that have released the lock
+    bool abandoned = false; // another machine replaces this one
     uint64_t calls = 0;
     std::map<std::string, uint64_t, std::less<>> calls_by_function;
 
@@ -348,6 +393,7 @@ struct Machine {
     Table<Event> events;
     Table<Descriptor> descriptors;
     std::map<uint64_t, Allocation> allocations;
+    std::vector<uint64_t> freed; // addresses of those that cuMemFreeAsync freed
     Table<Pool> pools;
     Table<Module> modules;
     Table<Function> functions;
@@ -366,6 +412,7 @@ struct Machine {
     uint64_t next_graph_launch = 1;
     std::vector<gcx_sim_run> runs; // at most runs_room
     std::size_t runs_room = 0;
+    uint64_t runs_begun = 0; // how often the records were begun
     uint64_t next_queue_ticket = 1;
     uint64_t kernel_ns = 0;
     bool mps = false;                 // changes what devices report, not how work runs

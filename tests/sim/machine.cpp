@@ -516,6 +516,7 @@ void host_functions_and_modules_work() {
     const Primary primary;
     int called = 0;
     CHECK_OK(cuLaunchHostFunc(nullptr, [](void* data) { ++*static_cast<int*>(data); }, &called));
+    CHECK_OK(cuStreamSynchronize(nullptr));
     CHECK_EQ(called, 1);
     CUfunction function = nullptr;
     CHECK_EQ(cuModuleGetFunction(&function, primary.module, "no_such_kernel"),

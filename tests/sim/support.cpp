@@ -20,6 +20,12 @@ const char* const kPtx = R"(
 { ret; }
 .visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
 { ret; }
+.visible .entry gcx_store(.param .u64 to, .param .u32 value, .param .u64 after_ns)
+{ ret; }
+.visible .entry gcx_load(.param .u64 to, .param .u64 from)
+{ ret; }
+.visible .entry gcx_add(.param .u64 to, .param .u32 value)
+{ ret; }
 .visible .entry nothing_known(.param .u32 nothing_known_param_0)
 { ret; }
 )";
@@ -207,6 +213,9 @@ Primary::Primary(CUdevice ordinal) : device(ordinal) {
     CHECK_OK(cuModuleGetFunction(&probe, module, "gcx_probe"));
     CHECK_OK(cuModuleGetFunction(&spinner, module, "gcx_spin"));
     CHECK_OK(cuModuleGetFunction(&unknown, module, "nothing_known"));
+    CHECK_OK(cuModuleGetFunction(&storer, module, "gcx_store"));
+    CHECK_OK(cuModuleGetFunction(&loader, module, "gcx_load"));
+    CHECK_OK(cuModuleGetFunction(&adder, module, "gcx_add"));
     CHECK_OK(cuMemAlloc_v2(&counts, kMaxSms * 4));
 }
 
@@ -236,6 +245,21 @@ std::vector<unsigned> Primary::sms(CUstream stream) {
 CUresult Primary::spin(CUstream stream, uint64_t nanoseconds) {
     void* arguments[] = {&nanoseconds};
     return cuLaunchKernel(spinner, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult Primary::store(CUstream stream, CUdeviceptr to, uint32_t value, uint64_t after_ns) {
+    void* arguments[] = {&to, &value, &after_ns};
+    return cuLaunchKernel(storer, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult Primary::load(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
+    void* arguments[] = {&to, &from};
+    return cuLaunchKernel(loader, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult Primary::add(CUstream stream, CUdeviceptr to, uint32_t value) {
+    void* arguments[] = {&to, &value};
+    return cuLaunchKernel(adder, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
 namespace {

@@ -23,7 +23,7 @@ struct LaterFunctions {
 };
 const LaterFunctions& later();
 
-extern const char* const kPtx; // gcx_probe, gcx_spin and nothing_known(int)
+extern const char* const kPtx; // the kernels with an effect, gcx_spin and nothing_known(int)
 
 struct NamedTest {
     const char* name;
@@ -90,6 +90,9 @@ struct Primary {
     // Returns the SMs that a kernel on the stream runs on.
     std::vector<unsigned> sms(CUstream stream);
     CUresult spin(CUstream stream, uint64_t nanoseconds);
+    CUresult store(CUstream stream, CUdeviceptr to, uint32_t value, uint64_t after_ns = 0);
+    CUresult load(CUstream stream, CUdeviceptr to, CUdeviceptr from);
+    CUresult add(CUstream stream, CUdeviceptr to, uint32_t value); // to = 3 * to + value
     CUresult launch_cluster(CUstream stream, unsigned cluster);
     int max_cluster(CUstream stream, bool non_portable, unsigned threads);
     int active_clusters(CUstream stream, unsigned cluster, unsigned threads);
@@ -100,6 +103,9 @@ struct Primary {
     CUfunction probe = nullptr;
     CUfunction spinner = nullptr;
     CUfunction unknown = nullptr;
+    CUfunction storer = nullptr;
+    CUfunction loader = nullptr;
+    CUfunction adder = nullptr;
     CUdeviceptr counts = 0;
     static constexpr unsigned kMaxSms = 256;
 };

@@ -1,6 +1,7 @@
 // Copies and fills.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
+#include "sim/graph/capture.hpp"
 #include "sim/work/work.hpp"
 
 #include <algorithm>
@@ -19,26 +20,52 @@ struct Operand {
     bool on_device = false; // must be device memory; otherwise any host pointer is valid
 };
 
+// Memory of the program that CUDA neither allocated nor registered.
+bool is_pageable(Machine& machine, const Operand& operand) {
+    return !operand.on_device && find_allocation(machine, operand.address) == nullptr;
+}
+
+// Returns whether a call without a stream that uses the memory waits for its end. Recorded: those
+// that use only device memory do not.
+bool is_waited_for(Machine& machine, const Operand& operand) {
+    const Allocation* const found = find_allocation(machine, operand.address);
+    return found == nullptr ||
+           (found->kind != MemoryKind::Device && found->kind != MemoryKind::Module);
+}
+
 // Returns null if there is no such memory.
 std::byte* resolve(Machine& machine, const Operand& operand, std::size_t bytes) {
-    if (std::byte* const data = device_bytes(machine, operand.address, bytes); data != nullptr)
-        return data;
-    const bool known_otherwise =
-        operand.on_device || find_allocation(machine, operand.address) != nullptr;
-    return known_otherwise ? nullptr : to_pointer<std::byte*>(operand.address);
+    return is_pageable(machine, operand) ? to_pointer<std::byte*>(operand.address)
+                                         : device_bytes(machine, operand.address, bytes);
 }
 
 uint64_t duration(bool host, std::size_t bytes) {
     return kMinNs + bytes * 1000 / (host ? kHostBytesPerUs : kDeviceBytesPerUs);
 }
 
-// Performs the copy. Looks the memory up each time, since a graph can run after it was freed.
-std::function<void(Machine&)> copy_effect(Operand to, Operand from, std::size_t bytes) {
-    return [=](Machine& machine) {
-        std::byte* const target = resolve(machine, to, bytes);
-        const std::byte* const source = resolve(machine, from, bytes);
+// Performs the copy. Looks the memory up each time, since it can have been freed until then. What
+// was pageable memory stays the program's pointer.
+std::function<void(Machine&)> copy_effect(Machine& now, Operand to, Operand from,
+                                          std::size_t bytes) {
+    const auto find = [bytes](Machine& machine, const Operand& operand, bool pageable) {
+        return pageable ? to_pointer<std::byte*>(operand.address)
+                        : device_bytes(machine, operand.address, bytes);
+    };
+    return [=, to_pageable = is_pageable(now, to),
+            from_pageable = is_pageable(now, from)](Machine& machine) {
+        std::byte* const target = find(machine, to, to_pageable);
+        const std::byte* const source = find(machine, from, from_pageable);
         if (target != nullptr && source != nullptr)
             std::memmove(target, source, bytes);
+    };
+}
+
+// The same from bytes that are read now.
+std::function<void(Machine&)> staged_effect(Operand to, const std::byte* source,
+                                            std::size_t bytes) {
+    return [=, staged = std::string(reinterpret_cast<const char*>(source), bytes)](Machine& later) {
+        if (std::byte* const target = device_bytes(later, to.address, bytes))
+            std::memcpy(target, staged.data(), bytes);
     };
 }
 
@@ -59,35 +86,75 @@ Work copy_work(Machine& machine, const Operand& to, const Operand& from, std::si
     require(resolve(machine, to, bytes) != nullptr && resolve(machine, from, bytes) != nullptr);
     Work work(Work::Kind::Memcpy);
     work.duration_ns = duration(!to.on_device || !from.on_device, bytes);
-    work.effect = copy_effect(to, from, bytes);
+    work.effect = copy_effect(machine, to, from, bytes);
     work.parameters = copy_parameters(to, from, bytes);
     return work;
 }
 
-// The stream of a call, and whether the call waits for the stream.
+// The stream of a call, and whether the call is one without a stream.
 struct Order {
     CUstream stream = nullptr;
-    bool wait = true;
+    bool synchronous = true;
 };
 
-Order later(CUstream stream) {
+Order in_stream(CUstream stream) {
     return {stream, false};
 }
 
-void submit(Machine& machine, Stream& stream, Work work, const Order& order) {
-    submit(machine, stream, std::move(work));
-    if (order.wait)
-        wait_until(machine, stream.busy_until);
+Stream& stream_of(Machine& machine, const Order& order) {
+    Stream& stream = stream_of(machine, order.stream);
+    refuse_implicit_capture(machine, stream);
+    require(!order.synchronous || stream.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return stream;
+}
+
+// The rows of a copy: the bytes of each and their distances.
+struct Rows {
+    std::size_t bytes = 0;
+    std::size_t count = 1;
+    std::size_t to_pitch = 0;
+    std::size_t from_pitch = 0;
+};
+
+void copy_rows(Machine& machine, Operand to, Operand from, const Rows& rows, const Order& order) {
+    Stream& stream = stream_of(machine, order);
+    if (rows.bytes == 0 || rows.count == 0)
+        return;
+    const bool captures = stream.capture != nullptr;
+    // The header: a copy in a stream reads pageable memory before it returns, and has written it
+    // when it returns.
+    const bool staged = !order.synchronous && !captures && is_pageable(machine, from);
+    const bool waits = order.synchronous
+                           ? is_waited_for(machine, to) || is_waited_for(machine, from)
+                           : !captures && is_pageable(machine, to);
+    for (std::size_t row = 0; row < rows.count; row++) {
+        Work work = copy_work(machine, to, from, rows.bytes);
+        if (staged && !waits)
+            work.effect = staged_effect(to, to_pointer<std::byte*>(from.address), rows.bytes);
+        submit(machine, stream, std::move(work));
+        to.address += rows.to_pitch;
+        from.address += rows.from_pitch;
+    }
+    if (waits)
+        wait_until(machine, stream.busy);
 }
 
 void copy(Machine& machine, const Operand& to, const Operand& from, std::size_t bytes,
           const Order& order = {}) {
-    Stream& stream = stream_of(machine, order.stream);
+    copy_rows(machine, to, from, {bytes}, order);
+}
+
+// By the programming guide it is ordered with all earlier work of both devices.
+void copy_peer(Machine& machine, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+               CUcontext from_context, std::size_t bytes) {
+    Stream& stream = stream_of(machine, Order{});
     if (bytes == 0)
         return;
-    Work work = copy_work(machine, to, from, bytes);
-    require(!order.wait || stream.capture == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    submit(machine, stream, std::move(work), order);
+    for (const CUcontext handle : {to_context, from_context})
+        if (const Context* const context = find(machine.contexts, handle); context != nullptr)
+            extend(stream.busy, context->device->busy);
+    submit(machine, stream, copy_work(machine, {to, true}, {from, true}, bytes));
+    wait_until(machine, stream.busy);
 }
 
 struct Fill {
@@ -123,9 +190,12 @@ Work fill_work(Machine& machine, const Fill& fill) {
 }
 
 void fill(Machine& machine, const Fill& fill, const Order& order = {}) {
-    Stream& stream = stream_of(machine, order.stream);
-    if (fill.width != 0 && fill.height != 0)
-        submit(machine, stream, fill_work(machine, fill), order);
+    Stream& stream = stream_of(machine, order);
+    if (fill.width == 0 || fill.height == 0)
+        return;
+    submit(machine, stream, fill_work(machine, fill));
+    if (order.synchronous && is_waited_for(machine, {fill.address, true}))
+        wait_until(machine, stream.busy);
 }
 
 // Fills contiguous elements.
@@ -158,11 +228,7 @@ void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& ord
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
     from.address += p.srcY * p.srcPitch + p.srcXInBytes;
     to.address += p.dstY * p.dstPitch + p.dstXInBytes;
-    for (std::size_t row = 0; row < p.Height; row++) {
-        copy(machine, to, from, p.WidthInBytes, order);
-        from.address += p.srcPitch;
-        to.address += p.dstPitch;
-    }
+    copy_rows(machine, to, from, {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
 }
 
 } // namespace
@@ -194,7 +260,7 @@ Work memcpy_work(Machine& machine, const CUDA_MEMCPY3D& p) {
     GCX_SIM_STREAM_API(name##Async##version, _ptsz,                                                \
                        (to_type to, from_type from, std::size_t bytes, CUstream stream),           \
                        (to, from, bytes, stream)) {                                                \
-        GCX_SIM_BODY(copy(machine, to_place(to), from_place(from), bytes, later(stream)));         \
+        GCX_SIM_BODY(copy(machine, to_place(to), from_place(from), bytes, in_stream(stream)));     \
     }
 
 GCX_SIM_COPIES(cuMemcpy, , CUdeviceptr, anywhere, CUdeviceptr, anywhere)
@@ -204,17 +270,17 @@ GCX_SIM_COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, on_device, CUdeviceptr, on_device
 #undef GCX_SIM_COPIES
 
 GCX_SIM_STREAM_API(cuMemcpyPeer, _ptds,
-                   (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,
-                    [[maybe_unused]] CUcontext from_context, std::size_t bytes),
+                   (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                    std::size_t bytes),
                    (to, to_context, from, from_context, bytes)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_device(from), bytes));
+    GCX_SIM_BODY(copy_peer(machine, to, to_context, from, from_context, bytes));
 }
 
 GCX_SIM_STREAM_API(cuMemcpyPeerAsync, _ptsz,
                    (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,
                     [[maybe_unused]] CUcontext from_context, std::size_t bytes, CUstream stream),
                    (to, to_context, from, from_context, bytes, stream)) {
-    GCX_SIM_BODY(copy(machine, on_device(to), on_device(from), bytes, later(stream)));
+    GCX_SIM_BODY(copy(machine, on_device(to), on_device(from), bytes, in_stream(stream)));
 }
 
 GCX_SIM_STREAM_API(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* parameters), (parameters)) {
@@ -227,7 +293,7 @@ GCX_SIM_STREAM_API(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* paramete
 
 GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, CUstream stream),
                    (parameters, stream)) {
-    GCX_SIM_BODY(copy_2d(machine, parameters, later(stream)));
+    GCX_SIM_BODY(copy_2d(machine, parameters, in_stream(stream)));
 }
 
 // The fills with elements of one size, in one and two dimensions.
@@ -239,7 +305,7 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
     GCX_SIM_STREAM_API(cuMemsetD##bits##Async, _ptsz,                                              \
                        (CUdeviceptr to, type value, std::size_t count, CUstream stream),           \
                        (to, value, count, stream)) {                                               \
-        GCX_SIM_BODY(fill(machine, row(to, value, (bits) / 8, count), later(stream)));             \
+        GCX_SIM_BODY(fill(machine, row(to, value, (bits) / 8, count), in_stream(stream)));         \
     }                                                                                              \
     GCX_SIM_STREAM_API(                                                                            \
         cuMemsetD2D##bits##_v2, _ptds,                                                             \
@@ -251,7 +317,8 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
                        (CUdeviceptr to, std::size_t pitch, type value, std::size_t width,          \
                         std::size_t height, CUstream stream),                                      \
                        (to, pitch, value, width, height, stream)) {                                \
-        GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, (bits) / 8}, later(stream))); \
+        GCX_SIM_BODY(                                                                              \
+            fill(machine, {to, pitch, width, height, value, (bits) / 8}, in_stream(stream)));      \
     }
 
 GCX_SIM_FILLS(8, unsigned char)

@@ -17,6 +17,9 @@ std::size_t max_access_window(const Device& device);
 void charge_memory(Device& device, uint64_t bytes);
 void return_memory(Device& device, uint64_t bytes);
 
+// Returns the memory to the system that cuMemFreeAsync freed and no pool keeps. Waits do so.
+void trim_pools(Machine& machine);
+
 using Allocations = std::map<uint64_t, Allocation>;
 Allocation& allocate(Machine& machine, Device& device, Context& context, std::size_t bytes,
                      MemoryKind kind);

@@ -36,6 +36,7 @@ Allocation& allocate_current(Machine& machine, std::size_t bytes, MemoryKind kin
 
 void allocate_host(Machine& machine, void** out, std::size_t bytes, unsigned flags) {
     require(out != nullptr && flags <= 7);
+    refuse_during_capture(machine); // recorded
     *out = allocate_current(machine, bytes, MemoryKind::Host).data;
 }
 
@@ -55,6 +56,14 @@ void register_host(Machine& machine, void* pointer, std::size_t bytes) {
     machine.allocations[allocation.address] = allocation;
 }
 
+// Recorded: cuMemFree, cuMemFreeHost and cuMemHostUnregister wait for all work of the device, of all
+// its contexts.
+void wait_for_device(Machine& machine, uint64_t address) {
+    const Allocation* const allocation = find_allocation(machine, address);
+    if (allocation != nullptr && allocation->device != nullptr)
+        wait_until(machine, allocation->device->busy);
+}
+
 } // namespace
 
 void charge_memory(Device& device, uint64_t bytes) {
@@ -68,6 +77,8 @@ void return_memory(Device& device, uint64_t bytes) {
 
 Allocation& allocate(Machine& machine, Device& device, Context& context, std::size_t bytes,
                      MemoryKind kind) {
+    if (is_on_device(kind) && bytes > device.profile.memory_bytes - device.memory_used)
+        trim_pools(machine);
     if (is_on_device(kind))
         charge_memory(device, bytes);
     const std::size_t mapped = (bytes + 4095) / 4096 * 4096;
@@ -102,7 +113,7 @@ void free_memory(Machine& machine, uint64_t address, bool host) {
     require(found != machine.allocations.end());
     const MemoryKind kind = found->second.kind;
     require(kind != MemoryKind::Registered && kind != MemoryKind::Module &&
-            (kind == MemoryKind::Host) == host);
+            (kind == MemoryKind::Host) == host && !found->second.freed);
     drop_allocation(machine, found);
 }
 
@@ -110,8 +121,10 @@ Allocations::iterator drop_allocation(Machine& machine, Allocations::iterator al
     const Allocation& gone = allocation->second;
     if (is_on_device(gone.kind))
         return_memory(*gone.device, gone.bytes);
-    if (const auto pool = machine.pools.find(gone.pool); pool != machine.pools.end())
+    if (const auto pool = machine.pools.find(gone.pool); pool != machine.pools.end() && !gone.freed)
         pool->second->used -= std::min<uint64_t>(pool->second->used, gone.bytes);
+    if (gone.freed)
+        std::erase(machine.freed, gone.address);
     if (gone.mapped != 0)
         munmap(gone.data, gone.mapped);
     return machine.allocations.erase(allocation);
@@ -155,6 +168,7 @@ GCX_SIM_API(cuMemAllocPitch_v2, CUdeviceptr* out, std::size_t* pitch, std::size_
         require(out != nullptr && pitch != nullptr &&
                 (element == 4 || element == 8 || element == 16));
         const std::size_t row = (width + kAlignment - 1) / kAlignment * kAlignment;
+        refuse_during_capture(machine); // assumed: like cuMemAlloc
         *out = allocate_current(machine, row * height, MemoryKind::Device).address;
         *pitch = row;
     });
@@ -163,6 +177,7 @@ GCX_SIM_API(cuMemAllocPitch_v2, CUdeviceptr* out, std::size_t* pitch, std::size_
 GCX_SIM_API(cuMemAllocManaged, CUdeviceptr* out, std::size_t bytes, unsigned flags) {
     GCX_SIM_BODY({
         require(out != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+        refuse_during_capture(machine); // assumed: like cuMemAlloc
         *out = allocate_current(machine, bytes, MemoryKind::Managed).address;
     });
 }
@@ -172,9 +187,7 @@ GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
         refuse_during_capture(machine);
         if (address == 0)
             return CUDA_SUCCESS;
-        const Allocation* const allocation = find_allocation(machine, address);
-        if (allocation != nullptr && allocation->device != nullptr)
-            wait_until(machine, allocation->device->busy_until); // cuMemFree synchronizes
+        wait_for_device(machine, address);
         free_memory(machine, address, false);
     });
 }
@@ -188,7 +201,11 @@ GCX_SIM_API(cuMemHostAlloc, void** out, std::size_t bytes, unsigned flags) {
 }
 
 GCX_SIM_API(cuMemFreeHost, void* pointer) {
-    GCX_SIM_BODY(free_memory(machine, to_handle(pointer), true));
+    GCX_SIM_BODY({
+        refuse_during_capture(machine); // assumed: like cuMemFree
+        wait_for_device(machine, to_handle(pointer));
+        free_memory(machine, to_handle(pointer), true);
+    });
 }
 
 GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned) {
@@ -197,6 +214,7 @@ GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned) {
 
 GCX_SIM_API(cuMemHostUnregister, void* pointer) {
     GCX_SIM_BODY({
+        wait_for_device(machine, to_handle(pointer));
         const auto found = machine.allocations.find(to_handle(pointer));
         require(found != machine.allocations.end() && found->second.kind == MemoryKind::Registered,
                 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -244,16 +262,55 @@ void capture_allocation(Machine& machine, Stream& stream, const Pool& pool, std:
     submit(machine, stream, std::move(work));
 }
 
+// Returns freed memory of the pool that the stream can use again, or null: what was freed in the
+// same stream, and what is free by now. As in the driver, the next wait returns the rest.
+Allocation* find_reusable(Machine& machine, const Pool& pool, const Stream& stream,
+                          std::size_t bytes) {
+    for (const uint64_t address : machine.freed) {
+        Allocation& freed = machine.allocations.at(address);
+        if (freed.pool == pool.handle && freed.bytes == bytes &&
+            (freed.freed_in == stream.id || has_passed(machine, freed.free_from)))
+            return &freed;
+    }
+    return nullptr;
+}
+
+Allocation& reuse(Machine& machine, Allocation& freed) {
+    std::erase(machine.freed, freed.address);
+    freed.freed = false;
+    freed.id = machine.next_allocation++;
+    return freed;
+}
+
+// The header: the memory is free when the stream comes to it.
+void free_async(Machine& machine, Stream& stream, CUdeviceptr address) {
+    const auto found = machine.allocations.find(address);
+    require(found != machine.allocations.end());
+    Allocation& memory = found->second;
+    require(is_on_device(memory.kind) && memory.kind != MemoryKind::Module && !memory.freed);
+    memory.free_from = start_time(machine, stream);
+    note_action(stream, memory.free_from);
+    memory.freed = true;
+    memory.freed_in = stream.id;
+    machine.freed.push_back(address);
+    if (const auto pool = machine.pools.find(memory.pool); pool != machine.pools.end())
+        pool->second->used -= std::min<uint64_t>(pool->second->used, memory.bytes);
+}
+
 void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstream handle,
                     CUmemoryPool pool_handle) {
     Stream& stream = stream_of(machine, handle);
     require(out != nullptr && bytes != 0);
+    refuse_implicit_capture(machine, stream);
     Pool& pool = pool_handle == nullptr ? default_pool(machine, *stream.context->device)
                                         : pool_of(machine, pool_handle);
     if (stream.capture != nullptr)
         return capture_allocation(machine, stream, pool, bytes, out);
-    Allocation& allocation =
-        allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device);
+    Allocation* const freed = find_reusable(machine, pool, stream, bytes);
+    Allocation& allocation = freed != nullptr ? reuse(machine, *freed)
+                                              : allocate(machine, *pool.device, *stream.context,
+                                                         bytes, MemoryKind::Device);
+    note_action(stream, start_time(machine, stream));
     allocation.pool = pool.handle;
     pool.used += bytes;
     pool.used_high = std::max(pool.used_high, pool.used);
@@ -306,6 +363,26 @@ void set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* value)
 
 } // namespace
 
+// The header: a pool keeps no more than its threshold.
+void trim_pools(Machine& machine) {
+    std::map<Handle, uint64_t> kept;
+    for (const uint64_t address : std::vector<uint64_t>(machine.freed)) {
+        const auto memory = machine.allocations.find(address);
+        if (!has_passed(machine, memory->second.free_from))
+            continue;
+        const auto pool = machine.pools.find(memory->second.pool);
+        const uint64_t threshold =
+            pool == machine.pools.end()
+                ? 0
+                : attribute_or(*pool->second, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0);
+        uint64_t& bytes = kept[memory->second.pool];
+        if (memory->second.bytes <= threshold - std::min(threshold, bytes))
+            bytes += memory->second.bytes;
+        else
+            drop_allocation(machine, memory);
+    }
+}
+
 GCX_SIM_STREAM_API(cuMemAllocAsync, _ptsz, (CUdeviceptr * out, std::size_t bytes, CUstream stream),
                    (out, bytes, stream)) {
     GCX_SIM_BODY(allocate_async(machine, out, bytes, stream, nullptr));
@@ -324,8 +401,9 @@ GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle)
                    (address, handle)) {
     GCX_SIM_BODY({
         Stream& stream = stream_of(machine, handle);
+        refuse_implicit_capture(machine, stream);
         if (stream.capture == nullptr) {
-            free_memory(machine, address, false);
+            free_async(machine, stream, address);
         } else {
             Work work(Work::Kind::MemoryFree);
             work.parameters = to_bytes(address);

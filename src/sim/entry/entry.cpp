@@ -1,4 +1,6 @@
 #include "sim/entry/entry.hpp"
+#include "sim/entry/clock.hpp"
+#include "sim/entry/host_thread.hpp"
 #include "sim/profiles/spec.hpp"
 
 #include <pthread.h>
@@ -24,7 +26,8 @@ struct Global {
     std::mutex lock;
     std::unique_ptr<Machine> machine;
     bool configured_once = false;
-    bool forked = false; // the parent process had initialised the driver
+    bool replacing = false; // a call of configure() waits for the old machine's host function
+    bool forked = false;    // the parent process had initialised the driver
     std::string bad_spec;
     bool bad_spec_printed = false;
     FailureOrder failure;
@@ -38,6 +41,8 @@ Global& global() {
                            Global& state = global();
                            state.forked = state.forked ||
                                           (state.machine != nullptr && state.machine->initialised);
+                           state.replacing = false;
+                           forget_host_thread(state.machine.get());
                            state.lock.unlock();
                        });
         return made;
@@ -54,7 +59,7 @@ struct UnloadMark {
     ~UnloadMark() { g_unloaded = true; }
 } g_unload_mark;
 
-thread_local std::vector<std::function<void()>> t_after_call;
+thread_local std::unique_lock<std::mutex>* t_lock = nullptr;
 thread_local bool t_per_thread_stream = false;
 
 // Reads GCX_SIM_FAIL. Refuses a malformed value, since the failure would never occur.
@@ -109,6 +114,18 @@ bool is_error_text(std::string_view base) {
     return base == "cuGetErrorName" || base == "cuGetErrorString";
 }
 
+void replace_machine(std::unique_ptr<Machine> made) {
+    Global& state = global();
+    wait_for_change([&] { return !state.replacing; });
+    if (state.machine != nullptr) {
+        state.replacing = true;
+        retire(*state.machine);
+        state.replacing = false;
+        notify_host();
+    }
+    state.machine = std::move(made);
+}
+
 } // namespace
 
 PerThreadStream::PerThreadStream() : before_(std::exchange(t_per_thread_stream, true)) {
@@ -134,8 +151,28 @@ std::string_view base_name(std::string_view function) {
     return function;
 }
 
-std::unique_lock<std::mutex> lock_machine() {
-    return std::unique_lock(global().lock);
+MachineLock::MachineLock() : lock_(global().lock) {
+    t_lock = &lock_;
+}
+
+MachineLock::~MachineLock() {
+    t_lock = nullptr;
+}
+
+std::unique_lock<std::mutex>& held_lock() {
+    return *t_lock;
+}
+
+std::mutex& machine_mutex() {
+    return global().lock;
+}
+
+bool is_unloaded() {
+    return g_unloaded;
+}
+
+Machine* existing_machine() {
+    return global().machine.get();
 }
 
 CUresult configure(const char* spec, std::string& error) {
@@ -145,8 +182,7 @@ CUresult configure(const char* spec, std::string& error) {
     if (!read_spec(spec, *made, error) ||
         (!state.configured_once && !order_from_environment(ordered, error)))
         return CUDA_ERROR_INVALID_VALUE;
-    state.machine.reset();
-    state.machine = std::move(made);
+    replace_machine(std::move(made));
     state.bad_spec.clear();
     state.failure = ordered;
     state.configured_once = true;
@@ -166,10 +202,6 @@ Machine* current_machine() {
 
 const std::string& environment_error() {
     return global().bad_spec;
-}
-
-void after_call(std::function<void()> callback) {
-    t_after_call.push_back(std::move(callback));
 }
 
 void crash(const char* what) {
@@ -195,7 +227,7 @@ CallScope::CallScope(const char* function, bool anytime) {
         result_ = CUDA_ERROR_DEINITIALIZED;
         return;
     }
-    lock_ = std::unique_lock(global().lock);
+    lock_.emplace();
     result_ = begin(function, anytime);
 }
 
@@ -215,7 +247,10 @@ CUresult CallScope::begin(const char* function, bool anytime) {
         machine_->calls_by_function.emplace(base, 1);
     else
         counted->second++;
-    machine_->clock_ns += call_cost(base);
+    add_cost(*machine_, call_cost(base));
+    // The header: what a host function's call of CUDA may result in.
+    if (on_host_thread() && !is_error_text(base))
+        return CUDA_ERROR_NOT_PERMITTED;
     CUresult ordered = CUDA_SUCCESS;
     if (!is_error_text(base) && fails_by_order(base, ordered))
         return ordered;
@@ -228,17 +263,6 @@ CUresult CallScope::begin(const char* function, bool anytime) {
     if (row != nullptr && row->since > machine_->driver->version)
         return CUDA_ERROR_NOT_SUPPORTED;
     return CUDA_SUCCESS;
-}
-
-CallScope::~CallScope() {
-    if (lock_.owns_lock())
-        lock_.unlock();
-    while (!t_after_call.empty()) {
-        std::vector<std::function<void()>> callbacks;
-        callbacks.swap(t_after_call);
-        for (const auto& callback : callbacks)
-            callback();
-    }
 }
 
 } // namespace gcx::sim

@@ -12,8 +12,8 @@
 #include "sim/machine.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -102,14 +102,26 @@ bool is_known_function(std::string_view function);
 // Returns the name without sim_, variant and version.
 std::string_view base_name(std::string_view function);
 
+// Locks the machine. Waits of the clock release the lock of their thread.
+class MachineLock {
+  public:
+    MachineLock();
+    ~MachineLock();
+    MachineLock(const MachineLock&) = delete;
+    MachineLock& operator=(const MachineLock&) = delete;
+
+  private:
+    std::unique_lock<std::mutex> lock_;
+};
+std::unique_lock<std::mutex>& held_lock(); // of the calling thread
+std::mutex& machine_mutex();
+bool is_unloaded(); // the process ends
+
 // Locks the machine for one call, counts the call, adds its cost to the clock and applies ordered
-// failures. Unlocks and runs after_call() functions at the end.
+// failures.
 class CallScope {
   public:
     explicit CallScope(const char* function, bool anytime = false);
-    ~CallScope();
-    CallScope(const CallScope&) = delete;
-    CallScope& operator=(const CallScope&) = delete;
 
     CUresult result() const { return result_; }
     Machine& machine() { return *machine_; }
@@ -117,7 +129,7 @@ class CallScope {
   private:
     CUresult begin(const char* function, bool anytime);
 
-    std::unique_lock<std::mutex> lock_;
+    std::optional<MachineLock> lock_;
     Machine* machine_ = nullptr;
     CUresult result_ = CUDA_SUCCESS;
 };
@@ -145,16 +157,13 @@ CUresult call_anytime(const char* function, const Body& body) {
 // Returns the machine; creates it from GCX_SIM if there is none. Returns null if GCX_SIM is wrong.
 // The caller holds the lock.
 Machine* current_machine();
+Machine* existing_machine(); // creates none
 // Returns what is wrong with GCX_SIM, or with another variable, if there is no machine.
 const std::string& environment_error();
 
-// Locks the machine for the functions of gcx_sim.h.
-std::unique_lock<std::mutex> lock_machine();
+// For the functions of gcx_sim.h. The caller holds the lock.
 CUresult configure(const char* spec, std::string& error);
 void order_failure(std::string_view function, uint64_t nth, CUresult result);
-
-// Runs a user's callback after the current call has released the lock.
-void after_call(std::function<void()> callback);
 
 // Prints that the real driver crashes here, and aborts.
 [[noreturn]] void crash(const char* what);

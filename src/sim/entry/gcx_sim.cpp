@@ -1,6 +1,7 @@
 // The functions of gcx_sim.h. They are not driver calls: they are not counted, have no cost, and
 // ordered failures do not affect them.
 #include "gcx_sim.h"
+#include "sim/entry/clock.hpp"
 #include "sim/entry/entry.hpp"
 
 #include <algorithm>
@@ -31,12 +32,14 @@ const std::vector<Profile>& known_profiles() {
 template <class Result, class Body>
 Result guarded(Result otherwise, const Body& body) {
     try {
-        const auto lock = lock_machine();
+        const MachineLock lock;
         return body();
     } catch (const std::exception& exception) {
         last_error() = exception.what();
-        return otherwise;
+    } catch (const Refusal&) {
+        last_error() = "another machine replaced this one during the call";
     }
+    return otherwise;
 }
 
 CUresult failed(CUresult result, const std::string& why) {
@@ -71,7 +74,7 @@ void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
     counts.graphs = machine.graph_execs.size() +
                     count_if(machine.graphs, [](const Graph& graph) { return !graph.hidden; });
     for (const auto& [address, allocation] : machine.allocations) {
-        if (allocation.kind == MemoryKind::Module)
+        if (allocation.kind == MemoryKind::Module || allocation.freed)
             continue;
         counts.allocations++;
         counts.allocated_bytes += allocation.bytes;
@@ -163,7 +166,7 @@ GCX_SIM_EXPORT void gcx_sim_get_counts(gcx_sim_counts* counts) {
 GCX_SIM_EXPORT void gcx_sim_advance(uint64_t nanoseconds) {
     guarded(false, [&] {
         if (Machine* const current = current_machine(); current != nullptr)
-            current->clock_ns += nanoseconds;
+            advance_to(*current, current->clock_ns + nanoseconds);
         return true;
     });
 }

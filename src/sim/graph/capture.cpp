@@ -16,7 +16,8 @@ CUstreamCaptureMode& thread_capture_mode() {
 
 Stream& stream_to_capture(Machine& machine, CUstream handle, CUstreamCaptureMode mode) {
     Stream& stream = stream_of(machine, handle);
-    require(&stream != &stream.context->null_stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    // Recorded: the NULL stream of a green context can be captured.
+    require(!is_legacy(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     require(stream.capture == nullptr, CUDA_ERROR_ILLEGAL_STATE);
     require(mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
     return stream;
@@ -110,6 +111,7 @@ struct CaptureInfo {
 void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
     Stream& stream = stream_of(machine, handle);
     require(out.status != nullptr);
+    refuse_implicit_capture(machine, stream, true);
     *out.status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (stream.capture == nullptr)
         return;
@@ -209,6 +211,21 @@ void refuse_during_capture(Machine& machine) {
             forbidden = capture->invalid = true;
     }
     require(!forbidden, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+// Recorded on an H200, in all modes; the per-thread default stream is a blocking one.
+void refuse_implicit_capture(const Machine& machine, const Stream& stream, bool question) {
+    if (machine.captures.empty() || !is_legacy(stream))
+        return;
+    bool found = false;
+    for (const auto& [id, capture] : machine.captures) {
+        const bool implicit = std::ranges::any_of(capture->tips, [&](const auto& tip) {
+            return tip.first->context == stream.context && is_blocking(*tip.first);
+        });
+        capture->invalid = capture->invalid || (implicit && !question);
+        found = found || implicit;
+    }
+    require(!found, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
 void capture_work(Machine& machine, Stream& stream, Work work) {

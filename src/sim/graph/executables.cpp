@@ -1,6 +1,7 @@
 // Executable graphs: instantiation, launches, and updates.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
+#include "sim/graph/capture.hpp"
 #include "sim/graph/graph.hpp"
 #include "sim/work/work.hpp"
 
@@ -111,8 +112,8 @@ void instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigned lo
     give(out, exec.handle);
 }
 
-// The header: an executable in flight is freed when it has completed. In the simulation, its
-// effects occurred when it was launched.
+// The header: an executable in flight is freed when it has completed. In the simulation, a launch
+// has copied what it needs.
 void destroy(Machine& machine, CUgraphExec handle) {
     const GraphExec& exec = executable_of(machine, handle);
     delete_children(machine, exec.graph);
@@ -127,9 +128,9 @@ struct Launch {
     uint64_t number;
 };
 
-uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start);
+Moment run_graph(const Launch& launch, const Graph& graph, const Moment& start);
 
-uint64_t end_of(const Launch& launch, const Work& work, uint64_t start) {
+Moment run_node(const Launch& launch, const Work& work, const Moment& start) {
     Machine& machine = launch.machine;
     Event* const event =
         work.event == 0 ? nullptr : find(machine.events, to_pointer<CUevent>(work.event));
@@ -143,27 +144,14 @@ uint64_t end_of(const Launch& launch, const Work& work, uint64_t start) {
     case Work::Kind::EventRecord:
         if (event != nullptr) {
             event->recorded = true;
-            event->done_at = start;
+            event->done = start;
         }
         return start;
     case Work::Kind::EventWait:
-        return event != nullptr && event->recorded ? std::max(start, event->done_at) : start;
-    case Work::Kind::Kernel:
-        kernel_effect(machine, work);
-        return start + kernel_duration(machine, work);
+        return event != nullptr && event->recorded ? later(start, event->done) : start;
     default:
-        if (work.effect)
-            work.effect(machine);
-        if (work.host)
-            after_call(work.host);
-        return start + work.duration_ns;
+        return perform(machine, launch.stream, work, start, launch.number);
     }
-}
-
-uint64_t run_node(const Launch& launch, const Node& node, uint64_t start) {
-    const uint64_t end = end_of(launch, node.work, start);
-    note_run(launch.machine, launch.stream, node.work, launch.number, start, end);
-    return end;
 }
 
 // The branches of a graph, each a sequence of nodes, and until when its kernels wait.
@@ -203,19 +191,20 @@ class Branches {
 
 // Runs each node when its dependencies have completed, and returns when all have. A programmatic
 // edge would allow an earlier start, which is not simulated.
-uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
-    std::unordered_map<Handle, uint64_t> ends;
+Moment run_graph(const Launch& launch, const Graph& graph, const Moment& start) {
+    const uint64_t start_ns = planned_ns(start);
+    std::unordered_map<Handle, Moment> ends;
     Branches branches;
-    uint64_t last = start;
+    Moment last = start;
     for (const Node* const node : in_order(graph)) {
-        uint64_t begin = start;
+        Moment begin = start;
         for (const Edge& edge : node->dependencies)
-            begin = std::max(begin, ends[edge.node]);
+            extend(begin, ends[edge.node]);
         uint64_t& waits_until = branches.waits_until(*node);
-        if (node->work.kind == Work::Kind::Kernel && begin > start)
-            waits_until = begin;
-        ends[node->handle] = run_node(launch, *node, begin);
-        last = std::max(last, ends[node->handle]);
+        if (node->work.kind == Work::Kind::Kernel && planned_ns(begin) > start_ns)
+            waits_until = planned_ns(begin);
+        ends[node->handle] = run_node(launch, node->work, begin);
+        extend(last, ends[node->handle]);
     }
     branches.occupy_queues(launch);
     return last;
@@ -225,16 +214,16 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
     refuse_dead_stream(machine, stream_handle);
     GraphExec& exec = executable_of(machine, handle);
     Stream& stream = stream_of(machine, stream_handle);
+    refuse_implicit_capture(machine, stream);
     refuse_capturing(stream); // measured on 13.0
     check_all_alive(machine, exec.graph);
     // Recorded: the nodes keep the partition they were captured on, and run even if its green
     // context was destroyed. The header: a launch waits for earlier launches of the executable.
-    const uint64_t ready = std::max(start_time(machine, stream), exec.busy_until);
-    const uint64_t start = start_in_queue(machine, stream, ready);
+    Moment ready = later(start_time(machine, stream), exec.busy);
+    const Moment start = start_in_queue(machine, stream, std::move(ready));
     const Launch one{machine, stream, machine.next_graph_launch++};
-    stream.busy_until = exec.busy_until = run_graph(one, exec.graph, start);
-    Device& device = *stream.context->device;
-    device.busy_until = std::max(device.busy_until, stream.busy_until);
+    exec.busy = run_graph(one, exec.graph, start);
+    note_action(stream, exec.busy);
 }
 
 } // namespace
@@ -276,8 +265,11 @@ GCX_SIM_STREAM_API(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream), (e
 
 GCX_SIM_STREAM_API(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream)) {
     GCX_SIM_BODY({
-        stream_of(machine, stream);
+        Stream& place = stream_of(machine, stream);
         executable_of(machine, exec);
+        refuse_implicit_capture(machine, place);
+        refuse_capturing(place); // assumed: like a launch
+        note_action(place, start_time(machine, place));
     });
 }
 

@@ -62,8 +62,9 @@ void create_green(Machine& machine, CUgreenCtx* out, CUdevResourceDesc handle, C
     require(descriptor == nullptr || descriptor->device == nullptr || descriptor->device == &device,
             CUDA_ERROR_INVALID_DEVICE);
     take_memory(device);
-    // Recorded: it waits for all running kernels of the device.
-    wait_until(machine, device.busy_until + call_cost("cuGreenCtxCreate"));
+    // Recorded: it waits for all running kernels of the device. Assumed: not for host functions, nor
+    // for kernels behind one, which do not run yet.
+    wait_until(machine, {device.busy.ns + call_cost("cuGreenCtxCreate"), {}});
     Context& primary = retain_primary(machine, device);
     Context& context = new_context(machine, device, Context::Kind::Green);
     context.primary = &primary;

@@ -43,7 +43,8 @@ void create_context(Machine& machine, CUcontext* out, unsigned flags, CUdevice o
 void destroy_context(Machine& machine, CUcontext handle) {
     Context& context = context_of(machine, handle);
     require(context.kind == Context::Kind::Created, CUDA_ERROR_INVALID_CONTEXT);
-    wait_until(machine, context_busy_until(machine, context));
+    wait_until(machine, context.busy);
+    require(context.alive, CUDA_ERROR_CONTEXT_IS_DESTROYED); // by another thread until then
     kill_context(machine, context);
     return_memory(*context.device, kContextBytes);
     auto& stack = current_stack(machine);
@@ -270,7 +271,8 @@ void synchronize(Machine& machine, const Context& context) {
             refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         }
     }
-    wait_until(machine, context_busy_until(machine, context));
+    wait_until(machine, later(context.busy, context.barrier));
+    trim_pools(machine);
 }
 
 std::size_t default_limit(int limit) {
@@ -364,7 +366,9 @@ GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
         const Device& other = *context_of(machine, peer).device;
         require(flags == 0);
         require(&other != context.device, CUDA_ERROR_INVALID_DEVICE);
-        require(context.peers.insert(other.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+        // Recorded: enabled for the primary context, it is enabled for its green ones.
+        require(context.owner().peers.insert(other.ordinal).second,
+                CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     });
 }
 
@@ -392,7 +396,8 @@ void record(Machine& machine, const Context& context, CUevent handle) {
     refuse_capturing(machine, context);
     event.recorded = true;
     event.capture = nullptr;
-    event.done_at = std::max(machine.clock_ns, context_busy_until(machine, context));
+    event.done = later(context.busy, context.barrier);
+    event.done.ns = std::max(event.done.ns, machine.clock_ns);
 }
 
 void wait(Machine& machine, const Context& context, CUevent handle) {
@@ -407,7 +412,7 @@ void wait(Machine& machine, const Context& context, CUevent handle) {
     // The header: the green contexts of a primary context wait too.
     for (const auto& [id, other] : machine.contexts)
         if (other.get() == &context || other->primary == &context)
-            other->busy_barrier = std::max(other->busy_barrier, event.done_at);
+            extend(other->barrier, event.done);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Events, on the simulated clock.
+#include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
 #include "sim/graph/capture.hpp"
 #include "sim/work/work.hpp"
@@ -35,6 +36,7 @@ void record(Machine& machine, CUevent handle, CUstream stream_handle, unsigned f
     Event& event = event_of(machine, handle);
     require(event.context == &stream.context->owner(), CUDA_ERROR_INVALID_HANDLE);
     require(flags <= CU_EVENT_RECORD_EXTERNAL);
+    refuse_implicit_capture(machine, stream);
     if (stream.capture != nullptr && flags == CU_EVENT_RECORD_EXTERNAL) {
         submit_event(machine, stream, Work::Kind::EventRecord, event);
     } else if (stream.capture != nullptr) {
@@ -43,7 +45,8 @@ void record(Machine& machine, CUevent handle, CUstream stream_handle, unsigned f
     } else {
         event.capture = nullptr;
         event.recorded = true;
-        event.done_at = start_time(machine, stream);
+        event.done = start_time(machine, stream);
+        note_action(stream, event.done);
     }
 }
 
@@ -51,6 +54,7 @@ void wait(Machine& machine, CUstream stream_handle, CUevent handle, unsigned fla
     Stream& stream = stream_of(machine, stream_handle);
     const Event& event = event_of(machine, handle);
     require(flags <= CU_EVENT_WAIT_EXTERNAL);
+    refuse_implicit_capture(machine, stream);
     if (event.capture != nullptr) {
         join_capture(stream, event);
     } else if (stream.capture != nullptr) {
@@ -59,9 +63,11 @@ void wait(Machine& machine, CUstream stream_handle, CUevent handle, unsigned fla
             refuse(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
         }
         submit_event(machine, stream, Work::Kind::EventWait, event);
-    } else if (event.recorded && event.done_at > machine.clock_ns) {
-        const uint64_t ready = std::max(start_time(machine, stream), event.done_at);
-        stream.busy_until = std::max(stream.busy_until, start_in_queue(machine, stream, ready));
+    } else if (event.recorded) { // the header: otherwise the call has no effect
+        Moment ready = later(start_time(machine, stream), event.done);
+        if (!has_passed(machine, event.done))
+            ready = start_in_queue(machine, stream, std::move(ready));
+        note_action(stream, ready);
     }
 }
 
@@ -76,10 +82,11 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
             CUDA_ERROR_INVALID_HANDLE);
     // The programming guide says that it fails; the result is assumed.
     require(first.context->device == last.context->device, CUDA_ERROR_INVALID_HANDLE);
-    if (std::max(first.done_at, last.done_at) > machine.clock_ns)
+    if (!has_passed(machine, first.done) || !has_passed(machine, last.done))
         return CUDA_ERROR_NOT_READY;
     *out = static_cast<float>(
-        (static_cast<double>(last.done_at) - static_cast<double>(first.done_at)) / 1e6);
+        (static_cast<double>(planned_ns(last.done)) - static_cast<double>(planned_ns(first.done))) /
+        1e6);
     return CUDA_SUCCESS;
 }
 
@@ -116,7 +123,7 @@ GCX_SIM_STREAM_API(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream strea
 GCX_SIM_API(cuEventQuery, CUevent handle) {
     GCX_SIM_BODY({
         const Event& event = uncaptured_event(machine, handle);
-        const bool pending = event.recorded && event.done_at > machine.clock_ns;
+        const bool pending = event.recorded && !has_passed(machine, event.done);
         return pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     });
 }
@@ -125,7 +132,8 @@ GCX_SIM_API(cuEventSynchronize, CUevent handle) {
     GCX_SIM_BODY({
         const Event& event = uncaptured_event(machine, handle);
         if (event.recorded)
-            wait_until(machine, event.done_at);
+            wait_until(machine, event.done);
+        trim_pools(machine);
     });
 }
 

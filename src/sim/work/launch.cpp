@@ -1,4 +1,5 @@
-// Kernel launches. Kernels are not executed; two that are known by name have an effect.
+// Kernel launches. Kernels are not executed; a few that are known by name have a duration or an
+// effect of their own.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
 #include "sim/work/work.hpp"
@@ -16,21 +17,6 @@ struct ProbeArguments {
     uint32_t max_sms = 0;
     uint32_t spin_ns = 0;
 };
-constexpr const char* kProbe = "gcx_probe";
-
-// gcx_spin(uint64_t nanoseconds)
-constexpr const char* kSpin = "gcx_spin";
-
-std::vector<KernelParameter> parameters_of(const KernelCode& code) {
-    if (!code.parameters.empty())
-        return code.parameters;
-    // Cubins and fatbins do not list parameters; these two kernels are known.
-    if (code.name == kProbe)
-        return {{0, 8}, {8, 4}, {12, 4}};
-    if (code.name == kSpin)
-        return {{0, 8}};
-    return {};
-}
 
 template <class T>
 T read_argument(const Work& work, std::size_t offset) {
@@ -47,13 +33,12 @@ ProbeArguments probe_arguments(const Work& work) {
 
 // Assigns blocks to the SMs of the context in turn. Under MPS, %smid is virtual and counts the
 // context's SMs from 0 (recorded with driver 580 and two partitions of a process).
-void count_blocks(Machine& machine, const Work& work, const ProbeArguments& arguments) {
-    const SmList sms = to_list(kernel_sms(machine, *work.context));
+void count_blocks(Machine& machine, const SmList& sms, uint64_t blocks,
+                  const ProbeArguments& arguments) {
     std::byte* const counts =
         device_bytes(machine, arguments.counts, std::size_t{arguments.max_sms} * 4);
     if (counts == nullptr || sms.empty())
         return;
-    const uint64_t blocks = work.config.blocks();
     for (std::size_t i = 0; i < sms.size(); i++) {
         const std::size_t number = machine.mps ? i : sms[i];
         if (number >= arguments.max_sms)
@@ -65,6 +50,93 @@ void count_blocks(Machine& machine, const Work& work, const ProbeArguments& argu
         count += more;
         std::memcpy(counts + number * 4, &count, sizeof count);
     }
+}
+
+using KernelEffect = std::function<void(Machine&)>;
+
+KernelEffect probe_effect(Machine& machine, const Work& work) {
+    return [sms = to_list(kernel_sms(machine, *work.context)), blocks = work.config.blocks(),
+            arguments = probe_arguments(work)](Machine& later) {
+        count_blocks(later, sms, blocks, arguments);
+    };
+}
+
+uint64_t probe_duration(const Machine& machine, const Work& work) {
+    // Two blocks run on each SM at a time.
+    const uint64_t blocks_per_round =
+        std::max<uint64_t>(kernel_sms(machine, *work.context).count() * 2, 1);
+    return (work.config.blocks() + blocks_per_round - 1) / blocks_per_round *
+           probe_arguments(work).spin_ns;
+}
+
+// Reads and writes numbers of 32 bits in the memory of the machine; nothing if there is none.
+uint32_t read_number(Machine& machine, uint64_t address) {
+    uint32_t number = 0;
+    if (const std::byte* const data = device_bytes(machine, address, sizeof number))
+        std::memcpy(&number, data, sizeof number);
+    return number;
+}
+
+void write_number(Machine& machine, uint64_t address, uint32_t number) {
+    if (std::byte* const data = device_bytes(machine, address, sizeof number))
+        std::memcpy(data, &number, sizeof number);
+}
+
+KernelEffect store_effect(Machine&, const Work& work) {
+    return [to = read_argument<uint64_t>(work, 0), value = read_argument<uint32_t>(work, 8)](
+               Machine& later) { write_number(later, to, value); };
+}
+
+KernelEffect load_effect(Machine&, const Work& work) {
+    return [to = read_argument<uint64_t>(work, 0), from = read_argument<uint64_t>(work, 8)](
+               Machine& later) { write_number(later, to, read_number(later, from)); };
+}
+
+KernelEffect add_effect(Machine&, const Work& work) {
+    return [to = read_argument<uint64_t>(work, 0), value = read_argument<uint32_t>(work, 8)](
+               Machine& later) { write_number(later, to, read_number(later, to) * 3 + value); };
+}
+
+// The kernels that are known by name. Cubins and fatbins do not list parameters.
+struct KnownKernel {
+    std::string_view name;
+    std::vector<KernelParameter> parameters;
+    uint64_t (*duration)(const Machine&, const Work&); // null: that of unknown kernels
+    KernelEffect (*effect)(Machine&, const Work&);     // null: none
+};
+
+const KnownKernel* find_known(std::string_view name) {
+    static const auto* const kernels = new std::vector<KnownKernel>{
+        {"gcx_probe", {{0, 8}, {8, 4}, {12, 4}}, probe_duration, probe_effect},
+        // gcx_spin(uint64_t nanoseconds)
+        {"gcx_spin",
+         {{0, 8}},
+         [](const Machine&, const Work& work) { return read_argument<uint64_t>(work, 0); },
+         nullptr},
+        // gcx_store(uint32_t* to, uint32_t value, uint64_t after_ns): *to = value
+        {"gcx_store",
+         {{0, 8}, {8, 4}, {16, 8}},
+         [](const Machine&, const Work& work) { return read_argument<uint64_t>(work, 16); },
+         store_effect},
+        // gcx_load(uint32_t* to, const uint32_t* from): *to = *from
+        {"gcx_load", {{0, 8}, {8, 8}}, nullptr, load_effect},
+        // gcx_add(uint32_t* to, uint32_t value): *to = *to * 3 + value
+        {"gcx_add", {{0, 8}, {8, 4}}, nullptr, add_effect},
+    };
+    if (!name.starts_with("gcx_"))
+        return nullptr;
+    const auto found = std::ranges::find(*kernels, name, &KnownKernel::name);
+    return found == kernels->end() ? nullptr : &*found;
+}
+
+const KnownKernel* find_known(Machine& machine, const Work& work) {
+    const Function* const function = find_function(machine, work.function);
+    return function == nullptr ? nullptr : find_known(function->code.name);
+}
+
+std::vector<KernelParameter> parameters_of(const KernelCode& code) {
+    const KnownKernel* const known = code.parameters.empty() ? find_known(code.name) : nullptr;
+    return known == nullptr ? code.parameters : known->parameters;
 }
 
 void take_buffer(void** extra, std::vector<std::byte>& arguments) {
@@ -168,25 +240,15 @@ void check_launch(Machine& machine, const Context& context, Handle function_hand
 }
 
 uint64_t kernel_duration(Machine& machine, const Work& work) {
-    const Function* const function = find_function(machine, work.function);
-    if (function == nullptr)
-        return machine.kernel_ns;
-    if (function->code.name == kSpin)
-        return read_argument<uint64_t>(work, 0);
-    if (function->code.name == kProbe) {
-        // Two blocks run on each SM at a time.
-        const uint64_t blocks_per_round =
-            std::max<uint64_t>(kernel_sms(machine, *work.context).count() * 2, 1);
-        return (work.config.blocks() + blocks_per_round - 1) / blocks_per_round *
-               probe_arguments(work).spin_ns;
-    }
-    return machine.kernel_ns;
+    const KnownKernel* const known = find_known(machine, work);
+    return known == nullptr || known->duration == nullptr ? machine.kernel_ns
+                                                          : known->duration(machine, work);
 }
 
-void kernel_effect(Machine& machine, const Work& work) {
-    const Function* const function = find_function(machine, work.function);
-    if (function != nullptr && function->code.name == kProbe)
-        count_blocks(machine, work, probe_arguments(work));
+std::function<void(Machine&)> kernel_effect(Machine& machine, const Work& work) {
+    const KnownKernel* const known = find_known(machine, work);
+    return known == nullptr || known->effect == nullptr ? KernelEffect()
+                                                        : known->effect(machine, work);
 }
 
 LaunchConfig read_config(const CUlaunchConfig& given) {

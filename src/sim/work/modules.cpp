@@ -1,6 +1,7 @@
 // Modules and libraries, and their kernels, functions and global variables.
 #include "sim/device/device.hpp"
 #include "sim/entry/entry.hpp"
+#include "sim/graph/capture.hpp"
 #include "sim/work/work.hpp"
 
 #include <fstream>
@@ -47,6 +48,9 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
 void load_module(Machine& machine, const void* image, CUmodule* out) {
     Context& context = current_context(machine);
     require(out != nullptr);
+    refuse_during_capture(machine); // assumed: like cuMemAlloc
+    // Recorded: it waits for all work of the device, of all its contexts.
+    wait_until(machine, context.device->busy);
     // Recorded: the function is the same for all green contexts.
     give(out, load(machine, image, &context.owner(), false));
 }
@@ -64,7 +68,7 @@ void unload(Machine& machine, const Module& module) {
         machine.kernels.erase(machine.functions[handle]->kernel);
         machine.functions.erase(handle);
     }
-    for (const auto& [name, address] : module.global_addresses)
+    for (const auto& [variable, address] : module.global_addresses)
         if (const auto found = machine.allocations.find(address);
             found != machine.allocations.end())
             drop_allocation(machine, found);
@@ -76,8 +80,9 @@ void give_global(Machine& machine, Module& module, CUdeviceptr* address, std::si
     require(name != nullptr);
     const auto size = module.globals.find(name);
     require(size != module.globals.end(), CUDA_ERROR_NOT_FOUND);
-    Context& context = module.context == nullptr ? current_context(machine) : *module.context;
-    uint64_t& place = module.global_addresses[name];
+    Context& context =
+        module.context == nullptr ? current_context(machine).owner() : *module.context;
+    uint64_t& place = module.global_addresses[{name, &context}];
     if (place == 0)
         place = allocate_global(machine, context, size->second);
     if (address != nullptr)
@@ -111,7 +116,8 @@ GCX_SIM_API(cuModuleUnload, CUmodule handle) {
     GCX_SIM_BODY({
         const Module& module = module_of(machine, handle);
         require(!module.is_library, CUDA_ERROR_INVALID_HANDLE);
-        unload(machine, module);
+        wait_until(machine, module.context->device->busy); // recorded: of all contexts
+        unload(machine, module_of(machine, handle));
     });
 }
 
@@ -138,7 +144,12 @@ GCX_SIM_API(cuLibraryLoadFromFile, CUlibrary* out, const char* path, CUjit_optio
 }
 
 GCX_SIM_API(cuLibraryUnload, CUlibrary handle) {
-    GCX_SIM_BODY(unload(machine, library_of(machine, handle)));
+    GCX_SIM_BODY({
+        library_of(machine, handle);
+        for (const auto& device : machine.devices) // assumed: like cuModuleUnload
+            wait_until(machine, device->busy);
+        unload(machine, library_of(machine, handle));
+    });
 }
 
 GCX_SIM_API(cuLibraryGetModule, CUmodule* out, CUlibrary handle) {
@@ -171,19 +182,23 @@ int default_attribute(const Profile& profile, int attribute) {
     }
 }
 
+// Returns the device that a function is for: its module's, or for a library's the current one.
+const Device& device_of(Machine& machine, const Function& function) {
+    return *(function.context == nullptr ? current_context(machine) : *function.context).device;
+}
+
 void give_attribute(Machine& machine, Handle handle, int attribute, int* out) {
     require(out != nullptr);
     const Function& function = function_of(machine, handle);
     const auto set = function.attributes.find(attribute);
     *out = set != function.attributes.end()
                ? set->second
-               : default_attribute(machine.devices[0]->profile, attribute);
+               : default_attribute(device_of(machine, function).profile, attribute);
     require(attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
 }
 
-void set_attribute(Machine& machine, Handle handle, int attribute, int value) {
-    Function& function = function_of(machine, handle);
-    const Profile& profile = machine.devices[0]->profile;
+void set_attribute(Function& function, const Device& device, int attribute, int value) {
+    const Profile& profile = device.profile;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         require(value >= 0 && value <= profile.number("shared_memory_per_block_optin"));
@@ -222,6 +237,7 @@ Function* get_function(Machine& machine, Module& module, const std::string& name
     if (code == module.kernels.end() && !module.any_name)
         return nullptr;
     Function& function = create(machine.functions);
+    function.context = module.context;
     if (module.is_library) {
         function.kernel = new_handle();
         machine.kernels[function.kernel] = function.handle;
@@ -273,8 +289,11 @@ GCX_SIM_API(cuKernelGetFunction, CUfunction* out, CUkernel handle) {
 }
 
 GCX_SIM_API(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel handle,
-            CUdevice) {
-    GCX_SIM_BODY(set_attribute(machine, to_handle(handle), attribute, value));
+            CUdevice ordinal) {
+    GCX_SIM_BODY({
+        Function& function = function_of(machine, to_handle(handle));
+        set_attribute(function, device_of(machine, ordinal), attribute, value);
+    });
 }
 
 GCX_SIM_API(cuKernelGetName, const char** out, CUkernel handle) {
@@ -294,7 +313,10 @@ GCX_SIM_API(cuFuncGetAttribute, int* out, CUfunction_attribute attribute, CUfunc
 }
 
 GCX_SIM_API(cuFuncSetAttribute, CUfunction handle, CUfunction_attribute attribute, int value) {
-    GCX_SIM_BODY(set_attribute(machine, to_handle(handle), attribute, value));
+    GCX_SIM_BODY({
+        Function& function = function_of(machine, to_handle(handle));
+        set_attribute(function, device_of(machine, function), attribute, value);
+    });
 }
 
 GCX_SIM_API(cuFuncSetCacheConfig, CUfunction handle, CUfunc_cache) {

@@ -6,7 +6,8 @@
 // - While all queues are occupied, every other launch waits, on any SMs.
 // - Running kernels, and kernels that wait only for room on their SMs, occupy no queue.
 // - Copies neither occupy a queue nor wait for one.
-// Memory sets and host functions are assumed to behave like copies.
+// Memory sets and host functions are assumed to behave like copies, and what waits for a host
+// function to occupy a queue no longer than if it returned at once.
 #include "sim/work/work.hpp"
 
 #include <algorithm>
@@ -45,17 +46,19 @@ uint64_t occupy(Machine& machine, Queues& queues, Queue& queue, uint64_t until) 
 
 } // namespace
 
-uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready) {
+Moment start_in_queue(Machine& machine, Stream& stream, Moment ready) {
     const uint64_t now = machine.clock_ns;
+    const uint64_t ready_ns = planned_ns(ready);
     Queues& queues = queues_of(machine, stream);
-    if (ready <= now && queues.occupied_until <= now)
+    if (ready_ns <= now && queues.occupied_until <= now)
         return ready;
     Queue& queue = next_queue(queues, stream, now);
     const bool has_it = queue.ticket == stream.queue_ticket && queue.until > now;
     const uint64_t from = has_it ? now : std::max(now, queue.until);
-    if (ready <= from)
-        return from;
-    stream.queue_ticket = occupy(machine, queues, queue, ready);
+    if (ready_ns <= from)
+        ready.ns = from;
+    else
+        stream.queue_ticket = occupy(machine, queues, queue, ready_ns);
     return ready;
 }
 

@@ -31,18 +31,14 @@ void create_stream(Machine& machine, Context& context, CUstream* out, unsigned f
     give(out, stream.handle);
 }
 
-// The NULL stream waits for the blocking streams of its context, and they wait for it.
-uint64_t legacy_barrier(const Machine& machine, const Stream& stream) {
-    uint64_t time = 0;
-    const Context& context = *stream.context;
-    if (&stream == &context.null_stream) {
-        for (const auto& [handle, other] : machine.streams)
-            if (other->context == &context && (other->flags & CU_STREAM_NON_BLOCKING) == 0)
-                time = std::max(time, other->busy_until);
-    } else if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0) {
-        time = context.null_stream.busy_until;
-    }
-    return time;
+// Returns when a stream has no work that its queries and waits include. Recorded: those of the NULL
+// stream include the blocking streams; those of a blocking stream include the NULL stream's work
+// only if it has had an action since.
+Moment end_of_work(const Stream& stream) {
+    Moment end = later(stream.busy, stream.context->barrier);
+    if (is_legacy(stream))
+        extend(end, stream.context->blocking_busy);
+    return end;
 }
 
 void destroy_stream(Machine& machine, CUstream handle) {
@@ -104,23 +100,6 @@ Stream& thread_stream(Machine& machine, Context& context) {
     return *stream;
 }
 
-void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start) {
-    if (work.effect)
-        work.effect(machine);
-    uint64_t duration = work.duration_ns;
-    if (work.kind == Work::Kind::Kernel) {
-        kernel_effect(machine, work);
-        duration = kernel_duration(machine, work);
-        start = start_in_queue(machine, stream, start);
-    }
-    if (work.host)
-        after_call(work.host);
-    note_run(machine, stream, work, 0, start, start + duration);
-    stream.busy_until = std::max(stream.busy_until, start + duration);
-    Device& device = *stream.context->device;
-    device.busy_until = std::max(device.busy_until, stream.busy_until);
-}
-
 void submit_host(Machine& machine, Stream& stream, std::function<void()> host,
                  std::string parameters = {}) {
     Work work(Work::Kind::Host);
@@ -161,41 +140,67 @@ void refuse_dead_stream(const Machine& machine, CUstream handle) {
         crash("a launch on a destroyed stream");
 }
 
-uint64_t start_time(const Machine& machine, const Stream& stream) {
-    return std::max({machine.clock_ns, stream.busy_until, stream.context->busy_barrier,
-                     legacy_barrier(machine, stream)});
+bool is_blocking(const Stream& stream) {
+    return stream.context->kind != Context::Kind::Green && !is_legacy(stream) &&
+           (stream.flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+bool is_legacy(const Stream& stream) {
+    return stream.context->kind != Context::Kind::Green && &stream == &stream.context->null_stream;
+}
+
+Moment start_time(const Machine& machine, const Stream& stream) {
+    const Context& context = *stream.context;
+    Moment start = later(stream.busy, context.barrier);
+    start.ns = std::max(start.ns, machine.clock_ns);
+    // Recorded: the NULL stream's actions wait for the blocking streams, also for destroyed ones,
+    // and these wait for it.
+    if (is_legacy(stream))
+        extend(start, context.blocking_busy);
+    else if (is_blocking(stream))
+        extend(start, context.null_stream.busy);
+    return start;
+}
+
+void note_action(Stream& stream, const Moment& end) {
+    Context& context = *stream.context;
+    stream.busy = end;
+    extend(context.busy, end);
+    // The header of cuCtxSynchronize: a primary context includes its green ones.
+    if (&context.owner() != &context)
+        extend(context.owner().busy, end);
+    extend(context.device->busy, end);
+    if (is_blocking(stream))
+        extend(context.blocking_busy, end);
+    else if (is_legacy(stream))
+        context.blocking_busy = {}; // the action has waited for it
+}
+
+Moment perform(Machine& machine, const Stream& stream, const Work& work, Moment begin,
+               uint64_t launch) {
+    const bool is_kernel = work.kind == Work::Kind::Kernel;
+    const uint64_t duration = is_kernel ? kernel_duration(machine, work) : work.duration_ns;
+    note_run(machine, stream, work, launch, begin, duration);
+    if (work.host)
+        return schedule_host(machine, begin, work.host);
+    Moment end = plus(std::move(begin), duration);
+    if (auto effect = is_kernel ? kernel_effect(machine, work) : work.effect)
+        schedule(machine, end, std::move(effect));
+    return end;
 }
 
 void submit(Machine& machine, Stream& stream, Work work) {
+    refuse_implicit_capture(machine, stream);
     if (work.context == nullptr)
         work.context = stream.context;
-    if (stream.capture != nullptr)
+    if (stream.capture != nullptr) {
         capture_work(machine, stream, std::move(work));
-    else
-        run_work(machine, stream, work, start_time(machine, stream));
-}
-
-void wait_until(Machine& machine, uint64_t time) {
-    machine.clock_ns = std::max(machine.clock_ns, time);
-}
-
-uint64_t context_busy_until(const Machine& machine, const Context& context) {
-    // The header of cuCtxSynchronize: a primary context includes its green ones.
-    const auto is_included = [&](const Context& other) {
-        return &other == &context || other.primary == &context;
-    };
-    uint64_t time = 0;
-    for (const auto& [handle, other] : machine.contexts) {
-        if (!is_included(*other))
-            continue;
-        time = std::max({time, other->null_stream.busy_until, other->busy_barrier});
-        for (const auto& [thread, stream] : other->thread_streams)
-            time = std::max(time, stream->busy_until);
+        return;
     }
-    for (const auto& [handle, stream] : machine.streams)
-        if (is_included(*stream->context))
-            time = std::max(time, stream->busy_until);
-    return time;
+    Moment begin = start_time(machine, stream);
+    if (work.kind == Work::Kind::Kernel)
+        begin = start_in_queue(machine, stream, std::move(begin));
+    note_action(stream, perform(machine, stream, work, std::move(begin), 0));
 }
 
 GCX_SIM_API(cuStreamCreate, CUstream* out, unsigned flags) {
@@ -222,19 +227,21 @@ GCX_SIM_API(cuStreamDestroy_v2, CUstream handle) {
 GCX_SIM_STREAM_API(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
     GCX_SIM_BODY({
         const Stream& stream = stream_of(machine, handle);
+        refuse_implicit_capture(machine, stream);
         refuse_capturing(stream);
         refuse_during_capture(machine);
-        const uint64_t ready = std::max(stream.busy_until, stream.context->busy_barrier);
-        return ready > machine.clock_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+        return has_passed(machine, end_of_work(stream)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     });
 }
 
 GCX_SIM_STREAM_API(cuStreamSynchronize, _ptsz, (CUstream handle), (handle)) {
     GCX_SIM_BODY({
         const Stream& stream = stream_of(machine, handle);
+        refuse_implicit_capture(machine, stream);
         refuse_capturing(stream);
         refuse_during_capture(machine);
-        wait_until(machine, std::max(stream.busy_until, legacy_barrier(machine, stream)));
+        wait_until(machine, end_of_work(stream));
+        trim_pools(machine);
     });
 }
 
@@ -243,7 +250,12 @@ GCX_SIM_STREAM_API(cuStreamGetPriority, _ptsz, (CUstream handle, int* out), (han
 }
 
 GCX_SIM_STREAM_API(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned* out), (handle, out)) {
-    GCX_SIM_BODY(give(out, stream_of(machine, handle).flags));
+    GCX_SIM_BODY({
+        // Recorded: all streams of a green context say that they are non-blocking, NULL too.
+        const Stream& stream = stream_of(machine, handle);
+        const bool is_green = stream.context->kind == Context::Kind::Green;
+        give(out, is_green ? unsigned{CU_STREAM_NON_BLOCKING} : stream.flags);
+    });
 }
 
 GCX_SIM_STREAM_API(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long* out),

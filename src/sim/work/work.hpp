@@ -1,7 +1,7 @@
 // Contexts, streams and their work, functions and their launches.
 #pragma once
 
-#include "sim/machine.hpp"
+#include "sim/entry/clock.hpp"
 
 namespace gcx::sim {
 
@@ -11,7 +11,6 @@ Context& current_context(Machine& machine);
 Context& context_or_current(Machine& machine, CUcontext handle); // NULL means the current one
 Context& new_context(Machine& machine, Device& device, Context::Kind kind);
 void kill_context(Machine& machine, Context& context);
-uint64_t context_busy_until(const Machine& machine, const Context& context);
 
 // Assumed: the device memory that a context uses.
 inline constexpr uint64_t kContextBytes = 400ULL << 20;
@@ -22,15 +21,22 @@ void release_primary(Machine& machine, Device& device);
 // Streams, including the NULL streams of the current context.
 Stream& stream_of(Machine& machine, CUstream handle);
 void submit(Machine& machine, Stream& stream, Work work);
-uint64_t start_time(const Machine& machine, const Stream& stream);
-void wait_until(Machine& machine, uint64_t time);
+// Returns when the stream's next action begins, and notes that it has one until a moment.
+Moment start_time(const Machine& machine, const Stream& stream);
+void note_action(Stream& stream, const Moment& end);
+// Lets a task happen that begins at a moment. Returns its end.
+Moment perform(Machine& machine, const Stream& stream, const Work& work, Moment begin,
+               uint64_t launch);
+// In a green context no stream is one of these two: the driver orders none with the NULL stream.
+bool is_blocking(const Stream& stream);
+bool is_legacy(const Stream& stream); // the NULL stream that waits for the blocking ones
 // Refuses a call that can't be captured, and invalidates the stream's capture.
 void refuse_capturing(const Stream& stream);
 // Aborts if the stream was destroyed, since the real driver crashes.
 void refuse_dead_stream(const Machine& machine, CUstream handle);
 
 // Returns when a task starts that needs a hardware queue and is ready in its stream at a time.
-uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready);
+Moment start_in_queue(Machine& machine, Stream& stream, Moment ready);
 // Lets a branch of a graph on the stream occupy a queue.
 void occupy_queue(Machine& machine, const Stream& stream, uint64_t until);
 
@@ -53,14 +59,15 @@ LaunchConfig read_config(const CUlaunchConfig& given); // ignores the attributes
 void read_launch_attributes(const CUlaunchAttribute* list, unsigned count, LaunchConfig& config,
                             std::map<int, std::string>& attributes);
 uint64_t kernel_duration(Machine& machine, const Work& work);
-void kernel_effect(Machine& machine, const Work& work);
+// Returns what the kernel does at its end; empty if it is not known by name.
+std::function<void(Machine&)> kernel_effect(Machine& machine, const Work& work);
 
 // Returns the SMs of the context and those that dynamic parallelism adds.
 SmSet kernel_sms(const Machine& machine, const Context& context);
 
 // Records a run for gcx_sim_get_runs(), if requested.
 void note_run(Machine& machine, const Stream& stream, const Work& work, uint64_t launch,
-              uint64_t begin, uint64_t end);
+              const Moment& begin, uint64_t duration);
 
 // Occupancy.
 unsigned blocks_per_sm(const Device& device, const Function& function, unsigned threads,

@@ -1,0 +1,154 @@
+#include "sim/entry/clock.hpp"
+#include "sim/entry/entry.hpp"
+#include "sim/entry/host_thread.hpp"
+
+#include <tuple>
+
+namespace gcx::sim {
+namespace {
+
+bool is_later(const Effect& one, const Effect& other) {
+    return std::tie(one.when.ns, one.number) > std::tie(other.when.ns, other.number);
+}
+
+void make_due(Machine& machine, Effect effect) {
+    machine.due.push_back(std::move(effect));
+    std::ranges::push_heap(machine.due, is_later);
+}
+
+bool is_next_before(const Machine& machine, uint64_t ns) {
+    return !machine.due.empty() && machine.due.front().when.ns <= ns;
+}
+
+// Host functions that begin on the way get the chance to return at their time.
+void move_clock(Machine& machine, uint64_t ns) {
+    give_way_to_host(machine);
+    while (is_next_before(machine, ns)) {
+        apply_next(machine);
+        give_way_to_host(machine);
+    }
+    machine.clock_ns = std::max(machine.clock_ns, ns);
+}
+
+} // namespace
+
+void include(Moment& moment, const std::vector<Moment::After>& after) {
+    settle(moment);
+    for (const Moment::After& one : after) {
+        const auto same = std::ranges::find(moment.after, one.call, &Moment::After::call);
+        if (one.call->returned)
+            moment.ns = std::max(moment.ns, one.ns + one.call->delay_ns);
+        else if (same == moment.after.end())
+            moment.after.push_back(one);
+        else
+            same->ns = std::max(same->ns, one.ns);
+    }
+}
+
+Moment later(Moment one, const Moment& other) {
+    extend(one, other);
+    return one;
+}
+
+Moment plus(Moment moment, uint64_t ns) {
+    moment.ns += ns;
+    for (Moment::After& after : moment.after)
+        after.ns += ns;
+    return moment;
+}
+
+void settle(Moment& moment) {
+    std::erase_if(moment.after, [&](const Moment::After& after) {
+        if (after.call->returned)
+            moment.ns = std::max(moment.ns, after.ns + after.call->delay_ns);
+        return after.call->returned;
+    });
+}
+
+uint64_t planned_ns(const Moment& moment) {
+    uint64_t ns = moment.ns;
+    for (const Moment::After& after : moment.after)
+        ns = std::max(ns, after.ns + after.call->delay_ns);
+    return ns;
+}
+
+bool has_passed(const Machine& machine, const Moment& moment) {
+    return planned_ns(moment) <= machine.clock_ns &&
+           std::ranges::all_of(moment.after,
+                               [](const Moment::After& after) { return after.call->returned; });
+}
+
+void schedule(Machine& machine, Moment when, std::function<void(Machine&)> apply) {
+    settle(when);
+    Effect effect{std::move(when), machine.next_effect++, std::move(apply)};
+    if (!effect.when.after.empty()) {
+        machine.held.push_back(std::move(effect));
+        return;
+    }
+    const uint64_t number = effect.number;
+    make_due(machine, std::move(effect));
+    if (machine.unfinished_calls > 0 && machine.due.front().number == number)
+        notify_host(); // the clock goes on to it in real time
+}
+
+Moment schedule_host(Machine& machine, const Moment& begin, std::function<void()> function) {
+    start_host_thread();
+    auto call = std::make_shared<HostCall>();
+    call->function = std::move(function);
+    call->planned_ns = planned_ns(begin);
+    machine.unfinished_calls++;
+    schedule(machine, begin, [call](Machine& later) {
+        later.ready.push_back(call);
+        notify_host();
+    });
+    return {call->planned_ns, {{call, call->planned_ns}}};
+}
+
+void apply_next(Machine& machine) {
+    std::ranges::pop_heap(machine.due, is_later);
+    const Effect effect = std::move(machine.due.back());
+    machine.due.pop_back();
+    machine.clock_ns = std::max(machine.clock_ns, effect.when.ns);
+    effect.apply(machine);
+}
+
+void apply_until(Machine& machine, uint64_t ns) {
+    while (is_next_before(machine, ns))
+        apply_next(machine);
+    machine.clock_ns = std::max(machine.clock_ns, ns);
+}
+
+void release_held(Machine& machine) {
+    std::vector<Effect> held;
+    held.swap(machine.held);
+    for (Effect& effect : held) {
+        settle(effect.when);
+        if (effect.when.after.empty())
+            make_due(machine, std::move(effect));
+        else
+            machine.held.push_back(std::move(effect));
+    }
+}
+
+void add_cost(Machine& machine, uint64_t ns) {
+    apply_until(machine, machine.clock_ns + ns);
+}
+
+void advance_to(Machine& machine, uint64_t ns) {
+    move_clock(machine, ns);
+}
+
+void wait_until(Machine& machine, Moment moment) {
+    for (settle(moment); !has_passed(machine, moment); settle(moment)) {
+        if (moment.ns > machine.clock_ns)
+            move_clock(machine, moment.ns);
+        else if (is_host_busy(machine))
+            wait_for_host(machine);
+        else if (!machine.due.empty()) // its host function begins later
+            move_clock(machine, machine.due.front().when.ns);
+        else
+            refuse(CUDA_ERROR_UNKNOWN); // in a forked child, where nothing runs
+    }
+}
+
+} // namespace gcx::sim
