@@ -174,6 +174,15 @@ const Call kOthers[] = {
     {"fork_to_null", fork_to_null},
 };
 
+// A capture is ended whatever happens.
+std::string answer_of(const Call& call, const Words& words) {
+    try {
+        return name_of(call.call(words));
+    } catch (const Stop& stop) {
+        return stop.what();
+    }
+}
+
 std::string capture_with(Kind kind, const Mode& mode, const Call& call) {
     Words words;
     MUST(cuCtxGetCurrent, &words.current);
@@ -181,7 +190,7 @@ std::string capture_with(Kind kind, const Mode& mode, const Call& call) {
     const CUresult begun = CU(cuStreamBeginCapture_v2)(words.capturing, mode.mode);
     if (begun != CUDA_SUCCESS)
         return "begin " + name_of(begun);
-    const std::string answer = name_of(call.call(words));
+    const std::string answer = answer_of(call, words);
     CUstreamCaptureStatus status{};
     const CUresult asked = CU(cuStreamIsCapturing)(words.capturing, &status);
     CUgraph graph = nullptr;

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 namespace conformance {
@@ -60,7 +62,7 @@ void make_green_contexts() {
     }
 }
 
-void load_kernels() {
+CUmodule load_kernels() {
     CUmodule module = nullptr;
     MUST(cuModuleLoadData, &module, kKernels);
     struct {
@@ -79,6 +81,7 @@ void load_kernels() {
     };
     for (const auto& each : all)
         MUST(cuModuleGetFunction, each.function, module, each.name);
+    return module;
 }
 
 void run_kernels_once() {
@@ -210,6 +213,72 @@ void in_thread(CUcontext context, const std::function<void()>& body) {
     thread.join();
     if (!failure.empty())
         throw Stop("in a thread: " + failure);
+}
+
+struct Attempt::State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+    CUresult result = CUDA_SUCCESS;
+};
+
+Attempt::Attempt(CUcontext context, std::function<CUresult()> call)
+    : state_(std::make_shared<State>()) {
+    std::thread([state = state_, context, call = std::move(call)] {
+        CUresult result = CUDA_ERROR_UNKNOWN;
+        try {
+            make_current(context);
+            result = call();
+        } catch (const Stop&) {
+        }
+        const std::lock_guard lock(state->mutex);
+        state->ended = true;
+        state->result = result;
+        state->changed.notify_all();
+    }).detach();
+}
+
+bool Attempt::ends_within(std::chrono::milliseconds limit) const {
+    std::unique_lock lock(state_->mutex);
+    return state_->changed.wait_for(lock, limit, [&] { return state_->ended; });
+}
+
+std::string Attempt::answer_within(std::chrono::milliseconds limit) const {
+    if (!ends_within(limit))
+        return "blocks";
+    return state_->result == CUDA_SUCCESS ? "returns" : name_of(state_->result);
+}
+
+CUresult probe(CUstream stream, CUdeviceptr counts, CUfunction function) {
+    // One or two blocks of 1024 threads fill an SM, so four per SM leave none empty.
+    const unsigned blocks = 4 * reported_sms();
+    auto max_sms = static_cast<uint32_t>(kMaxSms);
+    uint32_t nanoseconds = 300'000;
+    void* arguments[] = {&counts, &max_sms, &nanoseconds};
+    return CU(cuLaunchKernel)(function, blocks, 1, 1, 1024, 1, 1, 0, stream, arguments, nullptr);
+}
+
+std::set<unsigned> sms_in(CUdeviceptr counts) {
+    settle();
+    std::vector<uint32_t> words(kMaxSms);
+    MUST(cuMemcpyDtoH_v2, words.data(), counts, kMaxSms * sizeof words[0]);
+    std::set<unsigned> sms;
+    for (unsigned sm = 0; sm < kMaxSms; sm++)
+        if (words[sm] != 0)
+            sms.insert(sm);
+    return sms;
+}
+
+std::set<unsigned> sms_of(CUstream stream) {
+    const CUdeviceptr counts = device_words(kMaxSms * sizeof(uint32_t));
+    must(probe(stream, counts), "gcx_probe");
+    return sms_in(counts);
+}
+
+unsigned reported_sms() {
+    int count = 0;
+    MUST(cuDeviceGetAttribute, &count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu.device);
+    return static_cast<unsigned>(count);
 }
 
 const char* yes_no(bool value) {

@@ -3,8 +3,10 @@
 
 #include "driver/cuda_api.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -68,7 +70,7 @@ extern const char kKernels[];
 
 void start_driver(); // cuInit, and the primary context without making it current
 void make_green_contexts();
-void load_kernels();     // into the current context
+CUmodule load_kernels(); // into the current context
 void run_kernels_once(); // so that a later launch loads nothing
 void prepare(Needs needs);
 
@@ -116,6 +118,27 @@ std::string order_of(const std::function<CUresult()>& query, CUevent slow);
 // Runs the body in a thread in which the context is current, and waits for its end.
 void in_thread(CUcontext context, const std::function<void()>& body);
 
+// A call in a thread of its own, for one that may block. The thread may outlive the object.
+class Attempt {
+  public:
+    Attempt(CUcontext context, std::function<CUresult()> call);
+    bool ends_within(std::chrono::milliseconds limit) const;
+    // "returns", the name of its error, or "blocks".
+    std::string answer_within(std::chrono::milliseconds limit) const;
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+// Returns the numbers of the SMs on which blocks of a launch in the stream ran.
+std::set<unsigned> sms_of(CUstream stream);
+// Launches blocks that count themselves by %smid, and reads the counts.
+CUresult probe(CUstream stream, CUdeviceptr counts, CUfunction function = kernels.probe);
+constexpr std::size_t kMaxSms = 1024;
+std::set<unsigned> sms_in(CUdeviceptr counts);
+unsigned reported_sms(); // by the device's attribute
+
 const char* yes_no(bool value);
 
 using Body = std::function<std::string()>;
@@ -125,8 +148,8 @@ struct Check {
     Needs needs = Needs::kNothing;
     CUcontext Gpu::* current = nullptr; // null: as prepare() leaves it
     Body body;
-    // Neighbours of one family may share a process. For checks that run no work, since streams of
-    // others would take the hardware queues.
+    // Neighbours of one family may share a process. For checks whose answer does not depend on the
+    // hardware queues, which streams of the others would take.
     std::string family;
 };
 
@@ -160,5 +183,8 @@ void add_contexts(Checks& checks);
 void add_graphs(Checks& checks);
 void add_faults(Checks& checks);
 void add_full_streams(Checks& checks);
+
+// The process of a check of claim 29: ends by exit().
+[[noreturn]] void exit_as(const std::string& role);
 
 } // namespace conformance

@@ -9,6 +9,7 @@ const char kKernels[] = R"(
 .address_size 64
 
 .visible .global .align 4 .u32 gcx_variable = 7;
+.visible .global .align 4 .b8 gcx_counts[4096];
 
 .visible .entry gcx_spin(.param .u64 duration)
 {

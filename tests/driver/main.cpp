@@ -176,6 +176,8 @@ int main(int argc, char** argv) {
     add_full_streams(checks);
     if (is_child(argc, argv))
         run_child(checks, argc, argv);
+    if (argc == 3 && std::strcmp(argv[1], "--exit") == 0)
+        exit_as(argv[2]);
     const Options options = read_options(argc, argv);
     const std::vector<const Check*> selected = select(checks, options.names);
     if (options.list) {

@@ -22,6 +22,8 @@ using Group = std::vector<const Check*>;
 constexpr std::chrono::seconds kLimit(20);
 // Ends the preparation, and each answer.
 constexpr char kEnd = '\0';
+// The status of a process in which a check stopped early: what it left would disturb others.
+constexpr int kStopped = 4;
 
 struct Child {
     Group checks;
@@ -90,6 +92,8 @@ std::string end(const Child& child) {
     close(child.go);
     if (!child.in_time)
         return "did not end";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kStopped)
+        return "";
     if (WIFSIGNALED(status))
         return "ended by signal " + std::to_string(WTERMSIG(status));
     return "ended with status " + std::to_string(WEXITSTATUS(status));
@@ -103,7 +107,7 @@ Group finish(Child& child, bool ready,
         for (std::string text; done < child.checks.size() && read_answer(child, text); text.clear())
             report(*child.checks[done++], text);
     const std::string how = end(child);
-    if (done < child.checks.size())
+    if (done < child.checks.size() && !(how.empty() && done != 0))
         report(*child.checks[done++], how);
     return {child.checks.begin() + static_cast<std::ptrdiff_t>(done), child.checks.end()};
 }
@@ -151,20 +155,21 @@ const Check* find(const Checks& checks, const std::string& name) {
     _exit(2);
 }
 
-std::string answer_of(const Check& check) {
-    try {
-        if (check.current != nullptr)
-            make_current(gpu.*check.current);
-        return check.body();
-    } catch (const Stop& stop) {
-        return stop.what();
-    }
-}
-
 void write_answer(int answers, const std::string& text) {
     const std::size_t size = text.size() + 1;
     if (write(answers, text.c_str(), size) != static_cast<ssize_t>(size))
         _exit(3);
+}
+
+void answer(int answers, const Check& check) {
+    try {
+        if (check.current != nullptr)
+            make_current(gpu.*check.current);
+        write_answer(answers, check.body());
+    } catch (const Stop& stop) {
+        write_answer(answers, stop.what());
+        _exit(kStopped);
+    }
 }
 
 } // namespace
@@ -197,7 +202,10 @@ void run_child(const Checks& checks, int argc, char** argv) {
     if (read(go, &byte, 1) != 1)
         _exit(3);
     for (int i = 4; i < argc; i++)
-        write_answer(answers, failure.empty() ? answer_of(*find(checks, argv[i])) : failure);
+        if (failure.empty())
+            answer(answers, *find(checks, argv[i]));
+        else
+            write_answer(answers, failure);
     // Not exit(): threads may be blocked in the driver.
     _exit(0);
 }
