@@ -63,9 +63,11 @@ std::string problem_of_atoms(const Record& record) {
 constexpr auto kListTimeout = 200ms;
 // Under `gcx exec`, a program that is replaced by exec, or that is started without its parent's
 // descriptors, keeps its reservation by a mapping. The mapping ends with the old program, and the
-// new one owns the file again before its first instruction. In between the file may have no owner.
-// An inheritable reservation is therefore dead only if it had no owner for this long.
-constexpr auto kReturnTimeout = 100ms; // covers the start of a program on a busy machine
+// new one owns the file again before its first instruction. In between the file may have no owner,
+// on a busy machine for seconds. An inheritable reservation is therefore dead only if no visible
+// process has it in its environment, and if it had no owner for this long, since processes in other
+// containers are not visible.
+constexpr auto kReturnTimeout = 100ms;
 constexpr auto kReturnCheckInterval = 1ms;
 
 // Returns whether a file without an owner may get one again.
@@ -74,15 +76,82 @@ bool may_return(const CloseOnForkFile& file, const std::string& name) {
     return read_checked(file, name, record).empty() && record.inherit != 0 && record.waits == 0;
 }
 
+// Returns the environment that the process's program was started with. A process in the middle of
+// an exec has neither an environment nor a command line; waits until it has.
+std::string environment_of(int32_t pid) {
+    const std::string program = "/proc/" + std::to_string(pid) + "/exe";
+    const auto end = Clock::now() + kReturnTimeout;
+    while (true) {
+        std::string text = read_proc(pid, "environ");
+        if (!text.empty())
+            return text;
+        if (!read_proc(pid, "cmdline").empty())
+            return read_proc(pid, "environ"); // the exec may have ended between the two
+        // Kernel threads and processes that have ended have no program.
+        if (access(program.c_str(), F_OK) != 0 || Clock::now() >= end)
+            return text;
+        std::this_thread::sleep_for(kReturnCheckInterval);
+    }
+}
+
+// Returns the plan of `gcx exec` in an environment, with NUL at its end; empty if there is none.
+std::string_view plan_in(std::string_view environment) {
+    constexpr std::string_view kVariable = "GCX_EXEC_PLAN="; // interpose/exec_plan.hpp
+    while (!environment.empty()) {
+        const std::size_t size = std::min(environment.find('\0'), environment.size() - 1) + 1;
+        if (environment.starts_with(kVariable))
+            return environment.substr(0, size);
+        environment.remove_prefix(size);
+    }
+    return {};
+}
+
+// The processes under `gcx exec` that are visible to this one. Reads /proc when first needed.
+class ExecProcesses {
+  public:
+    // Returns one that was started with this reservation; 0 if there is none. It owns the file as
+    // soon as its loader runs.
+    int32_t find(const std::string& file_name) {
+        if (!plans_)
+            plans_ = read();
+        const auto found = std::find_if(plans_->begin(), plans_->end(),
+                                        [part = "/" + file_name](const auto& plan) {
+                                            return plan.second.find(part) != std::string::npos;
+                                        });
+        return found != plans_->end() ? found->first : 0;
+    }
+
+  private:
+    using Plans = std::vector<std::pair<int32_t, std::string>>;
+
+    static Plans read() {
+        Plans plans;
+        for (const int32_t pid : visible_processes()) {
+            const std::string environment = environment_of(pid);
+            if (const std::string_view plan = plan_in(environment); !plan.empty())
+                plans.emplace_back(pid, plan);
+        }
+        return plans;
+    }
+
+    std::optional<Plans> plans_;
+};
+
 struct DeadFiles {
     const std::vector<std::string>* known; // sorted; those that had no owner for long enough
+    ExecProcesses* processes;
     std::vector<std::string> names;
     bool may_return = false; // one of them
 
-    void add(const LockDir::Found& found, const std::string& name) {
+    // Returns false if a process will own the file.
+    bool add(const LockDir::Found& found, const std::string& name) {
+        const bool returns = !std::binary_search(known->begin(), known->end(), name) &&
+                             gcx::reservations::may_return(found.file, name);
+        if (returns && processes->find(name) != 0)
+            return false;
         names.push_back(name);
-        may_return = may_return || (!std::binary_search(known->begin(), known->end(), name) &&
-                                    gcx::reservations::may_return(found.file, name));
+        may_return = may_return || returns;
+        return true;
     }
 };
 
@@ -93,11 +162,8 @@ std::optional<StoredReservation> read_file(const LockDir& dir, const std::string
     const LockDir::Found found = dir.look_at(name);
     if (!found.is_plain || (!found.file && found.problem.empty()))
         return std::nullopt;
-    if (found.file && !found.alive) {
-        if (dead != nullptr)
-            dead->add(found, name);
+    if (found.file && !found.alive && (dead == nullptr || dead->add(found, name)))
         return std::nullopt;
-    }
     StoredReservation stored{name, found.user, {}};
     const std::string problem =
         found.problem.empty() ? read_checked(found.file, name, stored.record) : found.problem;
@@ -126,7 +192,7 @@ std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInva
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (dead.may_return && LockDir::Clock::now() < end) {
         std::this_thread::sleep_for(kReturnCheckInterval);
-        DeadFiles still_dead{dead.known, {}};
+        DeadFiles still_dead{dead.known, dead.processes, {}};
         for (const std::string& name : dead.names) {
             if (auto stored = read_file(dir, name, on_invalid, &still_dead))
                 alive.push_back(std::move(*stored));
@@ -269,9 +335,12 @@ std::string read_checked(const CloseOnForkFile& file, const std::string& name, R
 }
 
 LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
+    ExecProcesses processes;
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (true) {
         LockDir::Found found = dir.look_at(name);
+        if (!found.alive && may_return(found.file, name))
+            found.alive = processes.find(name) != 0;
         if (found.alive || !may_return(found.file, name) || LockDir::Clock::now() >= end)
             return found;
         std::this_thread::sleep_for(kReturnCheckInterval);
@@ -282,7 +351,8 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
                                                  OnInvalid on_invalid, bool clean_up,
                                                  std::vector<std::string>& known_dead) {
     std::vector<StoredReservation> found;
-    DeadFiles dead{&known_dead, {}};
+    ExecProcesses processes;
+    DeadFiles dead{&known_dead, &processes, {}};
     for (const std::string& name : dir.names(prefix)) {
         if (clean_up && is_unfinished(name))
             dir.remove(name);
@@ -362,7 +432,8 @@ Process owner_of(const StoredReservation& stored) {
         if (pid != record.pid && owns_file(pid, is_file) == Owns::yes)
             return {pid, name_of(pid, record)};
     }
-    return {0, record.process_name};
+    const int32_t pid = record.inherit != 0 ? ExecProcesses().find(file_name(record)) : 0;
+    return {pid, pid != 0 ? name_of(pid, record) : record.process_name};
 }
 
 std::string printable(std::string_view name) {

@@ -83,10 +83,11 @@ struct StoredReservation {
 // What to do with a file that has an owner and no valid record.
 enum class OnInvalid : uint8_t { fail, skip };
 
-// Reads the reservations whose file names have this prefix, sorted by name. Takes 100 ms if one
-// without an owner is inheritable and not in known_dead. With clean_up, which needs the directory's
-// lock, removes those without an owner; in a group's directory with the sticky bit, those of other
-// users stay. known_dead then contains the names of all those without an owner.
+// Reads the reservations whose file names have this prefix, sorted by name. An inheritable one
+// without an owner counts as owned if a visible process was started with it by `gcx exec`;
+// otherwise the call takes 100 ms, unless the file is in known_dead. With clean_up, which needs the
+// directory's lock, removes those without an owner; in a group's directory with the sticky bit,
+// those of other users stay. known_dead then contains the names of all those without an owner.
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
                                                  OnInvalid on_invalid, bool clean_up,
                                                  std::vector<std::string>& known_dead);
@@ -98,7 +99,8 @@ std::string read_checked(const CloseOnForkFile& file, const std::string& name, R
 // Throws: a file that has an owner has no valid record, so its SMs are unknown.
 [[noreturn]] void refuse_file(const LockDir& dir, const std::string& name, const std::string& why);
 
-// Looks at a file, and looks again for up to 100 ms while it has no owner but may get one.
+// Looks at a file, and looks again for up to 100 ms while it has no owner but may get one. What
+// counts as owned for read_reservations() does here too.
 LockDir::Found look_patiently(const LockDir& dir, const std::string& name);
 
 // Returns the path of the directory for reservations: dir, or the environment's if that is NULL. An

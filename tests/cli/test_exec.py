@@ -855,6 +855,56 @@ def test_exec_reservation_survives_any_way_to_start(
     until(lambda: inside("true", sms="132").returncode == 0)
 
 
+# An audit library that keeps the loader of every program waiting while a file exists.
+SLOW_START = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+unsigned la_version(unsigned version) {
+    char waiting[4096];
+    const char* const gate = getenv("GATE");
+    snprintf(waiting, sizeof waiting, "%s.waiting", gate);
+    if (access(gate, F_OK) == 0)
+        fclose(fopen(waiting, "w"));
+    while (access(gate, F_OK) == 0)
+        usleep(1000);
+    return version;
+}
+"""
+# Becomes a program to which it leaves no descriptor, after it has created the file.
+CLOSES_AND_BECOMES = """
+import os, sys
+open(sys.argv[1], "w").close()
+os.closerange(3, 4096)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_exec_reservation_survives_a_slow_start(unaware: str, tmp_path: Path) -> None:
+    """However long a program's loader takes, as on a busy machine, until it has a lock again."""
+    file, gate = tmp_path / "server", tmp_path / "gate"
+    waiting = gate.with_suffix(".waiting")
+    slow = compiled(tmp_path / "slow.so", SLOW_START, "-shared", "-fPIC", "-D_GNU_SOURCE")
+    words = [sys.executable, "-c", CLOSES_AND_BECOMES, str(gate), unaware, "server", str(file)]
+    under = ["env", f"LD_AUDIT={slow}", f"GATE={gate}"]
+    try:
+        with started("exec", "--sms", "24", "--", *words, "plain", under=under) as server:
+            assert "has 24" in said(server)
+            until(waiting.exists)
+            for _ in range(2):
+                message = fail("exec", "--sms", "112", "--", "true", status=125)
+                assert f"of process {server.pid} (" in message, message
+                assert [each["pid"] for each in listed_reservations()] == [server.pid]
+            file.with_suffix(".use").touch()
+            gate.unlink()
+            assert server.stdout is not None
+            assert server.stdout.readline() == "24\n"
+    finally:
+        gate.unlink(missing_ok=True)
+        file.with_suffix(".end").touch()
+    until(lambda: inside("true", sms="132").returncode == 0)
+
+
 NESTED = r"""
 trap "touch end" EXIT
 $GCX exec --sms 24 --name a -- \
