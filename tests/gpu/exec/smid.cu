@@ -1,20 +1,13 @@
 // A CUDA program that does not use gcx. Prints as JSON which SMs the kernels of each kind of stream
-// and thread ran on, and the reported SM counts; with the word launch, the cost of launches; with
-// threads, the memory of threads that have ended. Built with static and with shared cudart.
+// and thread ran on, and the reported SM counts; with the word threads, the memory of threads that
+// have ended. Built with static and with shared cudart.
 #include <cooperative_groups.h>
-#include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <dlfcn.h>
-#include <link.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
-#include <vector>
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -27,8 +20,6 @@
 
 constexpr int kBlocks = 4096;
 constexpr int kMaxSms = 1024;
-constexpr int kLaunches = 20000;
-constexpr int kRounds = 31;
 constexpr int kThreads = 2000;
 
 // Lasts long enough that blocks fill all SMs.
@@ -136,70 +127,6 @@ int cooperative_blocks() {
     return arrived == each * sms ? sms : -1;
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-// Returns the microseconds of a launch in a stream, averaged over so many.
-template <typename Launch>
-double launch_cost(cudaStream_t stream, const Launch& launch) {
-    CHECK(cudaStreamSynchronize(stream));
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < kLaunches; i++)
-        launch();
-    CHECK(cudaStreamSynchronize(stream));
-    const std::chrono::duration<double, std::micro> spent =
-        std::chrono::steady_clock::now() - begin;
-    return spent.count() / kLaunches;
-}
-
-// Returns the driver's own function, whichever library is interposed: it is looked up in the
-// library that defines a function which is never replaced.
-void* of_driver(const char* name) {
-    Dl_info driver;
-    link_map* loaded = nullptr;
-    void* const libcuda = dlopen("libcuda.so.1", RTLD_NOW);
-    if (dladdr(dlsym(libcuda, "cuDriverGetVersion"), &driver) == 0 ||
-        dlinfo(libcuda, RTLD_DI_LINKMAP, &loaded) != 0)
-        return nullptr;
-    while (loaded->l_prev != nullptr)
-        loaded = loaded->l_prev;
-    // glibc's handles are these.
-    for (; loaded != nullptr; loaded = loaded->l_next)
-        if (std::strcmp(loaded->l_name, driver.dli_fname) == 0)
-            return dlsym(loaded, name);
-    return nullptr;
-}
-
-// Prints the cost of a launch by the runtime, by the function that programs find in libcuda, and by
-// the driver's own. The latter two alternate, because processes differ by more than they do.
-void report_launches() {
-    cudaStream_t stream;
-    CHECK(cudaStreamCreate(&stream));
-    cudaFunction_t function;
-    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(nothing)));
-    const auto found = reinterpret_cast<decltype(&cuLaunchKernel)>(
-        dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel"));
-    const auto own = reinterpret_cast<decltype(&cuLaunchKernel)>(of_driver("cuLaunchKernel"));
-    if (found == nullptr || own == nullptr) {
-        std::fprintf(stderr, "no cuLaunchKernel\n");
-        std::exit(1);
-    }
-    std::vector<double> runtime, through, direct;
-    for (int round = 0; round < kRounds; round++) {
-        runtime.push_back(launch_cost(stream, [&] { nothing<<<1, 32, 0, stream>>>(); }));
-        through.push_back(launch_cost(
-            stream, [&] { found(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); }));
-        direct.push_back(launch_cost(
-            stream, [&] { own(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr); }));
-    }
-    CHECK(cudaGetLastError());
-    std::printf(
-        "{\"runtime_us\": %.4f, \"found_us\": %.4f, \"driver_us\": %.4f, \"changed\": %s}\n",
-        median(runtime), median(through), median(direct), found == own ? "false" : "true");
-}
-
 void work_in_threads(int count) {
     for (int i = 0; i < count; i++)
         std::thread([] {
@@ -222,10 +149,6 @@ long long lost_to_threads() {
 }
 
 int main(int argc, char** argv) {
-    if (argc == 2 && std::strcmp(argv[1], "launch") == 0) {
-        report_launches();
-        return 0;
-    }
     if (argc == 2 && std::strcmp(argv[1], "threads") == 0) {
         std::printf("{\"lost_to_threads\": %lld}\n", lost_to_threads());
         return 0;
