@@ -43,7 +43,8 @@ typedef enum gcx_sim_run_kind {
     GCX_SIM_RUN_OTHER = 4
 } gcx_sim_run_kind;
 typedef struct gcx_sim_run {
-    uint64_t begin_ns; /* on the simulated clock; not slowed down by other streams */
+    uint64_t begin_ns; /* on the simulated clock; not slowed down by other streams. Of work behind a
+                          host function: a guess until that has returned */
     uint64_t end_ns;
     uint64_t stream; /* the CUstream it was launched in; 0: a NULL stream */
     uint64_t launch; /* 1 and up: the graph launch that it was part of; 0: none */
@@ -53,7 +54,8 @@ typedef struct gcx_sim_run {
     char kernel[64]; /* the kernel's name, cut to fit */
 } gcx_sim_run;
 
-/* Starts a new simulated machine and destroys all objects of the old one. spec is [N
+/* Starts a new simulated machine and destroys all objects of the old one. Pending work does not
+ * happen; a host function that runs is waited for. spec is [N
  * x]GPU[,GPU...][@DRIVER], such as "h100", "h100@12.4" or "2xh100,a100@13.1", or the path of a
  * recording of `gcx info --record`, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL:
  * GCX_SIM in the environment, or else h100@13.0. Returns 0, or a CUresult with the reason in
@@ -91,7 +93,8 @@ void gcx_sim_get_counts(gcx_sim_counts* counts);
  * environment's GCX_SIM_DYNAMIC_PARALLELISM=1, makes all partitions share SMs on compute capability
  * 9.x, see docs/reference/simulated-driver.md. */
 
-/* Advances the simulated clock. */
+/* Advances the simulated clock, with the effects of the work that ends until then. Host functions
+ * that begin until then get up to 10 ms each to return. */
 void gcx_sim_advance(uint64_t nanoseconds);
 
 /* Records the next most kernels, copies, fills and host functions, including those of graphs, and

@@ -1,4 +1,6 @@
-// Calls after the library's destructors return CUDA_ERROR_DEINITIALIZED.
+// Calls at the end of threads and of the process: destructors of thread_local objects and exit
+// handlers have their current context, and calls after the library's destructors return
+// CUDA_ERROR_DEINITIALIZED.
 #include "driver/cuda_api.h"
 
 #include <dlfcn.h>
@@ -7,11 +9,30 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
-using GetCount = CUresult (*)(int*);
-GetCount g_get_count = nullptr;
+template <class Function>
+Function find(void* library, const char* name) {
+    return std::bit_cast<Function>(dlsym(library, name));
+}
+
+CUresult (*g_get_count)(int*) = nullptr;
+CUresult (*g_get_current)(CUcontext*) = nullptr;
+CUresult (*g_set_current)(CUcontext) = nullptr;
+CUcontext g_context = nullptr;
+
+void expect_context(const char* where) {
+    CUcontext current = nullptr;
+    const CUresult result = g_get_current(&current);
+    if (result == CUDA_SUCCESS && current == g_context)
+        return;
+    std::printf("%s: %d, context %p\n", where, static_cast<int>(result),
+                static_cast<void*>(current));
+    std::fflush(stdout);
+    _exit(1);
+}
 
 // Registered first, so it runs last.
 void last_handler() {
@@ -20,6 +41,22 @@ void last_handler() {
     std::printf("after the library's end: %d\n", static_cast<int>(result));
     std::fflush(stdout);
     if (result != CUDA_ERROR_DEINITIALIZED)
+        _exit(1);
+}
+
+struct AtThreadEnd {
+    AtThreadEnd() = default;
+    AtThreadEnd(const AtThreadEnd&) = delete;
+    AtThreadEnd& operator=(const AtThreadEnd&) = delete;
+    ~AtThreadEnd() { expect_context("at a thread's end"); }
+    bool used = false;
+};
+
+// Constructs the object before the thread's first call, so that it is destroyed last.
+void use_in_thread() {
+    thread_local AtThreadEnd at_end;
+    at_end.used = true;
+    if (g_set_current(g_context) != CUDA_SUCCESS)
         _exit(1);
 }
 
@@ -33,8 +70,16 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%s\n", dlerror());
         return 2;
     }
-    g_get_count = std::bit_cast<GetCount>(dlsym(library, "cuDeviceGetCount"));
-    const auto init = std::bit_cast<CUresult (*)(unsigned)>(dlsym(library, "cuInit"));
+    g_get_count = find<CUresult (*)(int*)>(library, "cuDeviceGetCount");
+    g_get_current = find<CUresult (*)(CUcontext*)>(library, "cuCtxGetCurrent");
+    g_set_current = find<CUresult (*)(CUcontext)>(library, "cuCtxSetCurrent");
+    const auto init = find<CUresult (*)(unsigned)>(library, "cuInit");
+    const auto retain =
+        find<CUresult (*)(CUcontext*, CUdevice)>(library, "cuDevicePrimaryCtxRetain");
     int count = 0;
-    return init(0) == CUDA_SUCCESS && g_get_count(&count) == CUDA_SUCCESS && count == 1 ? 0 : 1;
+    if (init(0) != CUDA_SUCCESS || g_get_count(&count) != CUDA_SUCCESS || count != 1 ||
+        retain(&g_context, 0) != CUDA_SUCCESS || g_set_current(g_context) != CUDA_SUCCESS)
+        return 1;
+    std::thread(use_in_thread).join();
+    return std::atexit([] { expect_context("in a handler"); });
 }

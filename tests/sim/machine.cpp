@@ -540,6 +540,61 @@ void host_functions_and_modules_work() {
     CHECK_OK(cooperative(264, nullptr));
 }
 
+// Recorded on 4 H200s: green contexts have the peers of their primary context.
+void green_context_has_the_peers_of_its_primary() {
+    simulate("2xh200");
+    const Primary there(1);
+    const Primary here(0);
+    const Partition part({split(query(), 1, 0, 24).groups[0]});
+    CHECK_OK(cuCtxEnablePeerAccess(there.context, 0));
+    CHECK_OK(cuCtxPushCurrent_v2(part.context));
+    CHECK_EQ(cuCtxEnablePeerAccess(there.context, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+}
+
+// The header: a library is loaded into each context that uses it.
+void library_has_variables_and_attributes_of_each_device() {
+    simulate("h100,a100");
+    CUlibrary library = nullptr;
+    CUmodule module = nullptr;
+    CUkernel kernel = nullptr;
+    CHECK_OK(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CHECK_OK(cuLibraryGetKernel(&kernel, library, "gcx_spin"));
+    const auto variable = [&] {
+        CUdeviceptr address = 0;
+        std::size_t bytes = 0;
+        CHECK_OK(cuLibraryGetModule(&module, library));
+        CHECK_OK(cuModuleGetGlobal_v2(&address, &bytes, module, "a_global"));
+        return address;
+    };
+    const auto attribute_of = [](CUfunction function) {
+        int version = 0;
+        CHECK_OK(cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function));
+        return version;
+    };
+    const Primary first(0);
+    CUfunction function = nullptr;
+    CHECK_OK(cuKernelGetFunction(&function, kernel));
+    const CUdeviceptr on_first = variable();
+    CHECK_EQ(attribute_of(function), 90);
+    {
+        const Partition part({split(query(), 1, 0, 24).groups[0]});
+        CHECK_OK(cuCtxPushCurrent_v2(part.context));
+        CHECK_EQ(variable(), on_first);
+        CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+    }
+    const Primary second(1);
+    int device = -1;
+    const CUdeviceptr on_second = variable();
+    CHECK(on_second != on_first);
+    CHECK_OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, on_second));
+    CHECK_EQ(device, 1);
+    CHECK_EQ(attribute_of(function), 80);
+    CHECK_EQ(attribute_of(first.spinner), 90); // of a module, whichever context is current
+    CHECK_OK(cuLibraryUnload(library));
+    CHECK_EQ(cuMemcpyDtoD_v2(on_first, on_second, 4), CUDA_ERROR_INVALID_VALUE);
+}
+
 // Products of 32 bits would be 1 thread and 0 blocks.
 void launch_limits_are_checked_without_overflow() {
     simulate("h100");
@@ -643,6 +698,8 @@ int main(int argc, char** argv) {
     primary_reset_before_13_0_destroys_green_contexts();
     recording_without_gpcs_is_simulated(argv[2]);
     host_functions_and_modules_work();
+    green_context_has_the_peers_of_its_primary();
+    library_has_variables_and_attributes_of_each_device();
     launch_limits_are_checked_without_overflow();
     module_without_device_launches_shares_nothing();
     new_machine_shares_nothing();

@@ -204,6 +204,18 @@ const std::string& environment_error() {
     return global().bad_spec;
 }
 
+// The C library unloads no library that has a thread_local object with a destructor.
+void keep_loaded() {
+    struct Keep {
+        Keep() = default;
+        Keep(const Keep&) = delete;
+        Keep& operator=(const Keep&) = delete;
+        ~Keep() { t_per_thread_stream = false; }
+    };
+    thread_local const Keep keep;
+    static_cast<void>(keep);
+}
+
 void crash(const char* what) {
     std::fprintf(stderr,
                  "SIMULATED driver: %s; the real driver crashes here with a segmentation fault\n",

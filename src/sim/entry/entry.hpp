@@ -165,6 +165,9 @@ const std::string& environment_error();
 CUresult configure(const char* spec, std::string& error);
 void order_failure(std::string_view function, uint64_t nth, CUresult result);
 
+// Keeps the library loaded as long as the calling thread lives, also after dlclose().
+void keep_loaded();
+
 // Prints that the real driver crashes here, and aborts.
 [[noreturn]] void crash(const char* what);
 

@@ -26,20 +26,6 @@ Threads* g_threads = new Threads;
 
 thread_local bool t_is_host = false;
 
-// The library must stay loaded while its threads run: a thread_local object with a destructor
-// prevents that dlclose() unloads it.
-struct KeepLoaded {
-    KeepLoaded() = default;
-    KeepLoaded(const KeepLoaded&) = delete;
-    KeepLoaded& operator=(const KeepLoaded&) = delete;
-    ~KeepLoaded() { t_is_host = false; }
-};
-
-void keep_loaded() {
-    thread_local const KeepLoaded keep;
-    static_cast<void>(keep);
-}
-
 Machine* live_machine() {
     Machine* const machine = existing_machine();
     return machine == nullptr || machine->abandoned ? nullptr : machine;

@@ -64,7 +64,9 @@ void create_green(Machine& machine, CUgreenCtx* out, CUdevResourceDesc handle, C
     take_memory(device);
     // Recorded: it waits for all running kernels of the device. Assumed: not for host functions, nor
     // for kernels behind one, which do not run yet.
-    wait_until(machine, {device.busy.ns + call_cost("cuGreenCtxCreate"), {}});
+    Moment busy = device.busy;
+    settle(busy);
+    wait_until(machine, {busy.ns + call_cost("cuGreenCtxCreate"), {}});
     Context& primary = retain_primary(machine, device);
     Context& context = new_context(machine, device, Context::Kind::Green);
     context.primary = &primary;

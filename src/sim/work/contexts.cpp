@@ -5,6 +5,8 @@
 #include "sim/partition/resource.hpp"
 #include "sim/work/work.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 namespace gcx::sim {
@@ -16,8 +18,28 @@ struct CurrentStack {
     std::vector<Handle> contexts;
 };
 
+// Destroyed by pthread_key_create()'s destructor: after the thread_local objects of the program,
+// whose destructors can still make calls, and never at process exit, where its handlers can.
+CurrentStack& thread_stack() {
+    static const pthread_key_t key = [] {
+        pthread_key_t made{};
+        require(pthread_key_create(
+                    &made, [](void* stack) { delete static_cast<CurrentStack*>(stack); }) == 0,
+                CUDA_ERROR_OUT_OF_MEMORY);
+        return made;
+    }();
+    auto* stack = static_cast<CurrentStack*>(pthread_getspecific(key));
+    if (stack == nullptr) {
+        keep_loaded(); // the destructor is in this library
+        auto made = std::make_unique<CurrentStack>();
+        require(pthread_setspecific(key, made.get()) == 0, CUDA_ERROR_OUT_OF_MEMORY);
+        stack = made.release();
+    }
+    return *stack;
+}
+
 std::vector<Handle>& current_stack(const Machine& machine) {
-    thread_local CurrentStack stack;
+    CurrentStack& stack = thread_stack();
     if (stack.epoch != machine.epoch) {
         stack.contexts.clear();
         stack.epoch = machine.epoch;
