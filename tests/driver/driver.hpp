@@ -182,9 +182,12 @@ void add_memory(Checks& checks);
 void add_contexts(Checks& checks);
 void add_graphs(Checks& checks);
 void add_faults(Checks& checks);
+void add_ipc(Checks& checks);
 void add_full_streams(Checks& checks);
 
 // The process of a check of claim 29: ends by exit().
 [[noreturn]] void exit_as(const std::string& role);
+// The other process of claim 15: reads handles from standard input.
+[[noreturn]] void answer_ipc();
 
 } // namespace conformance

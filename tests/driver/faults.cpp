@@ -70,8 +70,9 @@ std::string fault_in_primary_with_green() {
 
 // -- Claim 30: a reset beside other threads
 
-// A thread that has the primary context current does its steps between those of the check.
-std::string reset_beside_thread() {
+// A thread that has the primary context current does its steps between those of the check. The
+// launch is a check of its own, as a driver may crash on a function of a context that is gone.
+std::string reset_beside_thread(bool launches) {
     std::string answer;
     std::mutex mutex;
     std::condition_variable changed;
@@ -91,10 +92,14 @@ std::string reset_beside_thread() {
         CU(cuMemAlloc_v2)(&memory, 64);
         reach(1);
         await(2);
-        answer += ", then in the other thread: launch " + name_of(spin(nullptr, 1));
+        answer += ", then in the other thread: ";
+        if (launches) {
+            answer += "launch " + name_of(spin(nullptr, 1));
+            return;
+        }
+        answer += "memset in NULL " + name_of(CU(cuMemsetD8Async)(memory, 0, 4, nullptr));
         answer += ", alloc " + name_of(CU(cuMemAlloc_v2)(&memory, 64));
         answer += ", synchronize " + name_of(CU(cuCtxSynchronize)());
-        answer += ", memset in NULL " + name_of(CU(cuMemsetD8Async)(memory, 0, 4, nullptr));
     });
     await(1);
     answer = "reset " + reset();
@@ -187,7 +192,9 @@ void add_faults(Checks& checks) {
     for (const char* role : {"busy", "thread", "ended_thread"})
         checks.add(std::string("claim_29_exit_") + role, Needs::kNothing,
                    [role] { return end_of_process(role); });
-    checks.add_primary("claim_30_reset_beside_thread", reset_beside_thread);
+    checks.add_primary("claim_30_reset_beside_thread", [] { return reset_beside_thread(false); });
+    checks.add_primary("claim_30_reset_beside_thread_that_launches",
+                       [] { return reset_beside_thread(true); });
     checks.add_green("claim_30_reset_with_green_contexts", reset_with_green_contexts);
     checks.add_primary("claim_30_reset_with_work", reset_with_work);
     checks.add_primary("claim_30_last_release", last_release);

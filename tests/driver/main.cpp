@@ -6,8 +6,9 @@
 //                                                  prints the lines that differ from a record
 //     driver-conformance --list                    prints the names
 //
-// A list for --except has lines "name: reason". Comparing fails if a line differs that is not
-// listed, or if one that is listed does not differ. --jobs N prepares N checks at a time (8).
+// A list for --except has lines "name: reason"; a name that ends in * stands for all that begin so.
+// Comparing fails if a line differs that is not listed, or if one that is listed does not differ.
+// --jobs N prepares N processes at a time (8).
 #include "runner.hpp"
 
 #include <cstdio>
@@ -82,6 +83,37 @@ Lines read_lines(const std::string& path) {
     return lines;
 }
 
+// The checks that may differ from a record.
+class Exceptions {
+  public:
+    void read(const std::string& path) {
+        for (const auto& [name, reason] : read_lines(path))
+            entries_[name].reason = reason;
+    }
+    bool has(const std::string& name) {
+        bool found = false;
+        for (auto& [pattern, entry] : entries_)
+            if (pattern == name ||
+                (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1))))
+                found = entry.used = true;
+        return found;
+    }
+    Lines unused() const {
+        Lines lines;
+        for (const auto& [name, entry] : entries_)
+            if (!entry.used)
+                lines.emplace(name, entry.reason);
+        return lines;
+    }
+
+  private:
+    struct Entry {
+        std::string reason;
+        bool used = false;
+    };
+    std::map<std::string, Entry> entries_;
+};
+
 std::vector<const Check*> select(const Checks& checks, const std::vector<std::string>& names) {
     std::set<std::string> wanted(names.begin(), names.end());
     std::vector<const Check*> selected;
@@ -124,9 +156,9 @@ int write_record(const std::string& path, const std::vector<const Check*>& check
 
 int compare(const Options& options, const std::vector<const Check*>& checks) {
     Lines recorded = read_lines(options.compare);
-    Lines listed;
+    Exceptions listed;
     for (const std::string& path : options.except)
-        listed.merge(read_lines(path));
+        listed.read(path);
     unsigned agree = 0;
     unsigned excepted = 0;
     unsigned differ = 0;
@@ -141,7 +173,7 @@ int compare(const Options& options, const std::vector<const Check*>& checks) {
         const auto found = recorded.find(check.name);
         const std::string before = found == recorded.end() ? "(no line)" : found->second;
         const bool same = answer == before;
-        const bool is_listed = listed.erase(check.name) != 0;
+        const bool is_listed = listed.has(check.name);
         if (same && is_listed)
             report(check.name, "listed, but does not differ", answer, before);
         else if (!same && !is_listed)
@@ -153,7 +185,7 @@ int compare(const Options& options, const std::vector<const Check*>& checks) {
     if (options.names.empty()) {
         for (const auto& [name, before] : recorded)
             report(name, "recorded, but there is no such check", "(no line)", before);
-        for (const auto& [name, reason] : listed)
+        for (const auto& [name, reason] : listed.unused())
             report(name, "listed, but there is no such check", "(no line)", reason);
     }
     std::printf("%u checks agree, %u listed, %u differ\n", agree, excepted, differ);
@@ -173,11 +205,14 @@ int main(int argc, char** argv) {
     add_contexts(checks);
     add_graphs(checks);
     add_faults(checks);
+    add_ipc(checks);
     add_full_streams(checks);
     if (is_child(argc, argv))
         run_child(checks, argc, argv);
     if (argc == 3 && std::strcmp(argv[1], "--exit") == 0)
         exit_as(argv[2]);
+    if (argc == 2 && std::strcmp(argv[1], "--ipc") == 0)
+        answer_ipc();
     const Options options = read_options(argc, argv);
     const std::vector<const Check*> selected = select(checks, options.names);
     if (options.list) {
