@@ -1,0 +1,145 @@
+#include "cuda.hpp"
+
+#include "runner.hpp"
+
+#include <dlfcn.h>
+
+namespace random_programs {
+namespace {
+
+// The simulated driver knows the kernels by their names and runs no code.
+constexpr char kKernels[] = R"(
+.version 6.3
+.target sm_70
+.address_size 64
+
+.visible .entry gcx_spin(.param .u64 ns)
+{
+    .reg .pred %p<2>;
+    .reg .b64  %rd<5>;
+    ld.param.u64 %rd1, [ns];
+    mov.u64      %rd2, %globaltimer;
+MORE:
+    mov.u64      %rd3, %globaltimer;
+    sub.s64      %rd4, %rd3, %rd2;
+    setp.lt.u64  %p1, %rd4, %rd1;
+    @%p1 bra     MORE;
+    ret;
+}
+
+.visible .entry gcx_store(.param .u64 to, .param .u32 value, .param .u64 after_ns)
+{
+    .reg .pred %p<2>;
+    .reg .b32  %r<2>;
+    .reg .b64  %rd<6>;
+    ld.param.u64 %rd1, [after_ns];
+    mov.u64      %rd2, %globaltimer;
+MORE:
+    mov.u64      %rd3, %globaltimer;
+    sub.s64      %rd4, %rd3, %rd2;
+    setp.lt.u64  %p1, %rd4, %rd1;
+    @%p1 bra     MORE;
+    ld.param.u64 %rd5, [to];
+    ld.param.u32 %r1, [value];
+    st.global.u32 [%rd5], %r1;
+    ret;
+}
+
+.visible .entry gcx_load(.param .u64 to, .param .u64 from)
+{
+    .reg .b32  %r<2>;
+    .reg .b64  %rd<3>;
+    ld.param.u64  %rd1, [to];
+    ld.param.u64  %rd2, [from];
+    ld.global.u32 %r1, [%rd2];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+
+.visible .entry gcx_add(.param .u64 to, .param .u32 value)
+{
+    .reg .b32  %r<4>;
+    .reg .b64  %rd<2>;
+    ld.param.u64  %rd1, [to];
+    ld.param.u32  %r1, [value];
+    ld.global.u32 %r2, [%rd1];
+    mad.lo.u32    %r3, %r2, 3, %r1;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+)";
+
+constexpr unsigned kGreenSms = 24;
+
+} // namespace
+
+Cuda::Cuda(const std::string& library, bool in_green) {
+    open(library);
+    check(init(0), "cuInit");
+    check(retain_primary(&context, 0), "cuDevicePrimaryCtxRetain");
+    if (in_green)
+        use_green_context();
+    enter();
+    load_kernels();
+}
+
+void Cuda::open(const std::string& library) {
+    void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr)
+        throw Wrong(dlerror());
+    const auto symbol = [&](const char* name) {
+        void* const found = dlsym(handle, name);
+        if (found == nullptr)
+            throw Wrong(library + " has no " + name);
+        return found;
+    };
+#define RANDOM_FIND(name, function) name = reinterpret_cast<decltype(name)>(symbol(#function));
+    RANDOM_FUNCTIONS(RANDOM_FIND)
+#undef RANDOM_FIND
+#define RANDOM_FIND(name, function, suffix)                                                        \
+    name.legacy = reinterpret_cast<decltype(name.legacy)>(symbol(#function));                      \
+    name.per_thread = reinterpret_cast<decltype(name.legacy)>(symbol(#function #suffix));
+    RANDOM_STREAM_FUNCTIONS(RANDOM_FIND)
+#undef RANDOM_FIND
+}
+
+void Cuda::use_green_context() {
+    CUdevResource all{};
+    CUdevResource part{};
+    CUdevResource rest{};
+    unsigned groups = 1;
+    CUdevResourceDesc descriptor = nullptr;
+    CUgreenCtx green = nullptr;
+    check(get_resource(0, &all, gcx::cu::kResourceSm), "cuDeviceGetDevResource");
+    check(split(&part, &groups, &all, &rest, 0, kGreenSms), "cuDevSmResourceSplitByCount");
+    check(generate_descriptor(&descriptor, &part, 1), "cuDevResourceGenerateDesc");
+    check(create_green(&green, descriptor, 0, gcx::cu::kGreenCtxDefaultStream), "cuGreenCtxCreate");
+    check(context_of_green(&context, green), "cuCtxFromGreenCtx");
+}
+
+void Cuda::load_kernels() {
+    CUmodule module = nullptr;
+    check(load_module(&module, kKernels), "cuModuleLoadData");
+    check(get_function(&spin, module, "gcx_spin"), "gcx_spin");
+    check(get_function(&store, module, "gcx_store"), "gcx_store");
+    check(get_function(&load, module, "gcx_load"), "gcx_load");
+    check(get_function(&add, module, "gcx_add"), "gcx_add");
+}
+
+void Cuda::enter() const {
+    check(set_current(context), "cuCtxSetCurrent");
+}
+
+std::string Cuda::name_of(CUresult result) const {
+    const char* name = nullptr;
+    if (error_name(result, &name) != CUDA_SUCCESS)
+        return std::to_string(result);
+    return name;
+}
+
+void Cuda::check(CUresult result, const char* call) const {
+    if (result != CUDA_SUCCESS)
+        throw Wrong(std::string(call) + " returned " + name_of(result));
+}
+
+} // namespace random_programs
