@@ -677,11 +677,9 @@ bool Order::wait(Turn& turn) {
     if (!event || !target)
         return false;
     turn.note("for %zu in %s", *event, name_of(*target).c_str());
-    Action action = timelines_.plan(target->slot);
-    action.clock.join(events_[*event].clock);
     cuda_.check(cuda_.wait.of(target->thread_variant)(target->handle, events_[*event].handle, 0),
                 "cuStreamWaitEvent");
-    timelines_.commit(action);
+    timelines_.wait(target->slot, events_[*event].clock, options_.waits_are_actions);
     return true;
 }
 
@@ -720,9 +718,7 @@ bool Order::order_streams(Turn& turn) {
     depend(*before, *after);
     const Action recorded = timelines_.plan(before->slot);
     timelines_.commit(recorded);
-    Action waited = timelines_.plan(after->slot);
-    waited.clock.join(recorded.clock);
-    timelines_.commit(waited);
+    timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
     return true;
 }
 

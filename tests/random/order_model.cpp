@@ -13,16 +13,22 @@ Action Timelines::plan(Slot slot) const {
     if (slot == kNull)
         action.clock.join(blocking_);
     else if (streams_[slot].blocking)
-        action.clock.join(streams_[kNull].clock);
+        action.clock.join(streams_[kNull].acted);
     action.clock.at(slot)++;
     return action;
 }
 
 void Timelines::commit(const Action& action) {
     Stream& stream = streams_[action.slot];
-    stream.clock = action.clock;
+    stream.clock = stream.acted = action.clock;
     if (action.slot != kNull && stream.blocking)
         blocking_.join(action.clock);
+}
+
+void Timelines::wait(Slot slot, const Clock& event, bool is_action) {
+    streams_[slot].clock.join(event);
+    if (is_action)
+        commit(plan(slot));
 }
 
 Action Timelines::act_on_host() {

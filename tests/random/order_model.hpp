@@ -58,6 +58,9 @@ class Timelines {
     // not made.
     Action plan(Slot slot) const;
     void commit(const Action& action);
+    // Orders later actions of a stream after an event. Whether the wait itself is an action, which
+    // NULL and the blocking streams order as any other, is not recorded yet.
+    void wait(Slot slot, const Clock& event, bool is_action);
     // Plans and commits an action of the host, such as a write of memory.
     Action act_on_host();
 
@@ -74,7 +77,8 @@ class Timelines {
 
   private:
     struct Stream {
-        Clock clock; // of its last action
+        Clock clock; // of its last action, and of the events that it has waited for
+        Clock acted; // of its last action
         bool blocking = true;
         bool live = false;
     };

@@ -122,8 +122,9 @@ class Run {
         if (!right)
             std::fprintf(stderr, "the operation: %s\n", turn.noted.c_str());
         if (program_.trace && !turn.noted.empty())
-            std::fprintf(stderr, "%llu thread %u %s\n", static_cast<unsigned long long>(line.steps),
-                         thread_of(line, thread), turn.noted.c_str());
+            std::fprintf(stderr, "%llu thread %u: %s: %s\n",
+                         static_cast<unsigned long long>(line.steps), thread_of(line, thread),
+                         operation.name, turn.noted.c_str());
         line.steps++;
     }
 
