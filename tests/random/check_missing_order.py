@@ -1,4 +1,7 @@
-"""Random programs notice a missing order: in a green context the driver orders NULL and the other streams in no way."""
+"""Random programs notice a missing order.
+
+In a green context the driver does not order NULL and the other streams.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ def main() -> None:
         failed = Path(folder) / "failed"
         for threads in "global", "free":
             for seed in range(1, 6):
-                options = ["--threads", threads, "--seed", str(seed), "--in-green", "--operations", "3000"]
-                run(program, "--driver", driver, *options, "--failed", failed)
+                options = ["--threads", threads, "--seed", str(seed), "--failed", failed]
+                run(program, "--driver", driver, "--in-green", "--operations", "3000", *options)
         # A program whose threads take turns fails in the same place again.
-        options = ["--seed", "1", "--in-green", "--operations", "3000"]
-        first = run(program, "--driver", driver, *options, "--failed", failed)
+        options = ["--in-green", "--operations", "3000", "--failed", failed]
+        first = run(program, "--driver", driver, *options)
         again = run(program, "--driver", driver, "--replay", failed, "--failed", failed)
         if first != again:
             sys.exit(f"{first}{again}")

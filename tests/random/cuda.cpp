@@ -101,6 +101,10 @@ void Cuda::open(const std::string& library) {
     name.per_thread = reinterpret_cast<decltype(name.legacy)>(symbol(#function #suffix));
     RANDOM_STREAM_FUNCTIONS(RANDOM_FIND)
 #undef RANDOM_FIND
+    using WriteValue = decltype(write_value.legacy);
+    write_value.legacy = reinterpret_cast<WriteValue>(dlsym(handle, "cuStreamWriteValue32_v2"));
+    write_value.per_thread =
+        reinterpret_cast<WriteValue>(dlsym(handle, "cuStreamWriteValue32_v2_ptsz"));
 }
 
 void Cuda::use_green_context() {
