@@ -117,6 +117,7 @@ struct Cuda {
     void open(const std::string& library);
     void use_green_context();
     void load_kernels();
+    void run_kernels_once() const;
 };
 
 } // namespace random_programs

@@ -375,7 +375,8 @@ void Order::submit(const Effect& effect, const Target& target, bool in_graph) {
 void Order::submit_fill(const Effect& effect, const Target& target, bool in_graph) const {
     const CUdeviceptr to = words_[effect.to].address;
     const bool variant = target.thread_variant;
-    if (effect.variant == kWriteValue && !in_graph && cuda_.write_value.of(variant) != nullptr)
+    if (effect.variant == kWriteValue && !in_graph && cuda_.write_value.of(variant) != nullptr &&
+        words_[effect.to].memory != Memory::kManaged)
         return cuda_.check(cuda_.write_value.of(variant)(target.handle, to, effect.value, 0),
                            "cuStreamWriteValue32");
     if (effect.variant == kFillBytes)
@@ -647,6 +648,7 @@ bool Order::create_stream(Turn& turn) {
         return false;
     Stream& stream = streams_[slot];
     stream.flags = flags;
+    stream.priority = priority != 0;
     turn.note("%u, flags %u, priority %d", slot, flags, priority);
     if (priority == 0)
         cuda_.check(cuda_.create_stream(&stream.handle, flags), "cuStreamCreate");
@@ -661,6 +663,14 @@ bool Order::destroy_stream(Turn& turn) {
     if (!target)
         return false;
     turn.note("%s", name_of(*target).c_str());
+    // Without waits for the context nothing else tells when a non-blocking stream's work is done,
+    // and its slot is free again.
+    if (options_.shared_context && !timelines_.blocking(target->slot)) {
+        const Action last = timelines_.plan(target->slot);
+        depend(*target, Target{});
+        timelines_.commit(last);
+        timelines_.wait(kNull, last.clock, options_.waits_are_actions);
+    }
     cuda_.check(cuda_.destroy_stream(target->handle), "cuStreamDestroy");
     streams_[target->slot].handle = nullptr;
     timelines_.destroy(target->slot);

@@ -69,6 +69,7 @@ class Order : public Set {
     struct Stream {
         CUstream handle = nullptr; // null: no such stream now
         unsigned flags = 0;
+        bool priority = false; // it was created with one
     };
     struct Event {
         CUevent handle = nullptr;
@@ -97,7 +98,8 @@ class Order : public Set {
     struct Executable {
         CUgraphExec handle = nullptr;
         std::vector<Step> steps;
-        Clock last; // launch
+        bool priority = false; // its nodes may have one
+        Clock last;            // launch
     };
     struct Capture {
         bool active = false;

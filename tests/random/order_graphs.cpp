@@ -27,21 +27,22 @@ bool Order::capture(Turn& turn) {
         return join(turn);
     if (kind < 200)
         return query_capture(turn);
-    if (kind < 212)
+    if (kind < 206)
         return break_capture(turn);
     return end_capture(turn);
 }
 
 bool Order::begin_capture(Turn& turn) {
     const auto picked = pick_stream(turn);
-    const uint32_t mode = turn.choices.below(3);
+    uint32_t mode = turn.choices.below(3);
     if (!picked)
         return false;
     if (picked->slot == kNull)
         return capture_null(turn, *picked);
-    if (options_.shared_context &&
-        (timelines_.blocking(picked->slot) || mode == CU_STREAM_CAPTURE_MODE_GLOBAL))
+    if (options_.shared_context && timelines_.blocking(picked->slot))
         return false;
+    if (options_.shared_context && mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+        mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     turn.note("begins in %s, mode %u", name_of(*picked).c_str(), mode);
     capture_ = {};
     capture_.mode = static_cast<CUstreamCaptureMode>(mode);
@@ -169,6 +170,8 @@ bool Order::end_capture(Turn& turn) {
         *free = {};
         cuda_.check(cuda_.instantiate(&free->handle, graph, 0), "cuGraphInstantiate");
         free->steps = std::move(capture_.steps);
+        free->priority = std::ranges::any_of(
+            capture_.streams, [&](const Target& target) { return streams_[target.slot].priority; });
         turn.note("executable %td", free - executables_.begin());
     }
     cuda_.check(cuda_.destroy_graph(graph), "cuGraphDestroy");
@@ -318,10 +321,11 @@ CUgraph Order::capture_again(const std::vector<Step>& steps) {
     return graph;
 }
 
-// Gives the nodes other values. Launches that are on the way keep theirs.
+// Gives the nodes other values. Launches that are on the way keep theirs. The priority of nodes
+// stays, since an update may not change it.
 bool Order::update_graph(Turn& turn) {
     Executable* const executable = pick_executable(turn);
-    if (executable == nullptr || capture_.active)
+    if (executable == nullptr || executable->priority || capture_.active)
         return false;
     for (Step& step : executable->steps)
         if (step.kind == Step::kWork && step.effect.kind != Effect::kCopy)
