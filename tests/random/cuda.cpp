@@ -101,6 +101,10 @@ void Cuda::open(const std::string& library) {
     name.per_thread = reinterpret_cast<decltype(name.legacy)>(symbol(#function #suffix));
     RANDOM_STREAM_FUNCTIONS(RANDOM_FIND)
 #undef RANDOM_FIND
+    using WriteValue = decltype(write_value.legacy);
+    write_value.legacy = reinterpret_cast<WriteValue>(dlsym(handle, "cuStreamWriteValue32_v2"));
+    write_value.per_thread =
+        reinterpret_cast<WriteValue>(dlsym(handle, "cuStreamWriteValue32_v2_ptsz"));
 }
 
 void Cuda::use_green_context() {
@@ -124,6 +128,31 @@ void Cuda::load_kernels() {
     check(get_function(&store, module, "gcx_store"), "gcx_store");
     check(get_function(&load, module, "gcx_load"), "gcx_load");
     check(get_function(&add, module, "gcx_add"), "gcx_add");
+    run_kernels_once();
+}
+
+// A kernel that is loaded when it is first launched could not be captured.
+void Cuda::run_kernels_once() const {
+    CUdeviceptr words = 0;
+    check(allocate(&words, 8), "cuMemAlloc");
+    uint64_t ns = 0;
+    uint64_t to = words;
+    uint64_t from = words + 4;
+    uint32_t value = 0;
+    void* of_spin[] = {&ns};
+    void* with_value[] = {&to, &value, &ns};
+    void* with_source[] = {&to, &from};
+    const auto run = [&](CUfunction function, void** arguments) {
+        check(launch.legacy(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+              "cuLaunchKernel");
+    };
+    check(fill_now.legacy(words, 0, 2), "cuMemsetD32");
+    run(spin, of_spin);
+    run(store, with_value);
+    run(add, with_value);
+    run(load, with_source);
+    check(synchronize_context(), "cuCtxSynchronize");
+    check(free_memory(words), "cuMemFree");
 }
 
 void Cuda::enter() const {

@@ -30,6 +30,7 @@ struct Variants {
     X(allocate, cuMemAlloc_v2)                                                                     \
     X(free_memory, cuMemFree_v2)                                                                   \
     X(allocate_host, cuMemHostAlloc)                                                               \
+    X(allocate_managed, cuMemAllocManaged)                                                         \
     X(free_host, cuMemFreeHost)                                                                    \
     X(create_stream, cuStreamCreate)                                                               \
     X(create_stream_with_priority, cuStreamCreateWithPriority)                                     \
@@ -50,13 +51,23 @@ struct Variants {
 
 #define RANDOM_STREAM_FUNCTIONS(X)                                                                 \
     X(launch, cuLaunchKernel, _ptsz)                                                               \
+    X(launch_by_config, cuLaunchKernelEx, _ptsz)                                                   \
+    X(launch_cooperative, cuLaunchCooperativeKernel, _ptsz)                                        \
     X(launch_host, cuLaunchHostFunc, _ptsz)                                                        \
+    X(add_callback, cuStreamAddCallback, _ptsz)                                                    \
     X(fill, cuMemsetD32Async, _ptsz)                                                               \
+    X(fill_bytes, cuMemsetD8Async, _ptsz)                                                          \
+    X(fill_rows, cuMemsetD2D32Async, _ptsz)                                                        \
+    X(copy_rows, cuMemcpy2DAsync_v2, _ptsz)                                                        \
     X(copy, cuMemcpyAsync, _ptsz)                                                                  \
     X(copy_to_device, cuMemcpyHtoDAsync_v2, _ptsz)                                                 \
     X(copy_to_host, cuMemcpyDtoHAsync_v2, _ptsz)                                                   \
     X(copy_on_device, cuMemcpyDtoDAsync_v2, _ptsz)                                                 \
     X(fill_now, cuMemsetD32_v2, _ptds)                                                             \
+    X(fill_bytes_now, cuMemsetD8_v2, _ptds)                                                        \
+    X(fill_rows_now, cuMemsetD2D32_v2, _ptds)                                                      \
+    X(copy_rows_now, cuMemcpy2D_v2, _ptds)                                                         \
+    X(copy_rows_unaligned_now, cuMemcpy2DUnaligned_v2, _ptds)                                      \
     X(copy_now, cuMemcpy, _ptds)                                                                   \
     X(copy_to_device_now, cuMemcpyHtoD_v2, _ptds)                                                  \
     X(copy_to_host_now, cuMemcpyDtoH_v2, _ptds)                                                    \
@@ -83,6 +94,9 @@ struct Cuda {
     RANDOM_STREAM_FUNCTIONS(RANDOM_DECLARE)
 #undef RANDOM_DECLARE
 
+    // The simulated driver has none: null.
+    Variants<decltype(&::cuStreamWriteValue32_v2)> write_value;
+
     // Opens the driver, and makes the kernels in the context that will be current: the primary
     // context of device 0, or a green context of some of its SMs. Throws Wrong.
     Cuda(const std::string& library, bool in_green);
@@ -103,6 +117,7 @@ struct Cuda {
     void open(const std::string& library);
     void use_green_context();
     void load_kernels();
+    void run_kernels_once() const;
 };
 
 } // namespace random_programs

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kDeviceWords = 64;
 constexpr std::size_t kPinnedWords = 48;
 constexpr std::size_t kPageableWords = 12;
+constexpr std::size_t kManagedWords = 8;
 constexpr std::size_t kBufferWords = 2;
 constexpr int kTries = 6; // to find a word that the model allows
 
@@ -20,8 +21,8 @@ constexpr unsigned bit(Memory memory) {
     return 1U << static_cast<unsigned>(memory);
 }
 constexpr unsigned kOnDevice = bit(Memory::kDevice) | bit(Memory::kAllocated);
-constexpr unsigned kInKernels = kOnDevice | bit(Memory::kPinned);
 constexpr unsigned kOnHost = bit(Memory::kPinned) | bit(Memory::kPageable);
+constexpr unsigned kInKernels = kOnDevice | bit(Memory::kPinned) | bit(Memory::kManaged);
 
 bool on_host(const Word& word) {
     return (bit(word.memory) & kOnHost) != 0;
@@ -41,6 +42,16 @@ void store(uint32_t* word, uint32_t value) {
 
 uint32_t added(uint32_t before, uint32_t value) {
     return before * 3 + value;
+}
+
+// Variants of a fill.
+constexpr uint8_t kWriteValue = 0;
+constexpr uint8_t kFillBytes = 1;
+constexpr uint8_t kFillRows = 2;
+
+// A fill of bytes repeats one.
+uint32_t filled(const Effect& effect) {
+    return effect.variant == kFillBytes ? (effect.value & 0xff) * 0x01010101U : effect.value;
 }
 
 } // namespace
@@ -97,14 +108,18 @@ Order::~Order() {
 void Order::make_memory() {
     cuda_.check(cuda_.allocate(&device_memory_, kDeviceWords * 4), "cuMemAlloc");
     cuda_.check(cuda_.allocate_host(&pinned_memory_, kPinnedWords * 4, 0), "cuMemHostAlloc");
+    cuda_.check(cuda_.allocate_managed(&managed_memory_, kManagedWords * 4, CU_MEM_ATTACH_GLOBAL),
+                "cuMemAllocManaged");
     pageable_memory_.resize(kPageableWords);
     cuda_.check(cuda_.fill_now.legacy(device_memory_, 0, kDeviceWords), "cuMemsetD32");
+    cuda_.check(cuda_.fill_now.legacy(managed_memory_, 0, kManagedWords), "cuMemsetD32");
     cuda_.check(cuda_.synchronize_context(), "cuCtxSynchronize");
     std::memset(pinned_memory_, 0, kPinnedWords * 4);
     add_words(kDeviceWords, Memory::kDevice, device_memory_);
     add_words(kPinnedWords, Memory::kPinned, reinterpret_cast<uint64_t>(pinned_memory_));
     add_words(kPageableWords, Memory::kPageable,
               reinterpret_cast<uint64_t>(pageable_memory_.data()));
+    add_words(kManagedWords, Memory::kManaged, managed_memory_);
     for (Buffer& buffer : buffers_)
         buffer.first = add_words(kBufferWords, Memory::kAllocated, 0);
     for (CUstream& stream : spare_streams_)
@@ -146,7 +161,7 @@ void Order::finish() {
     for (std::size_t i = 0; i < words_.size(); i++) {
         const Word& word = words_[i];
         uint32_t value = 0;
-        if (!word.live || !word.known || on_host(word))
+        if (!word.live || !word.known || is_read_by_host(word.memory))
             continue;
         cuda_.check(cuda_.copy_to_host_now.legacy(&value, word.address, 4), "cuMemcpyDtoH");
         checked_++;
@@ -169,6 +184,7 @@ void Order::finish() {
         if (buffer.address != 0)
             cuda_.check(cuda_.free_memory(buffer.address), "cuMemFree");
     cuda_.check(cuda_.free_memory(device_memory_), "cuMemFree");
+    cuda_.check(cuda_.free_memory(managed_memory_), "cuMemFree");
     cuda_.check(cuda_.free_host(pinned_memory_), "cuMemFreeHost");
 }
 
@@ -216,7 +232,7 @@ std::string Order::name_of(const Target& target) const {
 }
 
 std::string Order::name_of(std::size_t index) const {
-    constexpr const char* kNames[] = {"device", "pinned", "pageable", "allocated"};
+    constexpr const char* kNames[] = {"device", "pinned", "pageable", "managed", "allocated"};
     return "word " + std::to_string(index) + " of " +
            kNames[static_cast<std::size_t>(words_[index].memory)] + " memory";
 }
@@ -258,7 +274,7 @@ std::optional<std::size_t> Order::pick_word(Turn& turn, unsigned memories,
         if (turn.choices.chance(140)) {
             index = turn.choices.of(recent_);
         } else {
-            const uint32_t memory = turn.choices.below(4);
+            const uint32_t memory = turn.choices.below(kMemories);
             index = first_word_[memory] +
                     turn.choices.below(static_cast<uint32_t>(word_count_[memory]));
         }
@@ -281,7 +297,9 @@ bool Order::pick_words(Turn& turn, Effect& effect, unsigned excluded, const Allo
                        const Allowed& readable) const {
     const bool by_host = effect.kind == Effect::kHostAdd;
     const bool by_copy = effect.kind == Effect::kCopy;
-    unsigned memories = by_host ? kOnHost : by_copy ? kOnHost | kOnDevice : kInKernels;
+    unsigned memories = by_host   ? kOnHost | bit(Memory::kManaged)
+                        : by_copy ? kOnHost | kInKernels
+                                  : kInKernels;
     const auto to = pick_word(turn, memories & ~excluded, [&](std::size_t index) {
         return writable(index) && (!effect.reads_target() || words_[index].known);
     });
@@ -289,10 +307,10 @@ bool Order::pick_words(Turn& turn, Effect& effect, unsigned excluded, const Allo
         return false;
     effect.to = *to;
     if (effect.reads_from()) {
-        // A copy between two words of host memory is of pinned memory.
+        // A copy between two words that the host can access is not of pageable memory.
         if (words_[*to].memory == Memory::kPageable)
-            memories &= ~kOnHost;
-        else if (words_[*to].memory == Memory::kPinned)
+            memories &= ~(kOnHost | bit(Memory::kManaged));
+        else if (!by_copy || (bit(words_[*to].memory) & kOnDevice) == 0)
             memories &= ~bit(Memory::kPageable);
         const auto from = pick_word(turn, memories & ~excluded, [&](std::size_t index) {
             return index != *to && readable(index);
@@ -302,6 +320,7 @@ bool Order::pick_words(Turn& turn, Effect& effect, unsigned excluded, const Allo
         effect.from = *from;
     }
     effect.value = turn.choices.word();
+    effect.variant = static_cast<uint8_t>(turn.choices.below(6));
     if (effect.kind == Effect::kStore || by_host)
         effect.after_ns = pick_duration(turn);
     return true;
@@ -309,7 +328,21 @@ bool Order::pick_words(Turn& turn, Effect& effect, unsigned excluded, const Allo
 
 // --- calls -------------------------------------------------------------------------------------
 
-void Order::launch(CUfunction function, const Target& target, void** arguments) const {
+void Order::launch(CUfunction function, const Target& target, void** arguments,
+                   unsigned variant) const {
+    if (variant == 0) {
+        CUlaunchConfig config{};
+        config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+        config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+        config.hStream = target.handle;
+        return cuda_.check(
+            cuda_.launch_by_config.of(target.thread_variant)(&config, function, arguments, nullptr),
+            "cuLaunchKernelEx");
+    }
+    if (variant == 1)
+        return cuda_.check(cuda_.launch_cooperative.of(target.thread_variant)(
+                               function, 1, 1, 1, 1, 1, 1, 0, target.handle, arguments),
+                           "cuLaunchCooperativeKernel");
     cuda_.check(cuda_.launch.of(target.thread_variant)(function, 1, 1, 1, 1, 1, 1, 0, target.handle,
                                                        arguments, nullptr),
                 "cuLaunchKernel");
@@ -324,42 +357,57 @@ void Order::submit(const Effect& effect, const Target& target, bool in_graph) {
     void* with_source[] = {&to, &from};
     switch (effect.kind) {
     case Effect::kStore:
-        return launch(cuda_.store, target, with_value);
+        return launch(cuda_.store, target, with_value, effect.variant);
     case Effect::kAdd:
-        return launch(cuda_.add, target, with_value);
+        return launch(cuda_.add, target, with_value, effect.variant);
     case Effect::kLoad:
-        return launch(cuda_.load, target, with_source);
+        return launch(cuda_.load, target, with_source, effect.variant);
     case Effect::kFill:
-        return cuda_.check(cuda_.fill.of(target.thread_variant)(to, value, 1, target.handle),
-                           "cuMemsetD32Async");
+        return submit_fill(effect, target, in_graph);
     case Effect::kCopy:
-        return submit_copy(effect, target);
+        return submit_copy(effect, target, in_graph);
     case Effect::kHostAdd:
-        break;
+        return submit_host(effect, target, in_graph);
     }
-    const HostCall call{pointer_to(words_[effect.to]), value, after, !in_graph};
-    HostCall* const argument = in_graph ? &graph_calls_.emplace_back(call) : new HostCall(call);
-    const CUhostFn function = [](void* data) {
-        auto* const given = static_cast<HostCall*>(data);
-        const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(given->ns);
-        while (std::chrono::steady_clock::now() < end) {
-        }
-        store(given->word, added(load(given->word), given->value));
-        if (given->once)
-            delete given;
-    };
-    const CUresult result =
-        cuda_.launch_host.of(target.thread_variant)(target.handle, function, argument);
-    if (result != CUDA_SUCCESS && !in_graph)
-        delete argument;
-    cuda_.check(result, "cuLaunchHostFunc");
 }
 
-void Order::submit_copy(const Effect& effect, const Target& target) const {
+// Only nodes of one dimension can be updated (cuGraphExecUpdate).
+void Order::submit_fill(const Effect& effect, const Target& target, bool in_graph) const {
+    const CUdeviceptr to = words_[effect.to].address;
+    const bool variant = target.thread_variant;
+    if (effect.variant == kWriteValue && !in_graph && cuda_.write_value.of(variant) != nullptr &&
+        words_[effect.to].memory != Memory::kManaged)
+        return cuda_.check(cuda_.write_value.of(variant)(target.handle, to, effect.value, 0),
+                           "cuStreamWriteValue32");
+    if (effect.variant == kFillBytes)
+        return cuda_.check(
+            cuda_.fill_bytes.of(variant)(to, static_cast<uint8_t>(effect.value), 4, target.handle),
+            "cuMemsetD8Async");
+    if (effect.variant == kFillRows && !in_graph)
+        return cuda_.check(cuda_.fill_rows.of(variant)(to, 4, effect.value, 1, 1, target.handle),
+                           "cuMemsetD2D32Async");
+    cuda_.check(cuda_.fill.of(variant)(to, effect.value, 1, target.handle), "cuMemsetD32Async");
+}
+
+CUDA_MEMCPY2D Order::row_of(const Effect& effect) const {
+    CUDA_MEMCPY2D row{};
+    row.srcMemoryType = row.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    row.srcDevice = words_[effect.from].address;
+    row.dstDevice = words_[effect.to].address;
+    row.WidthInBytes = 4;
+    row.Height = 1;
+    return row;
+}
+
+void Order::submit_copy(const Effect& effect, const Target& target, bool in_graph) const {
     const Word& to = words_[effect.to];
     const Word& from = words_[effect.from];
     const bool variant = target.thread_variant;
-    if (effect.value % 2 != 0 || (on_host(to) && on_host(from)))
+    if (effect.variant == 0 && !in_graph) {
+        const CUDA_MEMCPY2D row = row_of(effect);
+        return cuda_.check(cuda_.copy_rows.of(variant)(&row, target.handle), "cuMemcpy2DAsync");
+    }
+    if (effect.variant <= 2 || (on_host(to) && on_host(from)))
         return cuda_.check(cuda_.copy.of(variant)(to.address, from.address, 4, target.handle),
                            "cuMemcpyAsync");
     if (on_host(to))
@@ -374,6 +422,52 @@ void Order::submit_copy(const Effect& effect, const Target& target) const {
                 "cuMemcpyDtoDAsync");
 }
 
+void Order::submit_copy_now(const Effect& effect, bool variant) const {
+    const Word& to = words_[effect.to];
+    const Word& from = words_[effect.from];
+    if (effect.variant <= 1) {
+        const CUDA_MEMCPY2D row = row_of(effect);
+        const auto& function =
+            effect.variant == 0 ? cuda_.copy_rows_now : cuda_.copy_rows_unaligned_now;
+        return cuda_.check(function.of(variant)(&row), "cuMemcpy2D");
+    }
+    if (effect.variant <= 3 || (on_host(to) && on_host(from)))
+        return cuda_.check(cuda_.copy_now.of(variant)(to.address, from.address, 4), "cuMemcpy");
+    if (on_host(to))
+        return cuda_.check(cuda_.copy_to_host_now.of(variant)(pointer_to(to), from.address, 4),
+                           "cuMemcpyDtoH");
+    if (on_host(from))
+        return cuda_.check(cuda_.copy_to_device_now.of(variant)(to.address, pointer_to(from), 4),
+                           "cuMemcpyHtoD");
+    cuda_.check(cuda_.copy_on_device_now.of(variant)(to.address, from.address, 4), "cuMemcpyDtoD");
+}
+
+void Order::run_host(void* data) {
+    auto* const call = static_cast<HostCall*>(data);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->ns);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    store(call->word, added(load(call->word), call->value));
+    if (call->once)
+        delete call;
+}
+
+// The call's argument lives until it has run, or with the set if a graph has it.
+void Order::submit_host(const Effect& effect, const Target& target, bool in_graph) {
+    const HostCall call{pointer_to(words_[effect.to]), effect.value, effect.after_ns, !in_graph};
+    HostCall* const argument = in_graph ? &graph_calls_.emplace_back(call) : new HostCall(call);
+    const bool variant = target.thread_variant;
+    CUresult result = CUDA_SUCCESS;
+    if (effect.variant == 0 && !in_graph) // a callback can't be captured
+        result = cuda_.add_callback.of(variant)(
+            target.handle, [](CUstream, CUresult, void* data) { run_host(data); }, argument, 0);
+    else
+        result = cuda_.launch_host.of(variant)(target.handle, run_host, argument);
+    if (result != CUDA_SUCCESS && !in_graph)
+        delete argument;
+    cuda_.check(result, "cuLaunchHostFunc or cuStreamAddCallback");
+}
+
 void Order::use(std::size_t index, const Action& action) {
     const Word& word = words_[index];
     if (word.writer != action.slot && !timelines_.host().covers(word.writer, word.written))
@@ -385,6 +479,8 @@ void Order::use(std::size_t index, const Action& action) {
 void Order::apply(const Effect& effect, const Action& action) {
     use(effect.to, action);
     uint32_t value = effect.value;
+    if (effect.kind == Effect::kFill)
+        value = filled(effect);
     if (effect.reads_target())
         value = added(words_[effect.to].value, effect.value);
     if (effect.reads_from()) {
@@ -452,7 +548,7 @@ bool Order::spin_for(Turn& turn) {
         return false;
     turn.note("in %s: %llu ns", name_of(*target).c_str(), static_cast<unsigned long long>(ns));
     void* arguments[] = {&ns};
-    launch(cuda_.spin, *target, arguments);
+    launch(cuda_.spin, *target, arguments, turn.choices.below(6));
     timelines_.commit(timelines_.plan(target->slot));
     return true;
 }
@@ -483,17 +579,7 @@ bool Order::copy_now(Turn& turn) {
     const Word& from = words_[effect.from];
     turn.note("in %s: word %zu from %zu", variant ? "the thread's stream" : "NULL", effect.to,
               effect.from);
-    if (effect.value % 2 != 0 || (on_host(to) && on_host(from)))
-        cuda_.check(cuda_.copy_now.of(variant)(to.address, from.address, 4), "cuMemcpy");
-    else if (on_host(to))
-        cuda_.check(cuda_.copy_to_host_now.of(variant)(pointer_to(to), from.address, 4),
-                    "cuMemcpyDtoH");
-    else if (on_host(from))
-        cuda_.check(cuda_.copy_to_device_now.of(variant)(to.address, pointer_to(from), 4),
-                    "cuMemcpyHtoD");
-    else
-        cuda_.check(cuda_.copy_on_device_now.of(variant)(to.address, from.address, 4),
-                    "cuMemcpyDtoD");
+    submit_copy_now(effect, variant);
     timelines_.commit(action);
     const Clock readers = from.readers;
     apply(effect, action);
@@ -521,16 +607,25 @@ bool Order::fill_now(Turn& turn) {
     turn.note("in %s: word %zu, value %u", variant ? "the thread's stream" : "NULL", effect.to,
               effect.value);
     const Word& to = words_[effect.to];
-    cuda_.check(cuda_.fill_now.of(variant)(to.address, effect.value, 1), "cuMemsetD32");
+    if (effect.variant == kFillBytes)
+        cuda_.check(
+            cuda_.fill_bytes_now.of(variant)(to.address, static_cast<uint8_t>(effect.value), 4),
+            "cuMemsetD8");
+    else if (effect.variant == kFillRows)
+        cuda_.check(cuda_.fill_rows_now.of(variant)(to.address, 4, effect.value, 1, 1),
+                    "cuMemsetD2D32");
+    else
+        cuda_.check(cuda_.fill_now.of(variant)(to.address, effect.value, 1), "cuMemsetD32");
     timelines_.commit(action);
     apply(effect, action);
-    if (to.memory == Memory::kPinned) // API synchronization behavior
+    // API synchronization behavior: it waits for pinned and managed memory.
+    if (is_read_by_host(to.memory))
         host_waits(action.clock);
     return true;
 }
 
 bool Order::write_on_host(Turn& turn) {
-    const auto to = pick_word(turn, kOnHost, [&](std::size_t index) {
+    const auto to = pick_word(turn, kOnHost | bit(Memory::kManaged), [&](std::size_t index) {
         return Words::writable(words_[index], timelines_.host());
     });
     if (!to)
@@ -553,6 +648,7 @@ bool Order::create_stream(Turn& turn) {
         return false;
     Stream& stream = streams_[slot];
     stream.flags = flags;
+    stream.priority = priority != 0;
     turn.note("%u, flags %u, priority %d", slot, flags, priority);
     if (priority == 0)
         cuda_.check(cuda_.create_stream(&stream.handle, flags), "cuStreamCreate");
@@ -567,6 +663,14 @@ bool Order::destroy_stream(Turn& turn) {
     if (!target)
         return false;
     turn.note("%s", name_of(*target).c_str());
+    // Without waits for the context nothing else tells when a non-blocking stream's work is done,
+    // and its slot is free again.
+    if (options_.shared_context && !timelines_.blocking(target->slot)) {
+        const Action last = timelines_.plan(target->slot);
+        depend(*target, Target{});
+        timelines_.commit(last);
+        timelines_.wait(kNull, last.clock, options_.waits_are_actions);
+    }
     cuda_.check(cuda_.destroy_stream(target->handle), "cuStreamDestroy");
     streams_[target->slot].handle = nullptr;
     timelines_.destroy(target->slot);

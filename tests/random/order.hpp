@@ -35,17 +35,18 @@ struct Target {
 // What one action does to words of memory.
 struct Effect {
     enum Kind : uint8_t {
-        kStore,   // a kernel, after a time
-        kAdd,     // a kernel
+        kStore,   // by a kernel, after a time
+        kAdd,     // by a kernel
         kLoad,    // a kernel copies a word
-        kFill,    // cuMemsetD32Async
-        kCopy,    // cuMemcpy...Async
-        kHostAdd, // a host function
+        kFill,    // by cuMemset... or cuStreamWriteValue
+        kCopy,    // by cuMemcpy...
+        kHostAdd, // by a host function or a callback, after a time
     };
     Kind kind = kStore;
     std::size_t to = 0;
     std::size_t from = 0;
-    uint32_t value = 0; // of kCopy: which function copies
+    uint32_t value = 0;
+    uint8_t variant = 0; // which of the functions for this is called
     uint64_t after_ns = 0;
 
     bool reads_from() const { return kind == kLoad || kind == kCopy; }
@@ -68,6 +69,7 @@ class Order : public Set {
     struct Stream {
         CUstream handle = nullptr; // null: no such stream now
         unsigned flags = 0;
+        bool priority = false; // it was created with one
     };
     struct Event {
         CUevent handle = nullptr;
@@ -96,7 +98,8 @@ class Order : public Set {
     struct Executable {
         CUgraphExec handle = nullptr;
         std::vector<Step> steps;
-        Clock last; // launch
+        bool priority = false; // its nodes may have one
+        Clock last;            // launch
     };
     struct Capture {
         bool active = false;
@@ -130,8 +133,14 @@ class Order : public Set {
     bool pick_words(Turn& turn, Effect& effect, unsigned excluded, const Allowed& writable,
                     const Allowed& readable) const;
     void submit(const Effect& effect, const Target& target, bool in_graph);
-    void submit_copy(const Effect& effect, const Target& target) const;
-    void launch(CUfunction function, const Target& target, void** arguments) const;
+    void submit_fill(const Effect& effect, const Target& target, bool in_graph) const;
+    void submit_copy(const Effect& effect, const Target& target, bool in_graph) const;
+    void submit_host(const Effect& effect, const Target& target, bool in_graph);
+    static void run_host(void* data);
+    void submit_copy_now(const Effect& effect, bool thread_variant) const;
+    CUDA_MEMCPY2D row_of(const Effect& effect) const;
+    void launch(CUfunction function, const Target& target, void** arguments,
+                unsigned variant) const;
     void apply(const Effect& effect, const Action& action);
     void use(std::size_t word, const Action& action);
     void commit(const Target& target, Action action);
@@ -163,6 +172,7 @@ class Order : public Set {
     // order_graphs.cpp
     bool capture(Turn& turn);
     bool begin_capture(Turn& turn);
+    bool capture_null(Turn& turn, const Target& null);
     bool capture_work(Turn& turn);
     bool fork(Turn& turn);
     bool join(Turn& turn);
@@ -183,9 +193,10 @@ class Order : public Set {
     const OrderOptions options_;
     Timelines timelines_;
     Words words_;
-    std::array<std::size_t, 4> first_word_{}; // of each kind of memory
-    std::array<std::size_t, 4> word_count_{};
+    std::array<std::size_t, kMemories> first_word_{};
+    std::array<std::size_t, kMemories> word_count_{};
     CUdeviceptr device_memory_ = 0;
+    CUdeviceptr managed_memory_ = 0;
     void* pinned_memory_ = nullptr;
     std::vector<uint32_t> pageable_memory_;
     std::array<Stream, kSlots> streams_;

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kMaxNodes = 16;
 constexpr std::size_t kMaxStreams = 3; // of a capture
-constexpr unsigned kNoBuffers = 1U << static_cast<unsigned>(Memory::kAllocated) |
-                                1U << static_cast<unsigned>(Memory::kPageable);
+constexpr unsigned kNotInGraphs = 1U << static_cast<unsigned>(Memory::kAllocated) |
+                                  1U << static_cast<unsigned>(Memory::kPageable);
 
 } // namespace
 
@@ -27,19 +27,22 @@ bool Order::capture(Turn& turn) {
         return join(turn);
     if (kind < 200)
         return query_capture(turn);
-    if (kind < 212)
+    if (kind < 206)
         return break_capture(turn);
     return end_capture(turn);
 }
 
 bool Order::begin_capture(Turn& turn) {
     const auto picked = pick_stream(turn);
-    const uint32_t mode = turn.choices.below(3);
-    if (!picked || picked->slot == kNull)
+    uint32_t mode = turn.choices.below(3);
+    if (!picked)
         return false;
-    if (options_.shared_context &&
-        (timelines_.blocking(picked->slot) || mode == CU_STREAM_CAPTURE_MODE_GLOBAL))
+    if (picked->slot == kNull)
+        return capture_null(turn, *picked);
+    if (options_.shared_context && timelines_.blocking(picked->slot))
         return false;
+    if (options_.shared_context && mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+        mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     turn.note("begins in %s, mode %u", name_of(*picked).c_str(), mode);
     capture_ = {};
     capture_.mode = static_cast<CUstreamCaptureMode>(mode);
@@ -49,6 +52,18 @@ bool Order::begin_capture(Turn& turn) {
     capture_.thread = turn.thread;
     capture_.streams = {*picked};
     capture_.ancestors = {0};
+    return true;
+}
+
+// Recorded: NULL can't be captured, except in a green context.
+bool Order::capture_null(Turn& turn, const Target& null) {
+    if (!options_.null_ends_captures)
+        return false;
+    turn.note("of NULL is refused");
+    const CUresult result =
+        cuda_.begin_capture.of(null.thread_variant)(null.handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (result != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        throw Wrong("cuStreamBeginCapture of NULL returned " + cuda_.name_of(result));
     return true;
 }
 
@@ -82,7 +97,7 @@ bool Order::capture_work(Turn& turn) {
                                        Effect::kFill,  Effect::kCopy, Effect::kHostAdd};
     Effect effect;
     effect.kind = turn.choices.of(kKinds);
-    if (!pick_words(turn, effect, kNoBuffers, writable, readable))
+    if (!pick_words(turn, effect, kNotInGraphs, writable, readable))
         return false;
     turn.note("node %zu in %s: kind %d, word %zu from %zu, value %u", capture_.nodes.size(),
               name_of(target).c_str(), effect.kind, effect.to, effect.from, effect.value);
@@ -155,6 +170,8 @@ bool Order::end_capture(Turn& turn) {
         *free = {};
         cuda_.check(cuda_.instantiate(&free->handle, graph, 0), "cuGraphInstantiate");
         free->steps = std::move(capture_.steps);
+        free->priority = std::ranges::any_of(
+            capture_.streams, [&](const Target& target) { return streams_[target.slot].priority; });
         turn.note("executable %td", free - executables_.begin());
     }
     cuda_.check(cuda_.destroy_graph(graph), "cuGraphDestroy");
@@ -195,7 +212,7 @@ CUresult Order::act_in_null(Turn& turn) {
     uint64_t ns = 0;
     uint32_t value = 0;
     void* arguments[] = {&ns};
-    switch (turn.choices.below(5)) {
+    switch (turn.choices.below(7)) {
     case 0:
         turn.note("a kernel in NULL");
         return cuda_.launch.of(variant)(cuda_.spin, 1, 1, 1, 1, 1, 1, 0, target.handle, arguments,
@@ -203,6 +220,13 @@ CUresult Order::act_in_null(Turn& turn) {
     case 1:
         turn.note("a fill in NULL");
         return cuda_.fill.of(variant)(device_memory_, 0, 1, target.handle);
+    case 4:
+        turn.note("a copy in NULL");
+        return cuda_.copy_on_device.of(variant)(device_memory_, device_memory_ + 4, 4,
+                                                target.handle);
+    case 5:
+        turn.note("a fill without a stream");
+        return cuda_.fill_now.legacy(device_memory_, 0, 1);
     case 2:
         turn.note("a host function in NULL");
         return cuda_.launch_host.of(variant)(target.handle, [](void*) {}, nullptr);
@@ -297,10 +321,11 @@ CUgraph Order::capture_again(const std::vector<Step>& steps) {
     return graph;
 }
 
-// Gives the nodes other values. Launches that are on the way keep theirs.
+// Gives the nodes other values. Launches that are on the way keep theirs. The priority of nodes
+// stays, since an update may not change it.
 bool Order::update_graph(Turn& turn) {
     Executable* const executable = pick_executable(turn);
-    if (executable == nullptr || capture_.active)
+    if (executable == nullptr || executable->priority || capture_.active)
         return false;
     for (Step& step : executable->steps)
         if (step.kind == Step::kWork && step.effect.kind != Effect::kCopy)

@@ -73,7 +73,7 @@ void Words::write(std::size_t index, const Action& action, uint32_t value) {
     word.writer = action.slot;
     word.written = action.clock.at(action.slot);
     word.readers = {};
-    if (word.memory != Memory::kPinned && word.memory != Memory::kPageable)
+    if (!is_read_by_host(word.memory))
         return;
     if (!word.unchecked)
         unchecked_.push_back(index);

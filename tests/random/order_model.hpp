@@ -92,15 +92,21 @@ enum class Memory : uint8_t {
     kDevice,
     kPinned,
     kPageable,
+    kManaged,
     kAllocated, // by an allocation in stream order or cuMemAlloc during the program
 };
+constexpr std::size_t kMemories = 5;
+
+inline bool is_read_by_host(Memory memory) {
+    return memory == Memory::kPinned || memory == Memory::kPageable || memory == Memory::kManaged;
+}
 
 struct Word {
     uint64_t address = 0;
     Memory memory = Memory::kDevice;
     bool live = false;
     bool known = false;     // it was written, so that its value is determined
-    bool unchecked = false; // it was written since the host read it; of host memory only
+    bool unchecked = false; // it was written since the host read it; only if the host can
     Slot writer = kHost;
     uint32_t written = 0; // the writer's count
     uint32_t value = 0;
@@ -132,7 +138,7 @@ class Words {
     }
     void write(std::size_t index, const Action& action, uint32_t value);
 
-    // Calls check for each word of host memory that no one has checked since it was written, and
+    // Calls check for each word that the host can read, has not checked since it was written, and
     // whose value is determined for a host that knows the clock.
     template <class Check>
     void check(const Clock& clock, const Check& check) {

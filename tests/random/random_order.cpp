@@ -96,7 +96,11 @@ int run(std::vector<std::string> words) {
     arguments.order.flags = !arguments.in_green;
     arguments.order.shared_context = program.threads == Threads::kFree;
     const Cuda cuda(arguments.driver, arguments.in_green);
-    return run(program, [&](unsigned) { return std::make_unique<Order>(cuda, arguments.order); });
+    const Result result =
+        run(program, [&](unsigned) { return std::make_unique<Order>(cuda, arguments.order); });
+    std::printf("%llu operations, %u wrong\n", static_cast<unsigned long long>(result.operations),
+                result.wrong);
+    return result.wrong == 0 ? 0 : 1;
 }
 
 } // namespace

@@ -56,7 +56,7 @@ class Run {
         }
     }
 
-    int run() {
+    Result run() {
         std::vector<std::thread> threads;
         for (unsigned thread = 0; thread < program_.thread_count; thread++)
             threads.emplace_back([this, thread] {
@@ -119,7 +119,7 @@ class Run {
             line.operations++;
             line.calls[entry]++;
         });
-        if (!right)
+        if (!right && !turn.noted.empty())
             std::fprintf(stderr, "the operation: %s\n", turn.noted.c_str());
         if (program_.trace && !turn.noted.empty())
             std::fprintf(stderr, "%llu thread %u: %s: %s\n",
@@ -148,17 +148,15 @@ class Run {
         }
     }
 
-    int report() {
-        uint64_t operations = 0;
-        for (const Line& line : lines_)
-            operations += line.operations;
+    Result report() const {
         if (program_.counts)
             print_counts();
-        if (wrongs_ != 0)
+        if (wrongs_ != 0 && !program_.failed_file.empty())
             write_recording();
-        std::printf("%llu operations, %u wrong\n", static_cast<unsigned long long>(operations),
-                    wrongs_);
-        return wrongs_ == 0 ? 0 : 1;
+        Result result{0, wrongs_};
+        for (const Line& line : lines_)
+            result.operations += line.operations;
+        return result;
     }
 
     void print_counts() const {
@@ -218,7 +216,7 @@ void Turn::note(const char* text, ...) {
     noted += line;
 }
 
-int run(const Program& program, const MakeSet& make_set) {
+Result run(const Program& program, const MakeSet& make_set) {
     return Run(program, make_set).run();
 }
 

@@ -65,7 +65,7 @@ struct Program {
     unsigned thread_count = 4;
     bool trace = false;
     bool counts = false;
-    std::string failed_file; // where a failed program is written
+    std::string failed_file; // where a failed program is written; empty: nowhere
     // The words of the command line that select the same set, for the file.
     std::vector<std::string> words;
     // The bytes of a program that was read from a file, one list for each source.
@@ -75,9 +75,13 @@ struct Program {
 // Creates a set for so many threads.
 using MakeSet = std::function<std::unique_ptr<Set>(unsigned threads)>;
 
-// Runs a program and prints what was wrong, and how many operations there were. Returns main's
-// result.
-int run(const Program& program, const MakeSet& make_set);
+struct Result {
+    uint64_t operations = 0;
+    unsigned wrong = 0; // at most one for each thread
+};
+
+// Runs a program. Prints what was wrong and writes the program to its file.
+Result run(const Program& program, const MakeSet& make_set);
 
 // Reads a file that run() wrote: the words of its command line, and its bytes.
 struct Recording {
