@@ -144,11 +144,16 @@ CUresult create(CUdevice device, CUcontext* out, const Create& real_create) {
     return result;
 }
 
-// The green contexts that the program created, and their devices. Never destroyed, since threads
-// can call the driver while the process ends.
+// A green context that the program created.
+struct ProgramGreen {
+    CUdevice device;
+    CUcontext context;
+};
+
+// Never destroyed, since threads can call the driver while the process ends.
 constinit std::mutex greens_mutex;
-std::map<CUgreenCtx, CUdevice>& program_greens() {
-    static auto& greens = *new std::map<CUgreenCtx, CUdevice>;
+std::map<CUgreenCtx, ProgramGreen>& program_greens() {
+    static auto& greens = *new std::map<CUgreenCtx, ProgramGreen>;
     return greens;
 }
 
@@ -362,12 +367,19 @@ bool program_has_green_contexts() {
 bool program_has_green_contexts(CUdevice device) {
     const std::lock_guard lock(greens_mutex);
     return std::any_of(program_greens().begin(), program_greens().end(),
-                       [&](const auto& green) { return green.second == device; });
+                       [&](const auto& green) { return green.second.device == device; });
+}
+
+bool is_program_green_context(CUcontext context) {
+    const std::lock_guard lock(greens_mutex);
+    return std::any_of(program_greens().begin(), program_greens().end(),
+                       [&](const auto& green) { return green.second.context == context; });
 }
 
 void forget_program_green_contexts(CUdevice device) {
     const std::lock_guard lock(greens_mutex);
-    std::erase_if(program_greens(), [&](const auto& green) { return green.second == device; });
+    std::erase_if(program_greens(),
+                  [&](const auto& green) { return green.second.device == device; });
 }
 
 GCX_HOOK(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource, CUdevResourceType type) {
@@ -406,9 +418,10 @@ GCX_HOOK(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevi
     }
     if (result == CUDA_SUCCESS)
         result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
-    if (result == CUDA_SUCCESS) {
+    CUcontext context = nullptr;
+    if (result == CUDA_SUCCESS && GCX_DRIVER(cuCtxFromGreenCtx)(&context, *out) == CUDA_SUCCESS) {
         const std::lock_guard lock(greens_mutex);
-        program_greens()[*out] = device;
+        program_greens()[*out] = {device, context};
     }
     return result;
 }

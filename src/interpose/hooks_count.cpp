@@ -120,12 +120,26 @@ CUresult find_reported_count(CUdevice device, Caller caller, int* count) {
 
 #endif
 
+// Returns whether the program has made a green context of its own current, whose SMs the driver
+// counts in grids.
+bool is_in_own_green_context() {
+#ifdef GCX_HOOK_CONTEXTS
+    CUcontext current = nullptr;
+    return GCX_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS && current != nullptr &&
+           is_program_green_context(current);
+#else
+    return false;
+#endif
+}
+
 // Replaces the grid with one that fills the reported number of SMs.
 CUresult fit_grid(int* grid, const int* block, CUfunction function, CUoccupancyB2DSize shared_of,
                   std::size_t shared) {
     CUdevice device = -1;
     int sms = 0;
     int blocks = 0;
+    if (is_in_own_green_context())
+        return CUDA_SUCCESS;
     CUresult result = GCX_DRIVER(cuCtxGetDevice)(&device);
     if (result == CUDA_SUCCESS)
         result = find_reported_count(device, Caller::kOther, &sms);

@@ -19,7 +19,8 @@ namespace {
 enum class Kind {
     Action,          // submits work, or something that has a place among work
     Mark,            // the same, but it starts without a wait for the legacy default stream
-    Wait,            // waits for the stream, asks whether it is idle, or allocates in its order
+    Wait,            // waits for the stream, or asks whether it is idle
+    Allocation,      // allocates in the order of the stream
     Question,        // neither depends on work nor is it work
     BeginCapture,    // begins a capture
     EndCapture,      // ends a capture
@@ -142,6 +143,8 @@ template <Kind kKind, class Call>
     constexpr bool kHasPlace = kKind == Kind::Action || kKind == Kind::Mark;
     if constexpr (kHasPlace || kKind == Kind::Wait)
         result = order.begin_legacy();
+    if constexpr (kKind == Kind::Allocation)
+        result = order.refuse_beside_capture();
     if (result == CUDA_SUCCESS)
         result = call();
     if constexpr (kHasPlace)
@@ -186,19 +189,32 @@ template <Kind kKind, bool kNullIsPerThread, class... Parameters>
                                : around<kKind>(*stream, StreamOrder::find(*stream), call);
 }
 
-// Calls the driver's function. On the path of a launch this is two comparisons and a jump.
+// Calls the driver's function. Without blocking streams, a launch costs two comparisons and a jump,
+// and one in the legacy default stream also a look at the current context.
 template <Kind kKind, bool kNullIsPerThread, class... Parameters>
 [[gnu::always_inline]] inline CUresult call(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
                                             Parameters... arguments) {
+    constexpr bool kHasPlace = kKind == Kind::Action || kKind == Kind::Mark;
     constexpr bool kCaptures = kKind == Kind::BeginCapture || kKind == Kind::EndCapture;
     const auto function = real.found();
     const auto uses_default = [](const CUstream* stream) {
         return stream != nullptr && is_default(*stream);
     };
+    const auto uses_thread_stream = [](const CUstream* stream) {
+        return stream != nullptr && is_per_thread<kNullIsPerThread>(*stream);
+    };
     const bool direct = (!uses_default(Argument<Parameters>::stream_in(arguments)) && ...);
-    if (function != nullptr && direct && !kCaptures &&
-        ((kKind != Kind::Action && kKind != Kind::Mark) || !StreamOrder::needed())) [[likely]]
+    const bool ordered = kCaptures || (kHasPlace && StreamOrder::needed());
+    if (function != nullptr && direct && !ordered) [[likely]]
         return function(arguments...);
+    if (kHasPlace && function != nullptr && !ordered &&
+        (!uses_thread_stream(Argument<Parameters>::stream_in(arguments)) && ...)) {
+        if (Partition* const partition = find_current_partition(); partition != nullptr) {
+            const CUresult result = function(arguments...);
+            partition->order.end_legacy();
+            return result;
+        }
+    }
     return call_in_order<kKind, kNullIsPerThread>(real, arguments...);
 }
 
@@ -394,11 +410,24 @@ CUresult copy_between(CUcontext to, CUcontext from, const Copy& copy) {
     return result == CUDA_SUCCESS ? GCX_DRIVER(cuCtxSynchronize)() : result;
 }
 
+// Measured: with the primary context's handles the host waits for a copy in a green context.
+const CUDA_MEMCPY3D_PEER* with_driver_contexts(const CUDA_MEMCPY3D_PEER* given,
+                                               CUDA_MEMCPY3D_PEER& known) {
+    if (given == nullptr)
+        return nullptr;
+    known = *given;
+    known.dstContext = to_driver(given->dstContext);
+    known.srcContext = to_driver(given->srcContext);
+    return &known;
+}
+
 // Plain CUDA refuses to let the legacy default stream join a capture (measured). In a green context
 // the driver would let it.
 template <class WaitEvent>
 CUresult refuse_to_join_capture(CUevent event, const WaitEvent& wait_event) {
-    if (!StreamOrder::any_captures())
+    Partition* partition = nullptr;
+    if (!StreamOrder::any_captures() || enter_partition(&partition) != CUDA_SUCCESS ||
+        partition == nullptr)
         return wait_event();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUresult result = GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
@@ -508,9 +537,11 @@ GCX_HOOK(cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER* copy) {
                         [&] { return call_in_legacy(GCX_REAL(cuMemcpy3DPeer), copy); });
 }
 
-GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* copy) {
-    return copy_between(copy != nullptr ? copy->dstContext : nullptr,
-                        copy != nullptr ? copy->srcContext : nullptr, [&] {
+GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* given) {
+    CUDA_MEMCPY3D_PEER known{};
+    const CUDA_MEMCPY3D_PEER* const copy = with_driver_contexts(given, known);
+    return copy_between(given != nullptr ? given->dstContext : nullptr,
+                        given != nullptr ? given->srcContext : nullptr, [&] {
                             return call_asynchronous<Waits::Always>(GCX_REAL(cuMemcpy3DPeer_ptds),
                                                                     GCX_DRIVER(cuMemcpy3DPeerAsync),
                                                                     copy);

@@ -357,6 +357,12 @@ Partition* find_partition_by_green(CUcontext green) {
     return nullptr;
 }
 
+Partition* find_current_partition() {
+    CUcontext current = nullptr;
+    return GCX_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS ? find_partition_by_green(current)
+                                                                 : nullptr;
+}
+
 CUcontext to_driver(CUcontext context) {
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)

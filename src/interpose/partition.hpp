@@ -86,6 +86,9 @@ CUresult find_partition_by_primary(CUcontext context, Partition** found);
 // Returns the partition with this green context, or null.
 Partition* find_partition_by_green(CUcontext context);
 
+// Returns the partition whose green context is current in the calling thread, or null.
+Partition* find_current_partition();
+
 // Creates the partition's green context unless it exists. The device's primary context must be
 // active. Prints a message on failure.
 CUresult create_green_context(Partition& partition);
@@ -114,6 +117,9 @@ CUresult enter_partition(Partition** entered = nullptr);
 // Returns whether the program has green contexts, on any device or on this one.
 bool program_has_green_contexts();
 bool program_has_green_contexts(CUdevice device);
+
+// Returns whether this is the context of one of them.
+bool is_program_green_context(CUcontext context);
 
 // Forgets the program's green contexts after a reset of their device.
 void forget_program_green_contexts(CUdevice device);

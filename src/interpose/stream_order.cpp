@@ -116,8 +116,7 @@ BlockingStream* StreamOrder::find(CUstream stream) {
 
 bool StreamOrder::is_capturing(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return captures_.load() != 0 &&
-           GCX_DRIVER(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+    return any_captures() && GCX_DRIVER(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -275,24 +274,31 @@ CUresult StreamOrder::join(BlockingStream& stream) {
     });
 }
 
+CUresult StreamOrder::refuse_beside_capture() {
+    bool captured = false;
+    if (!any_captures())
+        return CUDA_SUCCESS;
+    const InsideGate inside(gate_);
+    visit([&](BlockingStream& stream) {
+        return while_alive(stream, this, [&] {
+            if (stream.handle == nullptr || !is_capturing(stream.handle))
+                return CUDA_SUCCESS;
+            captured = true;
+            // Measured: it fails, and invalidates a capture in any mode.
+            GCX_DRIVER(cuStreamQuery)(stream.handle);
+            return CUDA_SUCCESS;
+        });
+    });
+    return captured ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
+
 CUresult StreamOrder::begin_legacy() {
     if (!needed())
         return CUDA_SUCCESS;
     const InsideGate inside(gate_);
-    bool captured = false;
-    if (captures_.load() != 0)
-        visit([&](BlockingStream& stream) {
-            return while_alive(stream, this, [&] {
-                if (stream.handle == nullptr || !is_capturing(stream.handle))
-                    return CUDA_SUCCESS;
-                captured = true;
-                // Measured: it fails, and invalidates a capture in any mode.
-                GCX_DRIVER(cuStreamQuery)(stream.handle);
-                return CUDA_SUCCESS;
-            });
-        });
-    return captured ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-                    : visit([&](BlockingStream& stream) { return join(stream); });
+    const CUresult result = refuse_beside_capture();
+    return result == CUDA_SUCCESS ? visit([&](BlockingStream& stream) { return join(stream); })
+                                  : result;
 }
 
 CUresult StreamOrder::wait_for_legacy(BlockingStream& stream) {
@@ -318,7 +324,7 @@ CUresult StreamOrder::begin_blocking(BlockingStream& stream) {
 }
 
 bool StreamOrder::captures() {
-    if (captures_.load() == 0)
+    if (!any_captures())
         return false;
     const InsideGate inside(gate_);
     bool found = false;

@@ -76,6 +76,8 @@ class StreamOrder {
     // Makes NULL wait for the blocking streams. Fails if one of them captures, which invalidates
     // the capture. The context must be current.
     CUresult begin_legacy();
+    // Only fails if a blocking stream captures.
+    CUresult refuse_beside_capture();
     // Counts an action in NULL after it was submitted.
     void end_legacy() {
         if (needed())
