@@ -69,7 +69,7 @@ constexpr auto kListTimeout = 200ms;
 // containers are not visible.
 constexpr auto kReturnTimeout = 100ms;
 constexpr auto kReturnCheckInterval = 1ms;
-// Most files have an owner again before this long. Reading all environments takes some milliseconds.
+// Most files have an owner again before this long. Reading all environments takes milliseconds.
 constexpr auto kReadProcessesAfter = 20ms;
 
 // Returns whether a file without an owner may get one again.
