@@ -69,6 +69,8 @@ constexpr auto kListTimeout = 200ms;
 // containers are not visible.
 constexpr auto kReturnTimeout = 100ms;
 constexpr auto kReturnCheckInterval = 1ms;
+// Most files have an owner again before this long. Reading all environments takes milliseconds.
+constexpr auto kReadProcessesAfter = 20ms;
 
 // Returns whether a file without an owner may get one again.
 bool may_return(const CloseOnForkFile& file, const std::string& name) {
@@ -139,7 +141,7 @@ class ExecProcesses {
 
 struct DeadFiles {
     const std::vector<std::string>* known; // sorted; those that had no owner for long enough
-    ExecProcesses* processes;
+    ExecProcesses* processes;              // null: not to be asked yet
     std::vector<std::string> names;
     bool may_return = false; // one of them
 
@@ -147,7 +149,7 @@ struct DeadFiles {
     bool add(const LockDir::Found& found, const std::string& name) {
         const bool returns = !std::binary_search(known->begin(), known->end(), name) &&
                              gcx::reservations::may_return(found.file, name);
-        if (returns && processes->find(name) != 0)
+        if (returns && processes != nullptr && processes->find(name) != 0)
             return false;
         names.push_back(name);
         may_return = may_return || returns;
@@ -189,10 +191,13 @@ bool is_unfinished(std::string_view name) {
 // alive. Returns the others.
 std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
                                       std::vector<StoredReservation>& alive) {
-    const auto end = LockDir::Clock::now() + kReturnTimeout;
-    while (dead.may_return && LockDir::Clock::now() < end) {
+    ExecProcesses processes;
+    const auto begin = Clock::now();
+    auto waited = Clock::duration::zero();
+    while (dead.may_return && waited < kReturnTimeout) {
         std::this_thread::sleep_for(kReturnCheckInterval);
-        DeadFiles still_dead{dead.known, dead.processes, {}};
+        waited = Clock::now() - begin;
+        DeadFiles still_dead{dead.known, waited < kReadProcessesAfter ? nullptr : &processes, {}};
         for (const std::string& name : dead.names) {
             if (auto stored = read_file(dir, name, on_invalid, &still_dead))
                 alive.push_back(std::move(*stored));
@@ -336,12 +341,14 @@ std::string read_checked(const CloseOnForkFile& file, const std::string& name, R
 
 LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
     ExecProcesses processes;
-    const auto end = LockDir::Clock::now() + kReturnTimeout;
+    const auto begin = Clock::now();
     while (true) {
+        const auto waited = Clock::now() - begin;
         LockDir::Found found = dir.look_at(name);
-        if (!found.alive && may_return(found.file, name))
-            found.alive = processes.find(name) != 0;
-        if (found.alive || !may_return(found.file, name) || LockDir::Clock::now() >= end)
+        if (found.alive || !may_return(found.file, name))
+            return found;
+        found.alive = waited >= kReadProcessesAfter && processes.find(name) != 0;
+        if (found.alive || waited >= kReturnTimeout)
             return found;
         std::this_thread::sleep_for(kReturnCheckInterval);
     }
@@ -351,8 +358,7 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
                                                  OnInvalid on_invalid, bool clean_up,
                                                  std::vector<std::string>& known_dead) {
     std::vector<StoredReservation> found;
-    ExecProcesses processes;
-    DeadFiles dead{&known_dead, &processes, {}};
+    DeadFiles dead{&known_dead, nullptr, {}};
     for (const std::string& name : dir.names(prefix)) {
         if (clean_up && is_unfinished(name))
             dir.remove(name);

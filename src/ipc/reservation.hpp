@@ -84,10 +84,11 @@ struct StoredReservation {
 enum class OnInvalid : uint8_t { fail, skip };
 
 // Reads the reservations whose file names have this prefix, sorted by name. An inheritable one
-// without an owner counts as owned if a visible process was started with it by `gcx exec`;
-// otherwise the call takes 100 ms, unless the file is in known_dead. With clean_up, which needs the
-// directory's lock, removes those without an owner; in a group's directory with the sticky bit,
-// those of other users stay. known_dead then contains the names of all those without an owner.
+// without an owner counts as owned if a visible process was started with it by `gcx exec`, which
+// takes some 20 ms; otherwise the call takes 100 ms, unless the file is in known_dead. With
+// clean_up, which needs the directory's lock, removes those without an owner; in a group's
+// directory with the sticky bit, those of other users stay. known_dead then contains the names of
+// all those without an owner.
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
                                                  OnInvalid on_invalid, bool clean_up,
                                                  std::vector<std::string>& known_dead);
