@@ -772,6 +772,7 @@ bool Order::record(Turn& turn) {
                 "cuEventRecord");
     timelines_.commit(action);
     events_[*event].clock = action.clock;
+    events_[*event].recorded = true;
     return true;
 }
 
@@ -783,7 +784,9 @@ bool Order::wait(Turn& turn) {
     turn.note("for %zu in %s", *event, name_of(*target).c_str());
     cuda_.check(cuda_.wait.of(target->thread_variant)(target->handle, events_[*event].handle, 0),
                 "cuStreamWaitEvent");
-    timelines_.wait(target->slot, events_[*event].clock, options_.waits_are_actions);
+    // The header: a wait for an event that was never recorded has no effect.
+    timelines_.wait(target->slot, events_[*event].clock,
+                    options_.waits_are_actions && events_[*event].recorded);
     return true;
 }
 

@@ -74,6 +74,7 @@ class Order : public Set {
     struct Event {
         CUevent handle = nullptr;
         Clock clock; // of its last record
+        bool recorded = false;
     };
     // Memory that the program allocates while it runs.
     struct Buffer {
