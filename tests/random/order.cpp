@@ -65,13 +65,13 @@ Order::Order(const Cuda& cuda, const OrderOptions& options) : cuda_(cuda), optio
         operations_.push_back(
             {name, weight, [this, kind](Turn& turn) { return work(turn, kind); }});
     };
-    add_work("store by a kernel", 24, Effect::kStore);
+    add_work("store by a kernel", 20, Effect::kStore);
     add_work("add by a kernel", 18, Effect::kAdd);
-    add_work("load by a kernel", 22, Effect::kLoad);
+    add_work("load by a kernel", 20, Effect::kLoad);
     add_work("fill", 10, Effect::kFill);
     add_work("copy", 22, Effect::kCopy);
     add_work("host function", 8, Effect::kHostAdd);
-    add("spin", 10, &Order::spin_for);
+    add("spin", 8, &Order::spin_for);
     add("copy without a stream", 8, &Order::copy_now);
     add("fill without a stream", 5, &Order::fill_now);
     add("write on the host", 5, &Order::write_on_host);
@@ -87,7 +87,8 @@ Order::Order(const Cuda& cuda, const OrderOptions& options) : cuda_(cuda), optio
     add("wait for an event", 10, &Order::wait);
     add("synchronize an event", 2, &Order::synchronize_event);
     add("query an event", 5, &Order::query_event);
-    add("order two streams", 8, &Order::order_streams);
+    add("order two streams", 6, &Order::order_streams);
+    add("pass a word", 10, &Order::pass_word);
     add("allocate memory", 5, &Order::allocate);
     add("free memory", 5, &Order::free_buffer);
     add("capture", 34, &Order::capture);
@@ -535,9 +536,7 @@ bool Order::work(Turn& turn, Effect::Kind kind) {
     turn.note("in %s: word %zu from %zu, value %u, after %llu ns", name_of(*target).c_str(),
               effect.to, effect.from, effect.value,
               static_cast<unsigned long long>(effect.after_ns));
-    submit(effect, *target, false);
-    timelines_.commit(action);
-    apply(effect, action);
+    perform(effect, *target);
     return true;
 }
 
@@ -642,7 +641,7 @@ bool Order::write_on_host(Turn& turn) {
 bool Order::create_stream(Turn& turn) {
     const uint8_t kind = turn.choices.byte();
     const unsigned flags = kind % 8 < 3 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    const int priority = -static_cast<int>(kind / 8 % 4);
+    const int priority = std::min(0, 5 - kind / 8 % 8); // mostly none
     const Slot slot = timelines_.create(flags == CU_STREAM_DEFAULT);
     if (slot == kHost)
         return false;
@@ -772,6 +771,7 @@ bool Order::record(Turn& turn) {
                 "cuEventRecord");
     timelines_.commit(action);
     events_[*event].clock = action.clock;
+    events_[*event].recorded = true;
     return true;
 }
 
@@ -783,7 +783,9 @@ bool Order::wait(Turn& turn) {
     turn.note("for %zu in %s", *event, name_of(*target).c_str());
     cuda_.check(cuda_.wait.of(target->thread_variant)(target->handle, events_[*event].handle, 0),
                 "cuStreamWaitEvent");
-    timelines_.wait(target->slot, events_[*event].clock, options_.waits_are_actions);
+    // The header: a wait for an event that was never recorded has no effect.
+    timelines_.wait(target->slot, events_[*event].clock,
+                    options_.waits_are_actions && events_[*event].recorded);
     return true;
 }
 
@@ -823,6 +825,52 @@ bool Order::order_streams(Turn& turn) {
     const Action recorded = timelines_.plan(before->slot);
     timelines_.commit(recorded);
     timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+    return true;
+}
+
+void Order::perform(const Effect& effect, const Target& target) {
+    const Action action = timelines_.plan(target.slot);
+    submit(effect, target, false);
+    timelines_.commit(action);
+    apply(effect, action);
+}
+
+// Writes a word slowly in one stream and reads it in another at once, behind an event unless NULL's
+// order is enough.
+bool Order::pass_word(Turn& turn) {
+    const auto before = pick_stream(turn);
+    const auto after = pick_stream(turn);
+    if (!before || !after)
+        return false;
+    Effect store;
+    const Clock first = timelines_.plan(before->slot).clock;
+    const Allowed writable = [&](std::size_t index) {
+        return Words::writable(words_[index], first);
+    };
+    if (!pick_words(turn, store, 0, writable, writable))
+        return false;
+    store.after_ns = std::max(store.after_ns, options_.max_ns / 4);
+    Effect load;
+    load.kind = turn.choices.chance(128) ? Effect::kLoad : Effect::kCopy;
+    load.variant = 5; // cuMemcpyAsync and its like
+    load.from = store.to;
+    const Clock second = timelines_.plan(after->slot).clock;
+    const auto to = pick_word(turn, bit(Memory::kPinned), [&](std::size_t index) {
+        return index != store.to && Words::writable(words_[index], second);
+    });
+    if (!to)
+        return false;
+    load.to = *to;
+    turn.note("%zu in %s to %zu in %s", store.to, name_of(*before).c_str(), load.to,
+              name_of(*after).c_str());
+    perform(store, *before);
+    if (!Words::readable(words_[store.to], timelines_.plan(after->slot).clock)) {
+        depend(*before, *after);
+        const Action recorded = timelines_.plan(before->slot);
+        timelines_.commit(recorded);
+        timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+    }
+    perform(load, *after);
     return true;
 }
 

@@ -74,6 +74,7 @@ class Order : public Set {
     struct Event {
         CUevent handle = nullptr;
         Clock clock; // of its last record
+        bool recorded = false;
     };
     // Memory that the program allocates while it runs.
     struct Buffer {
@@ -165,6 +166,8 @@ class Order : public Set {
     bool synchronize_event(Turn& turn);
     bool query_event(Turn& turn);
     bool order_streams(Turn& turn);
+    bool pass_word(Turn& turn);
+    void perform(const Effect& effect, const Target& target);
     bool allocate(Turn& turn);
     bool free_buffer(Turn& turn);
     std::optional<std::size_t> pick_event(Turn& turn) const;
