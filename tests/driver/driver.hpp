@@ -182,6 +182,8 @@ void add_memory(Checks& checks);
 void add_contexts(Checks& checks);
 void add_graphs(Checks& checks);
 void add_faults(Checks& checks);
+void add_own_contexts(Checks& checks);
+void add_batches(Checks& checks);
 void add_ipc(Checks& checks);
 void add_full_streams(Checks& checks);
 
