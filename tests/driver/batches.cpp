@@ -1,5 +1,5 @@
 // Batches of copies, prefetches and discards, which drivers refuse in NULL.
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {

@@ -148,8 +148,8 @@ struct Check {
     Needs needs = Needs::kNothing;
     CUcontext Gpu::* current = nullptr; // null: as prepare() leaves it
     Body body;
-    // Neighbours of one family may share a process. For checks whose answer does not depend on the
-    // hardware queues, which streams of the others would take.
+    // Checks of one family share a process. For those whose answer does not depend on the hardware
+    // queues, which streams of the others would take.
     std::string family;
 };
 

@@ -1,6 +1,6 @@
 // Full streams: how many launches a stream takes while a kernel holds it, and what then blocks. A
 // launch is blocked in one thread, and other calls are tried in others.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <atomic>
 #include <thread>

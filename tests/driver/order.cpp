@@ -1,6 +1,6 @@
 // The order of actions in NULL, in blocking and in other streams. A slow action writes, the action
 // under test reads or overwrites, and the value tells which was first.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <array>
 #include <atomic>

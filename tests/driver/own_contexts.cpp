@@ -1,5 +1,5 @@
 // Contexts of cuCtxCreate: their order, and what they have in common with the primary context.
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {

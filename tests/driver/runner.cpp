@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <span>
 
 namespace conformance {
@@ -102,8 +103,14 @@ std::string end(const Child& child) {
 // Returns the checks that the process did not come to.
 Group finish(Child& child, bool ready,
              const std::function<void(const Check&, const std::string&)>& report) {
+    if (!ready) {
+        const std::string how = end(child);
+        for (const Check* check : child.checks)
+            report(*check, how);
+        return {};
+    }
     std::size_t done = 0;
-    if (ready && write(child.go, &kEnd, 1) == 1)
+    if (write(child.go, &kEnd, 1) == 1)
         for (std::string text; done < child.checks.size() && read_answer(child, text); text.clear())
             report(*child.checks[done++], text);
     const std::string how = end(child);
@@ -114,12 +121,13 @@ Group finish(Child& child, bool ready,
 
 std::vector<Group> group(const std::vector<const Check*>& checks) {
     std::vector<Group> groups;
+    std::map<std::string, std::size_t> families;
     for (const Check* check : checks) {
-        const Check* before = groups.empty() ? nullptr : groups.back().front();
-        if (before != nullptr && !check->family.empty() && check->family == before->family)
-            groups.back().push_back(check);
-        else
+        const auto [found, is_new] = families.emplace(check->family, groups.size());
+        if (check->family.empty() || is_new)
             groups.push_back({check});
+        else
+            groups[found->second].push_back(check);
     }
     return groups;
 }
