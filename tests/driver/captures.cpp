@@ -1,5 +1,5 @@
 // Captures: what calls beside them answer and do to them.
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {
@@ -262,11 +262,12 @@ void add_captures(Checks& checks) {
             for (const Call& call : kOthers)
                 add(kind, std::string("capture_") + name_of(kind) + "_" + call.name, call, green);
         }
-    checks.begin_family("");
+    checks.begin_family("begin of captures");
     for (const Kind kind : {Kind::kNull, Kind::kLegacy, Kind::kPtszLegacy, Kind::kPerThread,
                             Kind::kPtsz, Kind::kBlocking})
         checks.add_both(std::string("begin_capture_of_") + name_of(kind),
                         [kind] { return begin_capture_of(kind); });
+    checks.begin_family("");
     checks.add_green("claim_37_synchronize_primary_beside_green_capture",
                      synchronize_primary_beside_green_capture);
 }

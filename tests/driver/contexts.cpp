@@ -1,6 +1,6 @@
 // Contexts: what their synchronize and their events cover, what is left after their end, their SMs,
 // ids and settings.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -469,23 +469,28 @@ void add_contexts(Checks& checks) {
          {Kind::kLegacy, Kind::kBlocking, Kind::kPriority, Kind::kNonBlocking, Kind::kPerThread})
         checks.add_both(std::string("sms_of_stream_") + name_of(kind),
                         [kind] { return sms_of_streams(kind); });
+    checks.begin_family("");
     checks.add_green("sms_of_function_of_another_context", function_of_another_context);
     checks.add_green("claim_25_id_of_a_destroyed_context", id_of_destroyed);
     checks.add_green("claim_25_ids_are_new", ids_are_new);
     checks.add_both("claim_26_one_context_in_16_threads", many_threads);
+    checks.begin_family("settings");
     checks.add_both("claim_33_flags_and_api_version", flags_and_version);
     checks.add_both("claim_33_cache_config", cache_config);
     checks.add_both("claim_33_reset_persisting_l2",
                     [] { return name_of(CU(cuCtxResetPersistingL2Cache)()); });
+    checks.begin_family("");
     checks.add("claim_33_blocking_sync", Needs::kNothing,
                [] { return blocking_sync(&Gpu::primary); });
     checks.add("claim_33_blocking_sync_green", Needs::kNothing,
                [] { return blocking_sync(&Gpu::green); });
+    checks.begin_family("occupancy");
     checks.add_both("claim_36_potential_grid", potential_grid);
     checks.add_both("claim_36_cooperative_grid_that_fits", [] { return cooperative(false); });
     checks.add_both("claim_36_cooperative_grid_of_one_more", [] { return cooperative(true); });
     checks.add_both("claim_39_access_windows", windows);
     checks.add_both("claim_39_set_aside", set_aside);
+    checks.begin_family("");
 }
 
 } // namespace conformance

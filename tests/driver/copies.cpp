@@ -1,5 +1,5 @@
 // Copies and memsets without a stream: what they wait for, and whether the host waits.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <cstring>
 

@@ -299,7 +299,11 @@ void Checks::add_green(const std::string& name, Body body) {
 
 void Checks::add_both(const std::string& name, const Body& body) {
     add_primary(name, body);
+    const std::string family = family_;
+    if (!family.empty())
+        family_ += " green";
     add_green(name + "_green", body);
+    family_ = family;
 }
 
 } // namespace conformance

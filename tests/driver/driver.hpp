@@ -148,8 +148,8 @@ struct Check {
     Needs needs = Needs::kNothing;
     CUcontext Gpu::* current = nullptr; // null: as prepare() leaves it
     Body body;
-    // Neighbours of one family may share a process. For checks whose answer does not depend on the
-    // hardware queues, which streams of the others would take.
+    // Checks of one family share a process. For those whose answer does not depend on the hardware
+    // queues, which streams of the others would take.
     std::string family;
 };
 
@@ -182,6 +182,8 @@ void add_memory(Checks& checks);
 void add_contexts(Checks& checks);
 void add_graphs(Checks& checks);
 void add_faults(Checks& checks);
+void add_own_contexts(Checks& checks);
+void add_batches(Checks& checks);
 void add_ipc(Checks& checks);
 void add_full_streams(Checks& checks);
 

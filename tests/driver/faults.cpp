@@ -1,5 +1,5 @@
 // Faults, resets and the end of a process.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

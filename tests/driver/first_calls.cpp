@@ -1,6 +1,6 @@
 // The first call of a process, and of a thread: on which SMs it runs, and who waits for it. Inside
 // gcx exec it must run in the partition.
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {

@@ -1,6 +1,6 @@
 // Graphs: contexts of nodes, conditional bodies, device launch, allocation nodes, programmatic
 // dependent launch, grids that do not fit.
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {

@@ -1,5 +1,5 @@
 // Memory and events of one process in another.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

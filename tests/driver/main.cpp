@@ -205,6 +205,8 @@ int main(int argc, char** argv) {
     add_contexts(checks);
     add_graphs(checks);
     add_faults(checks);
+    add_own_contexts(checks);
+    add_batches(checks);
     add_ipc(checks);
     add_full_streams(checks);
     if (is_child(argc, argv))

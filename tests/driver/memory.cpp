@@ -1,6 +1,6 @@
 // Memory: which calls wait for work, variables, limits, pools, memory operations, two processes and
 // two GPUs.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <cstdlib>
 
@@ -658,11 +658,13 @@ void add_memory(Checks& checks) {
                      [] { return peer_copy_after(&Gpu::green, true); });
     checks.add_green("claim_13_cuMemcpyPeer_between_gpus", peer_copy_between_gpus);
     checks.add_green("claim_14_peer_access", peer_access);
+    checks.begin_family("pointers");
     for (const char* kind : {"device", "host", "managed", "pool"})
         checks.add_both(std::string("claim_32_context_of_pointer_") + kind,
                         [kind] { return context_of_pointer(kind); });
     checks.add_both("claim_34_rdma", rdma);
     checks.add_both("claim_34_profiler", profiler);
+    checks.begin_family("");
 }
 
 } // namespace conformance

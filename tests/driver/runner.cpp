@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <span>
 
 namespace conformance {
@@ -29,8 +30,9 @@ struct Child {
     Group checks;
     pid_t pid = -1;
     int answers = -1; // kEnd after the preparation, then the answers
-    int go = -1;      // written once
+    int go = -1;      // written once; closed when the process may end
     bool in_time = true;
+    bool ended = false;
 };
 
 [[noreturn]] void become_child(const Group& checks, int answers, int go) {
@@ -83,13 +85,14 @@ bool read_answer(Child& child, std::string& text) {
 }
 
 // Waits for the end, and returns how it was.
-std::string end(const Child& child) {
+std::string end(Child& child) {
     if (!child.in_time)
         kill(child.pid, SIGKILL);
+    close(child.go);
     int status = 0;
     waitpid(child.pid, &status, 0);
     close(child.answers);
-    close(child.go);
+    child.ended = true;
     if (!child.in_time)
         return "did not end";
     if (WIFEXITED(status) && WEXITSTATUS(status) == kStopped)
@@ -102,24 +105,33 @@ std::string end(const Child& child) {
 // Returns the checks that the process did not come to.
 Group finish(Child& child, bool ready,
              const std::function<void(const Check&, const std::string&)>& report) {
+    if (!ready) {
+        const std::string how = end(child);
+        for (const Check* check : child.checks)
+            report(*check, how);
+        return {};
+    }
     std::size_t done = 0;
-    if (ready && write(child.go, &kEnd, 1) == 1)
+    if (write(child.go, &kEnd, 1) == 1)
         for (std::string text; done < child.checks.size() && read_answer(child, text); text.clear())
             report(*child.checks[done++], text);
+    if (done == child.checks.size())
+        return {}; // the process waits until the others of its time have run
     const std::string how = end(child);
-    if (done < child.checks.size() && !(how.empty() && done != 0))
+    if (!how.empty() || done == 0)
         report(*child.checks[done++], how);
     return {child.checks.begin() + static_cast<std::ptrdiff_t>(done), child.checks.end()};
 }
 
 std::vector<Group> group(const std::vector<const Check*>& checks) {
     std::vector<Group> groups;
+    std::map<std::string, std::size_t> families;
     for (const Check* check : checks) {
-        const Check* before = groups.empty() ? nullptr : groups.back().front();
-        if (before != nullptr && !check->family.empty() && check->family == before->family)
-            groups.back().push_back(check);
-        else
+        const auto [found, is_new] = families.emplace(check->family, groups.size());
+        if (check->family.empty() || is_new)
             groups.push_back({check});
+        else
+            groups[found->second].push_back(check);
     }
     return groups;
 }
@@ -141,8 +153,13 @@ void run_groups(std::span<const Group> groups,
             std::string text;
             const bool is_ready = read_answer(child, text);
             left = finish(child, is_ready, report);
+            if (!child.ended)
+                end(child);
         }
     }
+    for (Child& child : children)
+        if (!child.ended)
+            end(child);
 }
 
 const Check* find(const Checks& checks, const std::string& name) {
@@ -161,15 +178,29 @@ void write_answer(int answers, const std::string& text) {
         _exit(3);
 }
 
-void answer(int answers, const Check& check) {
+// What a check left running would disturb the next one.
+void let_work_end() {
+    if (gpu.primary == nullptr)
+        return;
+    const Attempt ended(gpu.primary, [] { return CU(cuCtxSynchronize)(); });
+    ended.ends_within(std::chrono::seconds(1));
+}
+
+// Returns whether the check came to its end.
+bool answer(int answers, const Check& check) {
+    std::string text;
+    bool complete = true;
     try {
         if (check.current != nullptr)
             make_current(gpu.*check.current);
-        write_answer(answers, check.body());
+        text = check.body();
     } catch (const Stop& stop) {
-        write_answer(answers, stop.what());
-        _exit(kStopped);
+        text = stop.what();
+        complete = false;
     }
+    let_work_end();
+    write_answer(answers, text);
+    return complete;
 }
 
 } // namespace
@@ -201,12 +232,15 @@ void run_child(const Checks& checks, int argc, char** argv) {
     char byte = 0;
     if (read(go, &byte, 1) != 1)
         _exit(3);
-    for (int i = 4; i < argc; i++)
-        if (failure.empty())
-            answer(answers, *find(checks, argv[i]));
-        else
+    for (int i = 4; i < argc; i++) {
+        if (!failure.empty())
             write_answer(answers, failure);
-    // Not exit(): threads may be blocked in the driver.
+        else if (!answer(answers, *find(checks, argv[i])) && i + 1 < argc)
+            _exit(kStopped);
+    }
+    // Processes end together. Not by exit(): threads may be blocked in the driver.
+    while (read(go, &byte, 1) == 1) {
+    }
     _exit(0);
 }
 

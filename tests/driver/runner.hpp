@@ -5,9 +5,9 @@
 
 namespace conformance {
 
-// Runs each check in a process of its own, or those of a family in one, and reports them in order.
-// Prepares so many processes at a time, and then lets one after the other go on, so that no check
-// runs while another process creates or destroys contexts.
+// Runs each check in a process of its own, or those of a family in one, and reports the answers.
+// Prepares so many processes at a time, lets one after the other go on, and ends them together, so
+// that no check runs while another process creates or destroys contexts.
 void run_checks(const std::vector<const Check*>& checks, std::size_t jobs,
                 const std::function<void(const Check&, const std::string&)>& report);
 

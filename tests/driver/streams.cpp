@@ -1,5 +1,5 @@
 // What streams answer: flags, priorities, ids, queries and synchronizations, destroyed streams.
-#include "streams.hpp"
+#include "targets.hpp"
 
 #include <thread>
 

@@ -1,4 +1,4 @@
-#include "streams.hpp"
+#include "targets.hpp"
 
 namespace conformance {
 namespace {
