@@ -86,6 +86,7 @@ void launch_kernels(CUfunction function) {
     EACH_WAY(cuLaunchCooperativeKernel, f(function, 7, 1, 1, 32, 1, 1, 0, s, nullptr));
     EACH_WAY(cuLaunchHostFunc, f(s, count, &called));
     EACH_WAY(cuStreamAddCallback, f(s, count_too, &called, 0));
+    CU_OK(cuStreamSynchronize, CU_STREAM_PER_THREAD); // they run in the stream's order
     CHECK_EQ(called, 6);
     CUlaunchConfig config{};
     config.gridDimX = config.gridDimY = config.gridDimZ = 2;
