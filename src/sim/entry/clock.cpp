@@ -73,7 +73,7 @@ uint64_t planned_ns(const Moment& moment) {
 }
 
 bool has_passed(const Machine& machine, const Moment& moment) {
-    return planned_ns(moment) <= machine.clock_ns &&
+    return planned_ns(moment) <= machine.clock_ns && !is_next_before(machine, planned_ns(moment)) &&
            std::ranges::all_of(moment.after,
                                [](const Moment::After& after) { return after.call->returned; });
 }
