@@ -277,37 +277,58 @@ bool call_waits([[maybe_unused]] const Parameters&... arguments) {
         return kWaits == Waits::Always;
 }
 
+// Starts an operation in the thread's stream, and waits for it there if the host uses its memory.
+// Calls the driver's function if no partition is current.
+template <class Plain, class Start, class Wait>
+CUresult in_thread_stream(const Plain& plain, const Start& start, const Wait& host_waits) {
+    ThreadStream own;
+    CUresult result = own.find();
+    if (result != CUDA_SUCCESS || own.found() == nullptr)
+        return result == CUDA_SUCCESS ? plain() : result;
+    const CUstream stream = own.found()->handle;
+    result = around<Kind::Action>(stream, own.found(), [&] { return start(stream); });
+    return result == CUDA_SUCCESS && host_waits() ? GCX_DRIVER(cuStreamSynchronize)(stream)
+                                                  : result;
+}
+
 // Calls the asynchronous counterpart of a function that uses the per-thread default stream
 // implicitly.
 template <Waits kWaits, class Asynchronous, class... Parameters>
 CUresult call_asynchronous(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
                            Asynchronous& asynchronous, Parameters... arguments) {
-    ThreadStream own;
-    CUresult result = own.find();
-    if (result != CUDA_SUCCESS || own.found() == nullptr)
-        return result == CUDA_SUCCESS ? real(arguments...) : result;
-    const CUstream stream = own.found()->handle;
-    result = around<Kind::Action>(stream, own.found(),
-                                  [&] { return asynchronous(arguments..., stream); });
-    return result == CUDA_SUCCESS && call_waits<kWaits>(arguments...)
-               ? GCX_DRIVER(cuStreamSynchronize)(stream)
-               : result;
+    return in_thread_stream([&] { return real(arguments...); },
+                            [&](CUstream stream) { return asynchronous(arguments..., stream); },
+                            [&] { return call_waits<kWaits>(arguments...); });
 }
 
-// Calls the variant for the legacy default stream of a function that has no asynchronous
-// counterpart. That stream waits for the thread's, and later work there waits for it.
-template <class... Parameters>
-CUresult call_ordered_with_thread(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
-                                  RealFunction<CUresult(CUDAAPI*)(Parameters...)>& legacy,
-                                  Parameters... arguments) {
-    bool replace = false;
-    {
-        ThreadStream own;
-        if (const CUresult result = own.find(); result != CUDA_SUCCESS)
-            return result;
-        replace = own.found() != nullptr;
-    }
-    return replace ? call_in_legacy(legacy, arguments...) : real(arguments...);
+// The same for functions without an asynchronous counterpart, which copy what this describes.
+template <class Plain>
+CUresult copy_in_thread_stream(const CUDA_MEMCPY2D* copy, const Plain& plain) {
+    return in_thread_stream(
+        plain, [&](CUstream stream) { return GCX_DRIVER(cuMemcpy2DAsync_v2)(copy, stream); },
+        [&] { return copies_host(copy); });
+}
+
+// Part of a row in an array or in device memory.
+struct Place {
+    CUarray array;
+    CUdeviceptr device;
+    std::size_t offset;
+};
+
+CUDA_MEMCPY2D row_copy(const Place& to, const Place& from, std::size_t bytes) {
+    CUDA_MEMCPY2D copy{};
+    copy.dstMemoryType = to.array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+    copy.dstArray = to.array;
+    copy.dstDevice = to.device;
+    copy.dstXInBytes = to.offset;
+    copy.srcMemoryType = from.array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+    copy.srcArray = from.array;
+    copy.srcDevice = from.device;
+    copy.srcXInBytes = from.offset;
+    copy.WidthInBytes = bytes;
+    copy.Height = 1;
+    return copy;
 }
 
 } // namespace
@@ -515,6 +536,32 @@ GCX_HOOK(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS* list, unsigne
     return result;
 }
 
+GCX_HOOK(cuMemcpy2DUnaligned_v2_ptds, const CUDA_MEMCPY2D* copy) {
+    return copy_in_thread_stream(copy, [&] { return GCX_REAL(cuMemcpy2DUnaligned_v2_ptds)(copy); });
+}
+
+GCX_HOOK(cuMemcpyAtoA_v2_ptds, CUarray to, std::size_t to_offset, CUarray from,
+         std::size_t from_offset, std::size_t bytes) {
+    const CUDA_MEMCPY2D copy = row_copy({to, 0, to_offset}, {from, 0, from_offset}, bytes);
+    return copy_in_thread_stream(&copy, [&] {
+        return GCX_REAL(cuMemcpyAtoA_v2_ptds)(to, to_offset, from, from_offset, bytes);
+    });
+}
+
+GCX_HOOK(cuMemcpyAtoD_v2_ptds, CUdeviceptr to, CUarray from, std::size_t offset,
+         std::size_t bytes) {
+    const CUDA_MEMCPY2D copy = row_copy({nullptr, to, 0}, {from, 0, offset}, bytes);
+    return copy_in_thread_stream(
+        &copy, [&] { return GCX_REAL(cuMemcpyAtoD_v2_ptds)(to, from, offset, bytes); });
+}
+
+GCX_HOOK(cuMemcpyDtoA_v2_ptds, CUarray to, std::size_t offset, CUdeviceptr from,
+         std::size_t bytes) {
+    const CUDA_MEMCPY2D copy = row_copy({to, 0, offset}, {nullptr, from, 0}, bytes);
+    return copy_in_thread_stream(
+        &copy, [&] { return GCX_REAL(cuMemcpyDtoA_v2_ptds)(to, offset, from, bytes); });
+}
+
 GCX_HOOK(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
          CUcontext from_context, std::size_t bytes) {
     return copy_between(to_context, from_context, [&] {
@@ -598,13 +645,7 @@ GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* given) {
             GCX_REAL_AS(asynchronous, CUresult(CUDAAPI*)(__VA_ARGS__, CUstream)),                  \
             ARGUMENTS(__VA_ARGS__));                                                               \
     }
-#define L(base, symbol, since, ...)                                                                \
-    M(base, symbol, since, __VA_ARGS__)                                                            \
-    GCX_HOOK(symbol##_ptds, PARAMETERS(__VA_ARGS__)) {                                             \
-        return call_ordered_with_thread(GCX_REAL(symbol##_ptds),                                   \
-                                        GCX_REAL_AS(symbol, CUresult(CUDAAPI*)(__VA_ARGS__)),      \
-                                        ARGUMENTS(__VA_ARGS__));                                   \
-    }
+#define L M
 // NOLINTEND(bugprone-macro-parentheses)
 
 #define E(...)
