@@ -66,7 +66,8 @@ struct Context;
 struct Graph;
 struct Capture;
 
-// A host function of the program, from its submission until it has returned.
+// A host function of the program, from its submission until it has returned. Also a stream's wait
+// for a value in memory, which returns when the value is there.
 struct HostCall {
     std::function<void()> function;
     uint64_t planned_ns = 0; // when it begins if no host function before it takes time
@@ -83,6 +84,12 @@ struct Moment {
     };
     uint64_t ns = 0;
     std::vector<After> after;
+};
+
+// A stream's wait for a value, from its begin on.
+struct ValueWait {
+    std::shared_ptr<HostCall> call;
+    std::function<bool(Machine&)> holds;
 };
 
 // What the device does to the machine at a moment.
@@ -291,6 +298,7 @@ struct Work {
         MemoryAlloc,
         MemoryFree,
         Conditional,
+        MemoryOperation,
         Other
     };
 
@@ -302,6 +310,7 @@ struct Work {
     uint64_t duration_ns = 0;
     std::function<void(Machine&)> effect; // at its end
     std::function<void()> host;
+    std::function<bool(Machine&)> awaited; // it ends when this holds
 
     // Kernels
     Handle function = 0;
@@ -379,6 +388,7 @@ struct Machine {
     std::deque<std::shared_ptr<HostCall>> ready; // host functions whose time has come
     std::shared_ptr<HostCall> running;           // the one that runs
     bool stuck = false;                          // it has run too long for others to wait for it
+    std::vector<ValueWait> value_waits;          // the ones that do not hold yet
     uint64_t unfinished_calls = 0;               // host functions that have not returned
     uint64_t returned_calls = 0;
     unsigned waiting = 0;   // calls that have released the lock

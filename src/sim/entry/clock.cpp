@@ -30,6 +30,19 @@ void move_clock(Machine& machine, uint64_t ns) {
     machine.clock_ns = std::max(machine.clock_ns, ns);
 }
 
+// Returns when the call has returned, which does not begin before a moment.
+Moment end_of_call(const std::shared_ptr<HostCall>& call) {
+    return {call->planned_ns, {{call, call->planned_ns}}};
+}
+
+std::shared_ptr<HostCall> new_call(Machine& machine, const Moment& begin) {
+    start_host_thread();
+    auto call = std::make_shared<HostCall>();
+    call->planned_ns = planned_ns(begin);
+    machine.unfinished_calls++;
+    return call;
+}
+
 } // namespace
 
 void include(Moment& moment, const std::vector<Moment::After>& after) {
@@ -92,16 +105,41 @@ void schedule(Machine& machine, Moment when, std::function<void(Machine&)> apply
 }
 
 Moment schedule_host(Machine& machine, const Moment& begin, std::function<void()> function) {
-    start_host_thread();
-    auto call = std::make_shared<HostCall>();
+    const std::shared_ptr<HostCall> call = new_call(machine, begin);
     call->function = std::move(function);
-    call->planned_ns = planned_ns(begin);
-    machine.unfinished_calls++;
     schedule(machine, begin, [call](Machine& later) {
         later.ready.push_back(call);
         notify_host();
     });
-    return {call->planned_ns, {{call, call->planned_ns}}};
+    return end_of_call(call);
+}
+
+Moment schedule_wait(Machine& machine, const Moment& begin, std::function<bool(Machine&)> holds) {
+    const std::shared_ptr<HostCall> call = new_call(machine, begin);
+    schedule(machine, begin, [call, holds = std::move(holds)](Machine& later) {
+        later.value_waits.push_back({call, holds});
+        notify_host();
+    });
+    return end_of_call(call);
+}
+
+void end_call(Machine& machine, HostCall& call) {
+    call.returned = true;
+    call.delay_ns = machine.clock_ns - std::min(machine.clock_ns, call.planned_ns);
+    machine.unfinished_calls--;
+    machine.returned_calls++;
+    release_held(machine);
+}
+
+void end_value_waits(Machine& machine) {
+    const auto ended = std::erase_if(machine.value_waits, [&](const ValueWait& wait) {
+        const bool holds = wait.holds(machine);
+        if (holds)
+            end_call(machine, *wait.call);
+        return holds;
+    });
+    if (ended != 0)
+        notify_host();
 }
 
 void apply_next(Machine& machine) {
@@ -110,6 +148,7 @@ void apply_next(Machine& machine) {
     machine.due.pop_back();
     machine.clock_ns = std::max(machine.clock_ns, effect.when.ns);
     effect.apply(machine);
+    end_value_waits(machine);
 }
 
 void apply_until(Machine& machine, uint64_t ns) {
@@ -131,6 +170,7 @@ void release_held(Machine& machine) {
 }
 
 void add_cost(Machine& machine, uint64_t ns) {
+    end_value_waits(machine); // the program may have written
     apply_until(machine, machine.clock_ns + ns);
 }
 
@@ -146,6 +186,8 @@ void wait_until(Machine& machine, Moment moment) {
             wait_for_host(machine);
         else if (!machine.due.empty()) // its host function begins later
             move_clock(machine, machine.due.front().when.ns);
+        else if (!machine.value_waits.empty())
+            wait_for_host(machine);
         else
             refuse(CUDA_ERROR_UNKNOWN); // in a forked child, where nothing runs
     }

@@ -33,6 +33,8 @@ bool has_passed(const Machine& machine, const Moment& moment);
 void schedule(Machine& machine, Moment when, std::function<void(Machine&)> apply);
 // Runs a host function at a moment. Returns when it has returned.
 Moment schedule_host(Machine& machine, const Moment& begin, std::function<void()> function);
+// Waits from a moment on until a condition of memory holds. Returns when it does.
+Moment schedule_wait(Machine& machine, const Moment& begin, std::function<bool(Machine&)> holds);
 
 // Moves the clock by the cost of a call.
 void add_cost(Machine& machine, uint64_t ns);

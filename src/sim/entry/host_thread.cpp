@@ -35,13 +35,9 @@ Machine* live_machine() {
 // passed meanwhile.
 void finish(Machine& machine, HostCall& call, uint64_t now) {
     apply_until(machine, now);
-    call.returned = true;
-    call.delay_ns = machine.clock_ns - std::min(machine.clock_ns, call.planned_ns);
     machine.running = nullptr;
     machine.stuck = false;
-    machine.unfinished_calls--;
-    machine.returned_calls++;
-    release_held(machine);
+    end_call(machine, call);
     apply_until(machine, machine.clock_ns);
 }
 
@@ -79,6 +75,19 @@ void run_host_functions() {
     }
 }
 
+// Waits until something changes or until a time. Looks at memory meanwhile if streams wait for values
+// there, which the program may write without a call.
+void poll_values(const Machine& machine, std::unique_lock<std::mutex>& lock,
+                 Clock::time_point end) {
+    const bool waits = !machine.value_waits.empty();
+    const auto next = Clock::now() + std::chrono::milliseconds(1);
+    g_threads->changed.wait_until(lock, waits ? std::min(end, next) : end);
+    if (Machine* const now = live_machine(); now != nullptr && !now->value_waits.empty()) {
+        end_value_waits(*now);
+        apply_until(*now, now->clock_ns);
+    }
+}
+
 // Waits for the real time that corresponds to the time until the next effect, and then applies it
 // unless a driver call has.
 void keep_time_until_next(const Machine& machine, std::unique_lock<std::mutex>& lock) {
@@ -95,7 +104,7 @@ void keep_time_until_next(const Machine& machine, std::unique_lock<std::mutex>& 
         return same ? now : nullptr;
     };
     while (find_same() != nullptr && Clock::now() < end)
-        g_threads->changed.wait_until(lock, end);
+        poll_values(*find_same(), lock, end);
     if (Machine* const same = find_same(); same != nullptr)
         apply_next(*same);
 }
@@ -105,9 +114,11 @@ void keep_time() {
     std::unique_lock lock(machine_mutex());
     for (;;) {
         const Machine* const machine = live_machine();
-        if (machine == nullptr || machine->unfinished_calls == 0 || machine->due.empty() ||
-            is_unloaded())
+        if (machine == nullptr || machine->unfinished_calls == 0 || is_unloaded() ||
+            (machine->due.empty() && machine->value_waits.empty()))
             g_threads->changed.wait(lock);
+        else if (machine->due.empty())
+            poll_values(*machine, lock, Clock::time_point::max());
         else
             keep_time_until_next(*machine, lock);
     }
@@ -200,6 +211,7 @@ void retire(Machine& machine) {
     machine.ready.clear();
     machine.due.clear();
     machine.held.clear();
+    machine.value_waits.clear();
     notify_host();
     wait_for_change(
         [&] { return machine.waiting == 0 && (machine.running == nullptr || on_host_thread()); });
@@ -213,6 +225,7 @@ void forget_host_thread(Machine* machine) {
     machine->ready.clear();
     machine->due.clear();
     machine->held.clear();
+    machine->value_waits.clear();
     machine->running = nullptr;
     machine->waiting = 0;
 }

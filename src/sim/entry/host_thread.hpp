@@ -27,5 +27,7 @@ void forget_host_thread(Machine* machine);
 void apply_next(Machine& machine); // the earliest effect, moving the clock to it
 void apply_until(Machine& machine, uint64_t ns);
 void release_held(Machine& machine); // lets effects happen whose host functions have returned
+void end_call(Machine& machine, HostCall& call);
+void end_value_waits(Machine& machine); // of those whose value is there
 
 } // namespace gcx::sim

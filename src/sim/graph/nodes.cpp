@@ -371,6 +371,8 @@ CUgraphNodeType node_type(const Work& work) {
         return CU_GRAPH_NODE_TYPE_MEM_FREE;
     case Work::Kind::Conditional:
         return CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    case Work::Kind::MemoryOperation:
+        return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     default:
         return CU_GRAPH_NODE_TYPE_EMPTY;
     }

@@ -183,6 +183,8 @@ Moment perform(Machine& machine, const Stream& stream, const Work& work, Moment 
     note_run(machine, stream, work, launch, begin, duration);
     if (work.host)
         return schedule_host(machine, begin, work.host);
+    if (work.awaited)
+        return schedule_wait(machine, begin, work.awaited);
     Moment end = plus(std::move(begin), duration);
     if (auto effect = is_kernel ? kernel_effect(machine, work) : work.effect)
         schedule(machine, end, std::move(effect));
