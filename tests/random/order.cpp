@@ -377,7 +377,7 @@ void Order::submit_fill(const Effect& effect, const Target& target, bool in_grap
     const CUdeviceptr to = words_[effect.to].address;
     const bool variant = target.thread_variant;
     if (effect.variant == kWriteValue && !in_graph && cuda_.write_value.of(variant) != nullptr &&
-        words_[effect.to].memory != Memory::kManaged)
+        words_[effect.to].memory == Memory::kDevice)
         return cuda_.check(cuda_.write_value.of(variant)(target.handle, to, effect.value, 0),
                            "cuStreamWriteValue32");
     if (effect.variant == kFillBytes)
