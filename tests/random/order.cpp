@@ -667,8 +667,8 @@ bool Order::destroy_stream(Turn& turn) {
     if (options_.shared_context && !timelines_.blocking(target->slot)) {
         const Action last = timelines_.plan(target->slot);
         depend(*target, Target{});
-        timelines_.commit(last);
-        timelines_.wait(kNull, last.clock, options_.waits_are_actions);
+        timelines_.commit_record(last);
+        timelines_.wait(kNull, last.clock);
     }
     cuda_.check(cuda_.destroy_stream(target->handle), "cuStreamDestroy");
     streams_[target->slot].handle = nullptr;
@@ -769,7 +769,7 @@ bool Order::record(Turn& turn) {
     const Action action = timelines_.plan(target->slot);
     cuda_.check(cuda_.record.of(target->thread_variant)(events_[*event].handle, target->handle),
                 "cuEventRecord");
-    timelines_.commit(action);
+    timelines_.commit_record(action);
     events_[*event].clock = action.clock;
     events_[*event].recorded = true;
     return true;
@@ -784,8 +784,8 @@ bool Order::wait(Turn& turn) {
     cuda_.check(cuda_.wait.of(target->thread_variant)(target->handle, events_[*event].handle, 0),
                 "cuStreamWaitEvent");
     // The header: a wait for an event that was never recorded has no effect.
-    timelines_.wait(target->slot, events_[*event].clock,
-                    options_.waits_are_actions && events_[*event].recorded);
+    if (events_[*event].recorded)
+        timelines_.wait(target->slot, events_[*event].clock);
     return true;
 }
 
@@ -823,8 +823,8 @@ bool Order::order_streams(Turn& turn) {
     turn.note("%s before %s", name_of(*before).c_str(), name_of(*after).c_str());
     depend(*before, *after);
     const Action recorded = timelines_.plan(before->slot);
-    timelines_.commit(recorded);
-    timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+    timelines_.commit_record(recorded);
+    timelines_.wait(after->slot, recorded.clock);
     return true;
 }
 
@@ -867,8 +867,8 @@ bool Order::pass_word(Turn& turn) {
     if (!Words::readable(words_[store.to], timelines_.plan(after->slot).clock)) {
         depend(*before, *after);
         const Action recorded = timelines_.plan(before->slot);
-        timelines_.commit(recorded);
-        timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+        timelines_.commit_record(recorded);
+        timelines_.wait(after->slot, recorded.clock);
     }
     perform(load, *after);
     return true;
@@ -897,7 +897,7 @@ bool Order::allocate(Turn& turn) {
         cuda_.check(cuda_.allocate_in_order.of(target->thread_variant)(
                         &free->address, kBufferWords * 4, target->handle),
                     "cuMemAllocAsync");
-        timelines_.commit(action);
+        timelines_.commit_allocation(action);
     } else {
         action = timelines_.act_on_host();
         cuda_.check(cuda_.allocate(&free->address, kBufferWords * 4), "cuMemAlloc");

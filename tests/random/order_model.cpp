@@ -25,10 +25,27 @@ void Timelines::commit(const Action& action) {
         blocking_.join(action.clock);
 }
 
-void Timelines::wait(Slot slot, const Clock& event, bool is_action) {
-    streams_[slot].clock.join(event);
-    if (is_action)
+void Timelines::commit_allocation(const Action& action) {
+    Stream& stream = streams_[action.slot];
+    stream.clock.at(action.slot) = action.clock.at(action.slot);
+    if (action.slot != kNull && stream.blocking)
+        blocking_.join(stream.clock);
+}
+
+void Timelines::commit_record(const Action& action) {
+    if (action.slot == kNull)
+        commit(action);
+    else
+        commit_allocation(action);
+}
+
+void Timelines::wait(Slot slot, const Clock& event) {
+    Stream& stream = streams_[slot];
+    stream.clock.join(event);
+    if (slot == kNull)
         commit(plan(slot));
+    else if (stream.blocking)
+        blocking_.join(stream.clock);
 }
 
 Action Timelines::act_on_host() {

@@ -58,9 +58,14 @@ class Timelines {
     // not made.
     Action plan(Slot slot) const;
     void commit(const Action& action);
-    // Orders later actions of a stream after an event. Whether the wait itself is an action, which
-    // NULL and the blocking streams order as any other, is not recorded yet.
-    void wait(Slot slot, const Clock& event, bool is_action);
+    // Commits what does not make a blocking stream wait for NULL (recorded): a record, whose event
+    // covers earlier work in NULL all the same, and an allocation. In NULL a record is an action as
+    // any other; an allocation is no action for the blocking streams.
+    void commit_record(const Action& action);
+    void commit_allocation(const Action& action);
+    // Orders later actions of a stream after an event. In NULL this is an action. It does not make
+    // a blocking stream wait for NULL (recorded).
+    void wait(Slot slot, const Clock& event);
     // Plans and commits an action of the host, such as a write of memory.
     Action act_on_host();
 
