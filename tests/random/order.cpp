@@ -665,10 +665,8 @@ bool Order::destroy_stream(Turn& turn) {
     // Without waits for the context nothing else tells when a non-blocking stream's work is done,
     // and its slot is free again.
     if (options_.shared_context && !timelines_.blocking(target->slot)) {
-        const Action last = timelines_.plan(target->slot);
         depend(*target, Target{});
-        timelines_.commit_record(last);
-        timelines_.wait(kNull, last.clock);
+        timelines_.wait(kNull, timelines_.record(target->slot).clock);
     }
     cuda_.check(cuda_.destroy_stream(target->handle), "cuStreamDestroy");
     streams_[target->slot].handle = nullptr;
@@ -766,11 +764,9 @@ bool Order::record(Turn& turn) {
     if (!event || !target)
         return false;
     turn.note("%zu in %s", *event, name_of(*target).c_str());
-    const Action action = timelines_.plan(target->slot);
     cuda_.check(cuda_.record.of(target->thread_variant)(events_[*event].handle, target->handle),
                 "cuEventRecord");
-    timelines_.commit_record(action);
-    events_[*event].clock = action.clock;
+    events_[*event].clock = timelines_.record(target->slot).clock;
     events_[*event].recorded = true;
     return true;
 }
@@ -822,9 +818,7 @@ bool Order::order_streams(Turn& turn) {
         return false;
     turn.note("%s before %s", name_of(*before).c_str(), name_of(*after).c_str());
     depend(*before, *after);
-    const Action recorded = timelines_.plan(before->slot);
-    timelines_.commit_record(recorded);
-    timelines_.wait(after->slot, recorded.clock);
+    timelines_.wait(after->slot, timelines_.record(before->slot).clock);
     return true;
 }
 
@@ -866,9 +860,7 @@ bool Order::pass_word(Turn& turn) {
     perform(store, *before);
     if (!Words::readable(words_[store.to], timelines_.plan(after->slot).clock)) {
         depend(*before, *after);
-        const Action recorded = timelines_.plan(before->slot);
-        timelines_.commit_record(recorded);
-        timelines_.wait(after->slot, recorded.clock);
+        timelines_.wait(after->slot, timelines_.record(before->slot).clock);
     }
     perform(load, *after);
     return true;
@@ -893,11 +885,10 @@ bool Order::allocate(Turn& turn) {
     Action action;
     free->in_order = in_order;
     if (in_order) {
-        action = timelines_.plan(target->slot);
         cuda_.check(cuda_.allocate_in_order.of(target->thread_variant)(
                         &free->address, kBufferWords * 4, target->handle),
                     "cuMemAllocAsync");
-        timelines_.commit_allocation(action);
+        action = timelines_.allocate(target->slot);
     } else {
         action = timelines_.act_on_host();
         cuda_.check(cuda_.allocate(&free->address, kBufferWords * 4), "cuMemAlloc");

@@ -25,18 +25,23 @@ void Timelines::commit(const Action& action) {
         blocking_.join(action.clock);
 }
 
-void Timelines::commit_allocation(const Action& action) {
-    Stream& stream = streams_[action.slot];
-    stream.clock.at(action.slot) = action.clock.at(action.slot);
-    if (action.slot != kNull && stream.blocking)
+Action Timelines::allocate(Slot slot) {
+    Stream& stream = streams_[slot];
+    Action action{slot, host_};
+    action.clock.join(stream.clock);
+    action.clock.at(slot)++;
+    stream.clock = action.clock;
+    if (slot != kNull && stream.blocking)
         blocking_.join(stream.clock);
+    return action;
 }
 
-void Timelines::commit_record(const Action& action) {
-    if (action.slot == kNull)
-        commit(action);
-    else
-        commit_allocation(action);
+Action Timelines::record(Slot slot) {
+    if (slot != kNull)
+        return allocate(slot);
+    const Action action = plan(slot);
+    commit(action);
+    return action;
 }
 
 void Timelines::wait(Slot slot, const Clock& event) {

@@ -58,11 +58,12 @@ class Timelines {
     // not made.
     Action plan(Slot slot) const;
     void commit(const Action& action);
-    // Commits what does not make a blocking stream wait for NULL (recorded): a record, whose event
-    // covers earlier work in NULL all the same, and an allocation. In NULL a record is an action as
-    // any other; an allocation is no action for the blocking streams.
-    void commit_record(const Action& action);
-    void commit_allocation(const Action& action);
+    // Plans and commits a record: it does not make a blocking stream wait for NULL, and its event
+    // covers earlier work in NULL only sometimes (recorded). In NULL it is an action as any other.
+    Action record(Slot slot);
+    // An allocation does not make a blocking stream wait for NULL, and is in NULL no action for the
+    // blocking streams (recorded).
+    Action allocate(Slot slot);
     // Orders later actions of a stream after an event. In NULL this is an action. It does not make
     // a blocking stream wait for NULL (recorded).
     void wait(Slot slot, const Clock& event);
