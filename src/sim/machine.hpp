@@ -176,7 +176,7 @@ struct Context : Sms {
                  // contexts too
     Moment blocking_busy; // the same of the blocking streams, since the NULL stream's last action
     Stream null_stream;
-    std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
+    std::map<uint64_t, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
     std::set<int> peers;
 

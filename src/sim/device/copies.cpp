@@ -144,14 +144,19 @@ void copy(Machine& machine, const Operand& to, const Operand& from, std::size_t 
     copy_rows(machine, to, from, {bytes}, order);
 }
 
-// By the programming guide it is ordered with all earlier work of both devices.
+// Recorded: within one device it is a copy like others. Between two, by the programming guide, it is
+// ordered with all earlier work of both.
 void copy_peer(Machine& machine, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                CUcontext from_context, std::size_t bytes) {
+    const Context* const ends[] = {find(machine.contexts, to_context),
+                                   find(machine.contexts, from_context)};
+    if (ends[0] != nullptr && ends[1] != nullptr && ends[0]->device == ends[1]->device)
+        return copy(machine, {to, true}, {from, true}, bytes);
     Stream& stream = stream_of(machine, Order{});
     if (bytes == 0)
         return;
-    for (const CUcontext handle : {to_context, from_context})
-        if (const Context* const context = find(machine.contexts, handle); context != nullptr)
+    for (const Context* const context : ends)
+        if (context != nullptr)
             extend(stream.busy, context->device->busy);
     submit(machine, stream, copy_work(machine, {to, true}, {from, true}, bytes));
     wait_until(machine, stream.busy);

@@ -297,6 +297,7 @@ void free_async(Machine& machine, Stream& stream, CUdeviceptr address) {
         pool->second->used -= std::min<uint64_t>(pool->second->used, memory.bytes);
 }
 
+// Recorded: neither an action in NULL that separates others, nor one that waits for NULL.
 void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstream handle,
                     CUmemoryPool pool_handle) {
     Stream& stream = stream_of(machine, handle);
@@ -310,7 +311,6 @@ void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstr
     Allocation& allocation = freed != nullptr ? reuse(machine, *freed)
                                               : allocate(machine, *pool.device, *stream.context,
                                                          bytes, MemoryKind::Device);
-    note_action(stream, start_time(machine, stream));
     allocation.pool = pool.handle;
     pool.used += bytes;
     pool.used_high = std::max(pool.used_high, pool.used);
