@@ -225,15 +225,35 @@ Operand operand_of(CUmemorytype type, const void* host, CUdeviceptr device) {
     return type == CU_MEMORYTYPE_DEVICE ? on_device(device) : anywhere(device);
 }
 
+Operand at(Operand operand, std::size_t x, std::size_t y, std::size_t z, std::size_t pitch,
+           std::size_t height) {
+    operand.address += (z * height + y) * pitch + x;
+    return operand;
+}
+
 void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& order = {}) {
     const CUDA_MEMCPY2D& p = known(parameters);
-    Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
     require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
-    from.address += p.srcY * p.srcPitch + p.srcXInBytes;
-    to.address += p.dstY * p.dstPitch + p.dstXInBytes;
-    copy_rows(machine, to, from, {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
+    copy_rows(machine, at(to, p.dstXInBytes, p.dstY, 0, p.dstPitch, 0),
+              at(from, p.srcXInBytes, p.srcY, 0, p.srcPitch, 0),
+              {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
+}
+
+// Also for copies between contexts, which have the same fields.
+template <class Parameters>
+void copy_3d(Machine& machine, const Parameters* parameters, const Order& order = {}) {
+    const Parameters& p = known(parameters);
+    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
+            (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
+    for (std::size_t z = 0; z < p.Depth; z++)
+        copy_rows(machine, at(to, p.dstXInBytes, p.dstY, p.dstZ + z, p.dstPitch, p.dstHeight),
+                  at(from, p.srcXInBytes, p.srcY, p.srcZ + z, p.srcPitch, p.srcHeight),
+                  {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
 }
 
 } // namespace
@@ -300,6 +320,20 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
                    (parameters, stream)) {
     GCX_SIM_BODY(copy_2d(machine, parameters, in_stream(stream)));
 }
+
+// Between devices a copy is assumed to be ordered like one within a device.
+#define GCX_SIM_COPIES_3D(name, version, type)                                                     \
+    GCX_SIM_STREAM_API(name##version, _ptds, (const type* parameters), (parameters)) {             \
+        GCX_SIM_BODY(copy_3d(machine, parameters));                                                \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(name##Async##version, _ptsz, (const type* parameters, CUstream stream),     \
+                       (parameters, stream)) {                                                     \
+        GCX_SIM_BODY(copy_3d(machine, parameters, in_stream(stream)));                             \
+    }
+
+GCX_SIM_COPIES_3D(cuMemcpy3D, _v2, CUDA_MEMCPY3D)
+GCX_SIM_COPIES_3D(cuMemcpy3DPeer, , CUDA_MEMCPY3D_PEER)
+#undef GCX_SIM_COPIES_3D
 
 // The fills with elements of one size, in one and two dimensions.
 #define GCX_SIM_FILLS(bits, type)                                                                  \

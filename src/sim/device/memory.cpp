@@ -187,6 +187,7 @@ GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
         refuse_during_capture(machine);
         if (address == 0)
             return CUDA_SUCCESS;
+        refuse_dead_context(machine); // recorded
         wait_for_device(machine, address);
         free_memory(machine, address, false);
     });
@@ -307,6 +308,7 @@ void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstr
                                         : pool_of(machine, pool_handle);
     if (stream.capture != nullptr)
         return capture_allocation(machine, stream, pool, bytes, out);
+    refuse_during_capture(machine); // recorded in NULL
     Allocation* const freed = find_reusable(machine, pool, stream, bytes);
     Allocation& allocation = freed != nullptr ? reuse(machine, *freed)
                                               : allocate(machine, *pool.device, *stream.context,
@@ -397,6 +399,39 @@ GCX_SIM_STREAM_API(cuMemAllocFromPoolAsync, _ptsz,
     });
 }
 
+namespace {
+
+// Recorded: an action of the stream. It has no effect, since all memory is the process's. Assumed: a
+// capture can't contain it.
+void prefetch(Machine& machine, CUdeviceptr address, std::size_t bytes, CUstream handle) {
+    Stream& stream = stream_of(machine, handle);
+    const Allocation* const memory = find_allocation(machine, address);
+    require(memory != nullptr && memory->kind == MemoryKind::Managed && bytes != 0 &&
+            device_bytes(machine, address, bytes) != nullptr);
+    refuse_implicit_capture(machine, stream);
+    refuse_capturing(stream);
+    note_action(stream, start_time(machine, stream));
+}
+
+} // namespace
+
+GCX_SIM_STREAM_API(cuMemPrefetchAsync, _ptsz,
+                   (CUdeviceptr address, std::size_t bytes, [[maybe_unused]] CUdevice to,
+                    CUstream stream),
+                   (address, bytes, to, stream)) {
+    GCX_SIM_BODY(prefetch(machine, address, bytes, stream));
+}
+
+GCX_SIM_STREAM_API(cuMemPrefetchAsync_v2, _ptsz,
+                   (CUdeviceptr address, std::size_t bytes, [[maybe_unused]] CUmemLocation to,
+                    unsigned flags, CUstream stream),
+                   (address, bytes, to, flags, stream)) {
+    GCX_SIM_BODY({
+        require(flags == 0);
+        prefetch(machine, address, bytes, stream);
+    });
+}
+
 GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle),
                    (address, handle)) {
     GCX_SIM_BODY({
@@ -438,6 +473,13 @@ GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
     });
 }
 
+GCX_SIM_API(cuMemPoolTrimTo, CUmemoryPool handle, [[maybe_unused]] std::size_t kept) {
+    GCX_SIM_BODY({
+        pool_of(machine, handle);
+        trim_pools(machine); // recorded: it waits for no work
+    });
+}
+
 GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {
     GCX_SIM_BODY(write_pool_attribute(pool_of(machine, handle), attribute, out));
 }
@@ -455,6 +497,11 @@ GCX_SIM_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc*, std
 
 namespace {
 
+// Recorded: memory of a pool has no context.
+Handle context_of_memory(const Allocation& memory) {
+    return memory.context == nullptr || memory.pool != 0 ? Handle{0} : memory.context->handle;
+}
+
 // Returns false if the memory is unknown or has no such attribute.
 bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
                      CUdeviceptr address) {
@@ -464,8 +511,7 @@ bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
     const bool host = found->kind == MemoryKind::Host || found->kind == MemoryKind::Registered;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        return write(out,
-                     to_pointer<CUcontext>(found->context == nullptr ? 0 : found->context->handle));
+        return write(out, to_pointer<CUcontext>(context_of_memory(*found)));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         return write(out, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -498,6 +544,18 @@ bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
 
 GCX_SIM_API(cuPointerGetAttribute, void* out, CUpointer_attribute attribute, CUdeviceptr address) {
     GCX_SIM_BODY(require(out != nullptr && write_attribute(machine, out, attribute, address)));
+}
+
+// Copies are synchronous to other memory anyway, and no device writes from outside.
+GCX_SIM_API(cuPointerSetAttribute, const void* value, CUpointer_attribute attribute,
+            CUdeviceptr address) {
+    GCX_SIM_BODY(require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+                         find_allocation(machine, address) != nullptr));
+}
+
+GCX_SIM_API(cuFlushGPUDirectRDMAWrites, CUflushGPUDirectRDMAWritesTarget,
+            CUflushGPUDirectRDMAWritesScope) {
+    GCX_SIM_BODY(current_context(machine));
 }
 
 GCX_SIM_API(cuMemHostGetDevicePointer_v2, CUdeviceptr* out, void* pointer, unsigned flags) {

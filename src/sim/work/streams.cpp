@@ -210,7 +210,7 @@ void submit(Machine& machine, Stream& stream, Work work) {
         return;
     }
     Moment begin = start_time(machine, stream);
-    if (work.kind == Work::Kind::Kernel)
+    if (work.kind == Work::Kind::Kernel || work.kind == Work::Kind::Memset)
         begin = start_in_queue(machine, stream, std::move(begin));
     note_action(stream, perform(machine, stream, work, std::move(begin), 0));
 }

@@ -9,6 +9,7 @@ namespace gcx::sim {
 Context& context_of(Machine& machine, CUcontext handle);
 Context& current_context(Machine& machine);
 Context& context_or_current(Machine& machine, CUcontext handle); // NULL means the current one
+void refuse_dead_context(Machine& machine);                      // if it is current
 Context& new_context(Machine& machine, Device& device, Context::Kind kind);
 void kill_context(Machine& machine, Context& context);
 
