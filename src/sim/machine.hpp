@@ -216,12 +216,12 @@ struct Descriptor : Sms {
     Workqueue workqueue;
 };
 
-enum class MemoryKind { Device, Managed, Host, Registered, Module };
+enum class MemoryKind { Device, Managed, Host, Registered, Module, Array };
 
 struct Allocation {
     uint64_t address = 0;
     std::size_t bytes = 0;
-    std::byte* data = nullptr; // the bytes; equals the address unless kind is Device or Module
+    std::byte* data = nullptr; // the bytes; equals the address of memory that the host can use
     std::size_t mapped = 0;    // bytes to unmap
     MemoryKind kind = MemoryKind::Device;
     Device* device = nullptr;

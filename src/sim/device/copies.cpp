@@ -30,7 +30,8 @@ bool is_pageable(Machine& machine, const Operand& operand) {
 bool is_waited_for(Machine& machine, const Operand& operand) {
     const Allocation* const found = find_allocation(machine, operand.address);
     return found == nullptr ||
-           (found->kind != MemoryKind::Device && found->kind != MemoryKind::Module);
+           (found->kind != MemoryKind::Device && found->kind != MemoryKind::Module &&
+            found->kind != MemoryKind::Array);
 }
 
 // Returns null if there is no such memory.
@@ -319,6 +320,65 @@ GCX_SIM_STREAM_API(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* paramete
 GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, CUstream stream),
                    (parameters, stream)) {
     GCX_SIM_BODY(copy_2d(machine, parameters, in_stream(stream)));
+}
+
+// Copies with arrays.
+namespace {
+
+Operand in_array(const Machine& machine, CUarray array, std::size_t offset) {
+    const auto found = machine.allocations.find(to_handle(array));
+    require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
+            CUDA_ERROR_INVALID_HANDLE);
+    return {found->first + offset, true};
+}
+
+} // namespace
+
+GCX_SIM_STREAM_API(cuMemcpyDtoA_v2, _ptds,
+                   (CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes),
+                   (to, offset, from, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, offset), on_device(from), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoD_v2, _ptds,
+                   (CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes),
+                   (to, from, offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, on_device(to), in_array(machine, from, offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyHtoA_v2, _ptds,
+                   (CUarray to, std::size_t offset, const void* from, std::size_t bytes),
+                   (to, offset, from, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, offset), on_host(from), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoH_v2, _ptds,
+                   (void* to, CUarray from, std::size_t offset, std::size_t bytes),
+                   (to, from, offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, on_host(to), in_array(machine, from, offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoA_v2, _ptds,
+                   (CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+                    std::size_t bytes),
+                   (to, to_offset, from, from_offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, to_offset),
+                      in_array(machine, from, from_offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyHtoAAsync_v2, _ptsz,
+                   (CUarray to, std::size_t offset, const void* from, std::size_t bytes,
+                    CUstream stream),
+                   (to, offset, from, bytes, stream)) {
+    GCX_SIM_BODY(
+        copy(machine, in_array(machine, to, offset), on_host(from), bytes, in_stream(stream)));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoHAsync_v2, _ptsz,
+                   (void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream),
+                   (to, from, offset, bytes, stream)) {
+    GCX_SIM_BODY(
+        copy(machine, on_host(to), in_array(machine, from, offset), bytes, in_stream(stream)));
 }
 
 // Between devices a copy is assumed to be ordered like one within a device.

@@ -25,7 +25,26 @@ uint64_t take_addresses(std::size_t bytes) {
 }
 
 bool is_on_device(MemoryKind kind) {
-    return kind == MemoryKind::Device || kind == MemoryKind::Module || kind == MemoryKind::Managed;
+    return kind != MemoryKind::Host && kind != MemoryKind::Registered;
+}
+
+// The size of an array's element in bytes; 0 if the format is not simulated.
+std::size_t element_bytes(const CUDA_ARRAY_DESCRIPTOR& shape) {
+    switch (shape.Format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+        return shape.NumChannels;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 2 * std::size_t{shape.NumChannels};
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+        return 4 * std::size_t{shape.NumChannels};
+    default:
+        return 0;
+    }
 }
 
 Allocation& allocate_current(Machine& machine, std::size_t bytes, MemoryKind kind) {
@@ -97,7 +116,7 @@ Allocation& allocate(Machine& machine, Device& device, Context& context, std::si
     allocation.device = &device;
     allocation.context = &context.owner();
     allocation.id = machine.next_allocation++;
-    const bool own_addresses = kind == MemoryKind::Device || kind == MemoryKind::Module;
+    const bool own_addresses = is_on_device(kind) && kind != MemoryKind::Managed;
     allocation.address = own_addresses ? take_addresses(bytes) : to_handle(data);
     return machine.allocations[allocation.address] = allocation;
 }
@@ -113,7 +132,8 @@ void free_memory(Machine& machine, uint64_t address, bool host) {
     require(found != machine.allocations.end());
     const MemoryKind kind = found->second.kind;
     require(kind != MemoryKind::Registered && kind != MemoryKind::Module &&
-            (kind == MemoryKind::Host) == host && !found->second.freed);
+            kind != MemoryKind::Array && (kind == MemoryKind::Host) == host &&
+            !found->second.freed);
     drop_allocation(machine, found);
 }
 
@@ -190,6 +210,28 @@ GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
         refuse_dead_context(machine); // recorded
         wait_for_device(machine, address);
         free_memory(machine, address, false);
+    });
+}
+
+// Arrays are rows of bytes, and their handles addresses.
+GCX_SIM_API(cuArrayCreate_v2, CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
+    GCX_SIM_BODY({
+        require(out != nullptr && shape != nullptr && element_bytes(*shape) != 0);
+        refuse_during_capture(machine); // assumed: like cuMemAlloc
+        const std::size_t rows = std::max<std::size_t>(shape->Height, 1);
+        const std::size_t bytes = element_bytes(*shape) * shape->Width * rows;
+        give(out, allocate_current(machine, bytes, MemoryKind::Array).address);
+    });
+}
+
+GCX_SIM_API(cuArrayDestroy, CUarray array) {
+    GCX_SIM_BODY({
+        refuse_during_capture(machine);             // assumed: like cuMemFree
+        wait_for_device(machine, to_handle(array)); // recorded
+        const auto found = machine.allocations.find(to_handle(array));
+        require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
+                CUDA_ERROR_INVALID_HANDLE);
+        drop_allocation(machine, found);
     });
 }
 
@@ -288,7 +330,8 @@ void free_async(Machine& machine, Stream& stream, CUdeviceptr address) {
     const auto found = machine.allocations.find(address);
     require(found != machine.allocations.end());
     Allocation& memory = found->second;
-    require(is_on_device(memory.kind) && memory.kind != MemoryKind::Module && !memory.freed);
+    require(memory.kind == MemoryKind::Device || memory.kind == MemoryKind::Managed);
+    require(!memory.freed);
     memory.free_from = start_time(machine, stream);
     note_action(stream, memory.free_from);
     memory.freed = true;
