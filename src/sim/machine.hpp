@@ -176,8 +176,10 @@ struct Context : Sms {
                  // contexts too
     Moment blocking_busy; // the same of the blocking streams, since the NULL stream's last action
     Stream null_stream;
-    std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
+    std::map<uint64_t, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
+    unsigned flags = 0; // of its creation
+    CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     std::set<int> peers;
 
     // Green contexts only.
@@ -214,12 +216,12 @@ struct Descriptor : Sms {
     Workqueue workqueue;
 };
 
-enum class MemoryKind { Device, Managed, Host, Registered, Module };
+enum class MemoryKind { Device, Managed, Host, Registered, Module, Array };
 
 struct Allocation {
     uint64_t address = 0;
     std::size_t bytes = 0;
-    std::byte* data = nullptr; // the bytes; equals the address unless kind is Device or Module
+    std::byte* data = nullptr; // the bytes; equals the address of memory that the host can use
     std::size_t mapped = 0;    // bytes to unmap
     MemoryKind kind = MemoryKind::Device;
     Device* device = nullptr;
@@ -250,12 +252,26 @@ struct KernelCode {
     std::vector<KernelParameter> parameters;
 };
 
+struct LaunchConfig {
+    unsigned grid[3] = {1, 1, 1};
+    unsigned block[3] = {1, 1, 1};
+    unsigned shared_bytes = 0;
+    unsigned cluster[3] = {0, 0, 0};
+    bool cooperative = false;
+
+    uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+    unsigned threads() const { return block[0] * block[1] * block[2]; }
+    unsigned cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
+};
+
 struct Function {
     Handle handle = 0;
     Handle kernel = 0;          // the CUkernel if it belongs to a library; launches accept it too
     Context* context = nullptr; // of its module; null for a library's
     KernelCode code;
     std::map<int, int> attributes;
+    LaunchConfig legacy_config; // what cuFuncSetBlockShape and the like set for cuLaunch
+    std::vector<std::byte> legacy_arguments;
 };
 
 struct Module {
@@ -270,18 +286,6 @@ struct Module {
     std::map<std::string, std::size_t> globals;
     // A variable of a library has an address in each context.
     std::map<std::pair<std::string, Context*>, uint64_t> global_addresses;
-};
-
-struct LaunchConfig {
-    unsigned grid[3] = {1, 1, 1};
-    unsigned block[3] = {1, 1, 1};
-    unsigned shared_bytes = 0;
-    unsigned cluster[3] = {0, 0, 0};
-    bool cooperative = false;
-
-    uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
-    unsigned threads() const { return block[0] * block[1] * block[2]; }
-    unsigned cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
 };
 
 // A task of a stream or a graph's node.

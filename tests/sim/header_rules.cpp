@@ -595,7 +595,7 @@ std::vector<NamedTest> context_rules() {
                  CHECK_EQ(cuStreamSetAttribute(part.stream, id, &value), kInvalid);
              }
          }},
-        {"persisting_l2_limit_is_clamped",
+        {"persisting_l2_limit_is_refused_above_the_most",
          [] {
              const Primary primary;
              int most = 0;
@@ -605,7 +605,10 @@ std::vector<NamedTest> context_rules() {
              std::size_t found = 1;
              CHECK_OK(cuCtxGetLimit(&found, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
              CHECK_EQ(found, 0U);
-             CHECK_OK(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, SIZE_MAX));
+             CHECK_EQ(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, SIZE_MAX),
+                      CUDA_ERROR_INVALID_VALUE);
+             CHECK_OK(
+                 cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, static_cast<std::size_t>(most)));
              CHECK_OK(cuCtxGetLimit(&found, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
              CHECK_EQ(found, static_cast<std::size_t>(most));
              CHECK_OK(cuCtxResetPersistingL2Cache());

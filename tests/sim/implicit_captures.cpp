@@ -120,6 +120,12 @@ std::vector<Case> recorded_cases(Fixture& on) {
     add("wait for an outside event", isolation,
         [&on](CUstream captured) { return cuStreamWaitEvent(captured, on.outside, 0); });
     add("allocate and free in order", ok, allocate_and_free);
+    cases.push_back({"allocate in NULL", kImplicit, kImplicit, kUnsupported, ok,
+                     [](CUstream) { return allocate_and_free(nullptr); }});
+    add("load a module", ok, [](CUstream) {
+        CUmodule made = nullptr;
+        return cuModuleLoadData(&made, kPtx);
+    });
     add("host function", ok,
         [](CUstream captured) { return cuLaunchHostFunc(captured, [](void*) {}, nullptr); });
     add("fork and join", ok, [&on](CUstream captured) {
@@ -138,7 +144,6 @@ std::vector<Case> further_cases(Fixture& on) {
                          unsafe ? kUnsupported : ok, ok, call});
     };
     add("wait in NULL", ok, [&on](CUstream) { return cuStreamWaitEvent(nullptr, on.outside, 0); });
-    add("allocate in NULL", ok, [](CUstream) { return allocate_and_free(nullptr); });
     add("capture info", ok, [](CUstream) {
         CUstreamCaptureStatus status{};
         return cuStreamGetCaptureInfo_v2(nullptr, &status, nullptr, nullptr, nullptr, nullptr);
@@ -147,10 +152,6 @@ std::vector<Case> further_cases(Fixture& on) {
     add("allocate managed memory", kUnsupported, [](CUstream) {
         CUdeviceptr made = 0;
         return cuMemAllocManaged(&made, 4, CU_MEM_ATTACH_GLOBAL);
-    });
-    add("load a module", kUnsupported, [](CUstream) {
-        CUmodule made = nullptr;
-        return cuModuleLoadData(&made, kPtx);
     });
     return cases;
 }

@@ -30,7 +30,8 @@ bool is_pageable(Machine& machine, const Operand& operand) {
 bool is_waited_for(Machine& machine, const Operand& operand) {
     const Allocation* const found = find_allocation(machine, operand.address);
     return found == nullptr ||
-           (found->kind != MemoryKind::Device && found->kind != MemoryKind::Module);
+           (found->kind != MemoryKind::Device && found->kind != MemoryKind::Module &&
+            found->kind != MemoryKind::Array);
 }
 
 // Returns null if there is no such memory.
@@ -144,14 +145,19 @@ void copy(Machine& machine, const Operand& to, const Operand& from, std::size_t 
     copy_rows(machine, to, from, {bytes}, order);
 }
 
-// By the programming guide it is ordered with all earlier work of both devices.
+// Recorded: within one device it is a copy like others. Between two, by the programming guide, it is
+// ordered with all earlier work of both.
 void copy_peer(Machine& machine, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                CUcontext from_context, std::size_t bytes) {
+    const Context* const ends[] = {find(machine.contexts, to_context),
+                                   find(machine.contexts, from_context)};
+    if (ends[0] != nullptr && ends[1] != nullptr && ends[0]->device == ends[1]->device)
+        return copy(machine, {to, true}, {from, true}, bytes);
     Stream& stream = stream_of(machine, Order{});
     if (bytes == 0)
         return;
-    for (const CUcontext handle : {to_context, from_context})
-        if (const Context* const context = find(machine.contexts, handle); context != nullptr)
+    for (const Context* const context : ends)
+        if (context != nullptr)
             extend(stream.busy, context->device->busy);
     submit(machine, stream, copy_work(machine, {to, true}, {from, true}, bytes));
     wait_until(machine, stream.busy);
@@ -220,15 +226,35 @@ Operand operand_of(CUmemorytype type, const void* host, CUdeviceptr device) {
     return type == CU_MEMORYTYPE_DEVICE ? on_device(device) : anywhere(device);
 }
 
+Operand at(Operand operand, std::size_t x, std::size_t y, std::size_t z, std::size_t pitch,
+           std::size_t height) {
+    operand.address += (z * height + y) * pitch + x;
+    return operand;
+}
+
 void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& order = {}) {
     const CUDA_MEMCPY2D& p = known(parameters);
-    Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
     require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
-    from.address += p.srcY * p.srcPitch + p.srcXInBytes;
-    to.address += p.dstY * p.dstPitch + p.dstXInBytes;
-    copy_rows(machine, to, from, {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
+    copy_rows(machine, at(to, p.dstXInBytes, p.dstY, 0, p.dstPitch, 0),
+              at(from, p.srcXInBytes, p.srcY, 0, p.srcPitch, 0),
+              {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
+}
+
+// Also for copies between contexts, which have the same fields.
+template <class Parameters>
+void copy_3d(Machine& machine, const Parameters* parameters, const Order& order = {}) {
+    const Parameters& p = known(parameters);
+    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
+            (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
+    for (std::size_t z = 0; z < p.Depth; z++)
+        copy_rows(machine, at(to, p.dstXInBytes, p.dstY, p.dstZ + z, p.dstPitch, p.dstHeight),
+                  at(from, p.srcXInBytes, p.srcY, p.srcZ + z, p.srcPitch, p.srcHeight),
+                  {p.WidthInBytes, p.Height, p.dstPitch, p.srcPitch}, order);
 }
 
 } // namespace
@@ -295,6 +321,79 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
                    (parameters, stream)) {
     GCX_SIM_BODY(copy_2d(machine, parameters, in_stream(stream)));
 }
+
+// Copies with arrays.
+namespace {
+
+Operand in_array(const Machine& machine, CUarray array, std::size_t offset) {
+    const auto found = machine.allocations.find(to_handle(array));
+    require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
+            CUDA_ERROR_INVALID_HANDLE);
+    return {found->first + offset, true};
+}
+
+} // namespace
+
+GCX_SIM_STREAM_API(cuMemcpyDtoA_v2, _ptds,
+                   (CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes),
+                   (to, offset, from, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, offset), on_device(from), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoD_v2, _ptds,
+                   (CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes),
+                   (to, from, offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, on_device(to), in_array(machine, from, offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyHtoA_v2, _ptds,
+                   (CUarray to, std::size_t offset, const void* from, std::size_t bytes),
+                   (to, offset, from, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, offset), on_host(from), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoH_v2, _ptds,
+                   (void* to, CUarray from, std::size_t offset, std::size_t bytes),
+                   (to, from, offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, on_host(to), in_array(machine, from, offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoA_v2, _ptds,
+                   (CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+                    std::size_t bytes),
+                   (to, to_offset, from, from_offset, bytes)) {
+    GCX_SIM_BODY(copy(machine, in_array(machine, to, to_offset),
+                      in_array(machine, from, from_offset), bytes));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyHtoAAsync_v2, _ptsz,
+                   (CUarray to, std::size_t offset, const void* from, std::size_t bytes,
+                    CUstream stream),
+                   (to, offset, from, bytes, stream)) {
+    GCX_SIM_BODY(
+        copy(machine, in_array(machine, to, offset), on_host(from), bytes, in_stream(stream)));
+}
+
+GCX_SIM_STREAM_API(cuMemcpyAtoHAsync_v2, _ptsz,
+                   (void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream),
+                   (to, from, offset, bytes, stream)) {
+    GCX_SIM_BODY(
+        copy(machine, on_host(to), in_array(machine, from, offset), bytes, in_stream(stream)));
+}
+
+// Between devices a copy is assumed to be ordered like one within a device.
+#define GCX_SIM_COPIES_3D(name, version, type)                                                     \
+    GCX_SIM_STREAM_API(name##version, _ptds, (const type* parameters), (parameters)) {             \
+        GCX_SIM_BODY(copy_3d(machine, parameters));                                                \
+    }                                                                                              \
+    GCX_SIM_STREAM_API(name##Async##version, _ptsz, (const type* parameters, CUstream stream),     \
+                       (parameters, stream)) {                                                     \
+        GCX_SIM_BODY(copy_3d(machine, parameters, in_stream(stream)));                             \
+    }
+
+GCX_SIM_COPIES_3D(cuMemcpy3D, _v2, CUDA_MEMCPY3D)
+GCX_SIM_COPIES_3D(cuMemcpy3DPeer, , CUDA_MEMCPY3D_PEER)
+#undef GCX_SIM_COPIES_3D
 
 // The fills with elements of one size, in one and two dimensions.
 #define GCX_SIM_FILLS(bits, type)                                                                  \

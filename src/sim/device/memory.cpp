@@ -25,7 +25,26 @@ uint64_t take_addresses(std::size_t bytes) {
 }
 
 bool is_on_device(MemoryKind kind) {
-    return kind == MemoryKind::Device || kind == MemoryKind::Module || kind == MemoryKind::Managed;
+    return kind != MemoryKind::Host && kind != MemoryKind::Registered;
+}
+
+// The size of an array's element in bytes; 0 if the format is not simulated.
+std::size_t element_bytes(const CUDA_ARRAY_DESCRIPTOR& shape) {
+    switch (shape.Format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+        return shape.NumChannels;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 2 * std::size_t{shape.NumChannels};
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+        return 4 * std::size_t{shape.NumChannels};
+    default:
+        return 0;
+    }
 }
 
 Allocation& allocate_current(Machine& machine, std::size_t bytes, MemoryKind kind) {
@@ -97,7 +116,7 @@ Allocation& allocate(Machine& machine, Device& device, Context& context, std::si
     allocation.device = &device;
     allocation.context = &context.owner();
     allocation.id = machine.next_allocation++;
-    const bool own_addresses = kind == MemoryKind::Device || kind == MemoryKind::Module;
+    const bool own_addresses = is_on_device(kind) && kind != MemoryKind::Managed;
     allocation.address = own_addresses ? take_addresses(bytes) : to_handle(data);
     return machine.allocations[allocation.address] = allocation;
 }
@@ -113,7 +132,8 @@ void free_memory(Machine& machine, uint64_t address, bool host) {
     require(found != machine.allocations.end());
     const MemoryKind kind = found->second.kind;
     require(kind != MemoryKind::Registered && kind != MemoryKind::Module &&
-            (kind == MemoryKind::Host) == host && !found->second.freed);
+            kind != MemoryKind::Array && (kind == MemoryKind::Host) == host &&
+            !found->second.freed);
     drop_allocation(machine, found);
 }
 
@@ -187,8 +207,31 @@ GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
         refuse_during_capture(machine);
         if (address == 0)
             return CUDA_SUCCESS;
+        refuse_dead_context(machine); // recorded
         wait_for_device(machine, address);
         free_memory(machine, address, false);
+    });
+}
+
+// Arrays are rows of bytes, and their handles addresses.
+GCX_SIM_API(cuArrayCreate_v2, CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
+    GCX_SIM_BODY({
+        require(out != nullptr && shape != nullptr && element_bytes(*shape) != 0);
+        refuse_during_capture(machine); // assumed: like cuMemAlloc
+        const std::size_t rows = std::max<std::size_t>(shape->Height, 1);
+        const std::size_t bytes = element_bytes(*shape) * shape->Width * rows;
+        give(out, allocate_current(machine, bytes, MemoryKind::Array).address);
+    });
+}
+
+GCX_SIM_API(cuArrayDestroy, CUarray array) {
+    GCX_SIM_BODY({
+        refuse_during_capture(machine);             // assumed: like cuMemFree
+        wait_for_device(machine, to_handle(array)); // recorded
+        const auto found = machine.allocations.find(to_handle(array));
+        require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
+                CUDA_ERROR_INVALID_HANDLE);
+        drop_allocation(machine, found);
     });
 }
 
@@ -287,7 +330,8 @@ void free_async(Machine& machine, Stream& stream, CUdeviceptr address) {
     const auto found = machine.allocations.find(address);
     require(found != machine.allocations.end());
     Allocation& memory = found->second;
-    require(is_on_device(memory.kind) && memory.kind != MemoryKind::Module && !memory.freed);
+    require(memory.kind == MemoryKind::Device || memory.kind == MemoryKind::Managed);
+    require(!memory.freed);
     memory.free_from = start_time(machine, stream);
     note_action(stream, memory.free_from);
     memory.freed = true;
@@ -297,6 +341,7 @@ void free_async(Machine& machine, Stream& stream, CUdeviceptr address) {
         pool->second->used -= std::min<uint64_t>(pool->second->used, memory.bytes);
 }
 
+// Recorded: neither an action in NULL that separates others, nor one that waits for NULL.
 void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstream handle,
                     CUmemoryPool pool_handle) {
     Stream& stream = stream_of(machine, handle);
@@ -306,11 +351,11 @@ void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstr
                                         : pool_of(machine, pool_handle);
     if (stream.capture != nullptr)
         return capture_allocation(machine, stream, pool, bytes, out);
+    refuse_during_capture(machine); // recorded in NULL
     Allocation* const freed = find_reusable(machine, pool, stream, bytes);
     Allocation& allocation = freed != nullptr ? reuse(machine, *freed)
                                               : allocate(machine, *pool.device, *stream.context,
                                                          bytes, MemoryKind::Device);
-    note_action(stream, start_time(machine, stream));
     allocation.pool = pool.handle;
     pool.used += bytes;
     pool.used_high = std::max(pool.used_high, pool.used);
@@ -397,6 +442,39 @@ GCX_SIM_STREAM_API(cuMemAllocFromPoolAsync, _ptsz,
     });
 }
 
+namespace {
+
+// Recorded: an action of the stream. It has no effect, since all memory is the process's. Assumed: a
+// capture can't contain it.
+void prefetch(Machine& machine, CUdeviceptr address, std::size_t bytes, CUstream handle) {
+    Stream& stream = stream_of(machine, handle);
+    const Allocation* const memory = find_allocation(machine, address);
+    require(memory != nullptr && memory->kind == MemoryKind::Managed && bytes != 0 &&
+            device_bytes(machine, address, bytes) != nullptr);
+    refuse_implicit_capture(machine, stream);
+    refuse_capturing(stream);
+    note_action(stream, start_time(machine, stream));
+}
+
+} // namespace
+
+GCX_SIM_STREAM_API(cuMemPrefetchAsync, _ptsz,
+                   (CUdeviceptr address, std::size_t bytes, [[maybe_unused]] CUdevice to,
+                    CUstream stream),
+                   (address, bytes, to, stream)) {
+    GCX_SIM_BODY(prefetch(machine, address, bytes, stream));
+}
+
+GCX_SIM_STREAM_API(cuMemPrefetchAsync_v2, _ptsz,
+                   (CUdeviceptr address, std::size_t bytes, [[maybe_unused]] CUmemLocation to,
+                    unsigned flags, CUstream stream),
+                   (address, bytes, to, flags, stream)) {
+    GCX_SIM_BODY({
+        require(flags == 0);
+        prefetch(machine, address, bytes, stream);
+    });
+}
+
 GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle),
                    (address, handle)) {
     GCX_SIM_BODY({
@@ -438,6 +516,13 @@ GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
     });
 }
 
+GCX_SIM_API(cuMemPoolTrimTo, CUmemoryPool handle, [[maybe_unused]] std::size_t kept) {
+    GCX_SIM_BODY({
+        pool_of(machine, handle);
+        trim_pools(machine); // recorded: it waits for no work
+    });
+}
+
 GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {
     GCX_SIM_BODY(write_pool_attribute(pool_of(machine, handle), attribute, out));
 }
@@ -455,6 +540,11 @@ GCX_SIM_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc*, std
 
 namespace {
 
+// Recorded: memory of a pool has no context.
+Handle context_of_memory(const Allocation& memory) {
+    return memory.context == nullptr || memory.pool != 0 ? Handle{0} : memory.context->handle;
+}
+
 // Returns false if the memory is unknown or has no such attribute.
 bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
                      CUdeviceptr address) {
@@ -464,8 +554,7 @@ bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
     const bool host = found->kind == MemoryKind::Host || found->kind == MemoryKind::Registered;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        return write(out,
-                     to_pointer<CUcontext>(found->context == nullptr ? 0 : found->context->handle));
+        return write(out, to_pointer<CUcontext>(context_of_memory(*found)));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         return write(out, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -498,6 +587,18 @@ bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
 
 GCX_SIM_API(cuPointerGetAttribute, void* out, CUpointer_attribute attribute, CUdeviceptr address) {
     GCX_SIM_BODY(require(out != nullptr && write_attribute(machine, out, attribute, address)));
+}
+
+// Copies are synchronous to other memory anyway, and no device writes from outside.
+GCX_SIM_API(cuPointerSetAttribute, const void* value, CUpointer_attribute attribute,
+            CUdeviceptr address) {
+    GCX_SIM_BODY(require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+                         find_allocation(machine, address) != nullptr));
+}
+
+GCX_SIM_API(cuFlushGPUDirectRDMAWrites, CUflushGPUDirectRDMAWritesTarget,
+            CUflushGPUDirectRDMAWritesScope) {
+    GCX_SIM_BODY(current_context(machine));
 }
 
 GCX_SIM_API(cuMemHostGetDevicePointer_v2, CUdeviceptr* out, void* pointer, unsigned flags) {

@@ -248,6 +248,10 @@ void join_capture(Stream& stream, const Event& event) {
         capture.invalid = true;
         refuse(CUDA_ERROR_STREAM_CAPTURE_MERGE);
     }
+    if (is_legacy(stream)) { // recorded
+        capture.invalid = true;
+        refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
     stream.capture = &capture;
     std::vector<Edge>& tip = capture.tips[&stream];
     for (const Edge& edge : event.capture_nodes)

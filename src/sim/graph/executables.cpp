@@ -26,7 +26,9 @@ Device& device_of(Machine& machine, const Graph& graph) {
     return *(context == nullptr ? current_context(machine) : *context).device;
 }
 
-// Recorded: a node outlives its green context. Assumed: it does not outlive the primary context.
+// Recorded: a node of an executable outlives its green context; instantiating or launching a graph
+// whose node's context is destroyed already crashes the driver, which is not simulated. Assumed: a
+// node does not outlive the primary context.
 void check_alive(const Work& work) {
     require(work.context == nullptr || work.context->owner().alive,
             CUDA_ERROR_CONTEXT_IS_DESTROYED);

@@ -57,7 +57,8 @@ void create_context(Machine& machine, CUcontext* out, unsigned flags, CUdevice o
     require(out != nullptr && are_context_flags(flags));
     Device& device = device_of(machine, ordinal);
     charge_memory(device, kContextBytes);
-    const Context& context = new_context(machine, device, Context::Kind::Created);
+    Context& context = new_context(machine, device, Context::Kind::Created);
+    context.flags = flags;
     current_stack(machine).push_back(context.handle);
     give(out, context.handle);
 }
@@ -86,6 +87,11 @@ Context& current_context(Machine& machine) {
     const auto& stack = current_stack(machine);
     require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
     return context_of(machine, to_pointer<CUcontext>(stack.back()));
+}
+
+void refuse_dead_context(Machine& machine) {
+    if (!current_stack(machine).empty())
+        current_context(machine);
 }
 
 Context& context_or_current(Machine& machine, CUcontext handle) {
@@ -157,8 +163,9 @@ GCX_SIM_API(cuCtxPopCurrent_v2, CUcontext* out) {
 GCX_SIM_API(cuCtxSetCurrent, CUcontext handle) {
     GCX_SIM_BODY({
         auto& stack = current_stack(machine);
-        if (handle != nullptr)
-            context_of(machine, handle);
+        // Recorded: a destroyed context can become current.
+        require(handle == nullptr || find(machine.contexts, handle) != nullptr,
+                CUDA_ERROR_INVALID_CONTEXT);
         if (!stack.empty())
             stack.pop_back();
         if (handle != nullptr)
@@ -226,6 +233,7 @@ Context& retain_primary(Machine& machine, Device& device) {
     if (device.primary == nullptr) {
         machine.clock_ns += kPrimaryCreateNs;
         device.primary = &new_context(machine, device, Context::Kind::Primary);
+        device.primary->flags = device.primary_flags;
         device.memory_used += kContextBytes;
     }
     device.primary_retains++;
@@ -316,11 +324,23 @@ std::size_t default_limit(int limit) {
     }
 }
 
-// Returns the limits of the current context; refuses an unknown limit.
+// Returns the limits of the current context; refuses an unknown limit. Recorded: a green context's
+// are those of its primary one.
 std::map<int, std::size_t>& limits_with(Machine& machine, CUlimit limit) {
     Context& context = current_context(machine);
     require(limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    return context.limits;
+    return context.owner().limits;
+}
+
+// Recorded, without a reason that shows in the header: a new stack size waits for green contexts other
+// than the caller's, but not for the primary context.
+void wait_for_green(Machine& machine) {
+    const Context& current = current_context(machine);
+    Moment busy;
+    for (const auto& [handle, context] : machine.contexts)
+        if (context.get() != &current && is_live_green(*context, *current.device))
+            extend(busy, context->busy);
+    wait_until(machine, busy);
 }
 
 } // namespace
@@ -365,9 +385,11 @@ GCX_SIM_API(cuCtxGetLimit, std::size_t* out, CUlimit limit) {
 GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
     GCX_SIM_BODY({
         std::size_t& current = limits_with(machine, limit)[limit];
-        // The header: a hint, which can be clamped. Assumed: clamped to the device's maximum.
-        if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
-            value = std::min(value, max_persisting_l2(*current_context(machine).device));
+        // Recorded: more than the device has is refused.
+        require(limit != CU_LIMIT_PERSISTING_L2_CACHE_SIZE ||
+                value <= max_persisting_l2(*current_context(machine).device));
+        if (limit == CU_LIMIT_STACK_SIZE)
+            wait_for_green(machine);
         current = value;
     });
 }
@@ -392,6 +414,40 @@ GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
         require(context.owner().peers.insert(other.ordinal).second,
                 CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     });
+}
+
+// Recorded for a primary context and a green one.
+GCX_SIM_API(cuCtxGetApiVersion, CUcontext handle, unsigned* out) {
+    GCX_SIM_BODY({
+        context_or_current(machine, handle);
+        give(out, 3020U);
+    });
+}
+
+// Recorded: CU_CTX_MAP_HOST is always set.
+GCX_SIM_API(cuCtxGetFlags, unsigned* out) {
+    GCX_SIM_GIVE(out, current_context(machine).owner().flags | CU_CTX_MAP_HOST);
+}
+
+GCX_SIM_API(cuCtxSetCacheConfig, CUfunc_cache config) {
+    GCX_SIM_BODY({
+        Context& context = current_context(machine);
+        require(config <= CU_FUNC_CACHE_PREFER_EQUAL);
+        context.cache_config = config;
+    });
+}
+
+GCX_SIM_API(cuCtxGetCacheConfig, CUfunc_cache* out) {
+    GCX_SIM_GIVE(out, current_context(machine).cache_config);
+}
+
+// There is no profiler.
+GCX_SIM_API(cuProfilerStart) {
+    GCX_SIM_BODY(current_context(machine));
+}
+
+GCX_SIM_API(cuProfilerStop) {
+    GCX_SIM_BODY(current_context(machine));
 }
 
 GCX_SIM_API(cuCtxResetPersistingL2Cache) {

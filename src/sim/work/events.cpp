@@ -46,7 +46,8 @@ void record(Machine& machine, CUevent handle, CUstream stream_handle, unsigned f
         event.capture = nullptr;
         event.recorded = true;
         event.done = start_time(machine, stream);
-        note_action(stream, event.done);
+        // Recorded: the event covers the NULL stream's work, but the stream does not wait for it.
+        note_action(stream, start_beside_null(machine, stream));
     }
 }
 
@@ -64,7 +65,8 @@ void wait(Machine& machine, CUstream stream_handle, CUevent handle, unsigned fla
         }
         submit_event(machine, stream, Work::Kind::EventWait, event);
     } else if (event.recorded) { // the header: otherwise the call has no effect
-        Moment ready = later(start_time(machine, stream), event.done);
+        // Recorded: it does not make a blocking stream wait for the NULL stream.
+        Moment ready = later(start_beside_null(machine, stream), event.done);
         if (!has_passed(machine, event.done))
             ready = start_in_queue(machine, stream, std::move(ready));
         note_action(stream, ready);

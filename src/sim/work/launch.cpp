@@ -160,7 +160,13 @@ void launch(Machine& machine, CUfunction function_handle, CUstream stream_handle
     refuse_dead_stream(machine, stream_handle);
     const Function& function = function_of(machine, to_handle(function_handle));
     Stream& stream = stream_of(machine, stream_handle);
-    check_launch(machine, *stream.context, function.handle, config);
+    try {
+        check_launch(machine, *stream.context, function.handle, config);
+    } catch (const Refusal& refusal) { // recorded
+        if (refusal.result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && stream.capture != nullptr)
+            stream.capture->invalid = true;
+        throw;
+    }
     Work work(Work::Kind::Kernel);
     work.context = stream.context;
     work.function = function.handle;
@@ -312,6 +318,78 @@ GCX_SIM_STREAM_API(cuLaunchKernelEx, _ptsz,
         read_launch_attributes(given->attrs, given->numAttrs, config, attributes);
         launch(machine, function, given->hStream, config, parameters, extra, std::move(attributes));
     });
+}
+
+// The launches of CUDA 3, whose functions hold the shape and the arguments. Recorded: they are actions
+// in NULL.
+
+namespace {
+
+void set_argument(Machine& machine, CUfunction handle, int offset, const void* value,
+                  std::size_t bytes) {
+    Function& function = function_of(machine, to_handle(handle));
+    require(offset >= 0 && value != nullptr);
+    const auto begin = static_cast<std::size_t>(offset);
+    auto& arguments = function.legacy_arguments;
+    arguments.resize(std::max(arguments.size(), begin + bytes));
+    std::memcpy(arguments.data() + begin, value, bytes);
+}
+
+void launch_legacy(Machine& machine, CUfunction handle, int width, int height,
+                   CUstream stream = nullptr) {
+    require(width > 0 && height > 0);
+    Function& function = function_of(machine, to_handle(handle));
+    LaunchConfig config = function.legacy_config;
+    config.grid[0] = static_cast<unsigned>(width);
+    config.grid[1] = static_cast<unsigned>(height);
+    std::size_t size = function.legacy_arguments.size();
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, function.legacy_arguments.data(),
+                     CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    launch(machine, handle, stream, config, nullptr, extra);
+}
+
+} // namespace
+
+GCX_SIM_API(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
+    GCX_SIM_BODY({
+        require(x > 0 && y > 0 && z > 0);
+        unsigned* const block = function_of(machine, to_handle(handle)).legacy_config.block;
+        block[0] = static_cast<unsigned>(x);
+        block[1] = static_cast<unsigned>(y);
+        block[2] = static_cast<unsigned>(z);
+    });
+}
+
+GCX_SIM_API(cuFuncSetSharedSize, CUfunction handle, unsigned bytes) {
+    GCX_SIM_BODY(function_of(machine, to_handle(handle)).legacy_config.shared_bytes = bytes);
+}
+
+GCX_SIM_API(cuParamSetSize, CUfunction handle, unsigned bytes) {
+    GCX_SIM_BODY(function_of(machine, to_handle(handle)).legacy_arguments.resize(bytes));
+}
+
+GCX_SIM_API(cuParamSeti, CUfunction handle, int offset, unsigned value) {
+    GCX_SIM_BODY(set_argument(machine, handle, offset, &value, sizeof value));
+}
+
+GCX_SIM_API(cuParamSetf, CUfunction handle, int offset, float value) {
+    GCX_SIM_BODY(set_argument(machine, handle, offset, &value, sizeof value));
+}
+
+GCX_SIM_API(cuParamSetv, CUfunction handle, int offset, void* value, unsigned bytes) {
+    GCX_SIM_BODY(set_argument(machine, handle, offset, value, bytes));
+}
+
+GCX_SIM_API(cuLaunch, CUfunction handle) {
+    GCX_SIM_BODY(launch_legacy(machine, handle, 1, 1));
+}
+
+GCX_SIM_API(cuLaunchGrid, CUfunction handle, int width, int height) {
+    GCX_SIM_BODY(launch_legacy(machine, handle, width, height));
+}
+
+GCX_SIM_API(cuLaunchGridAsync, CUfunction handle, int width, int height, CUstream stream) {
+    GCX_SIM_BODY(launch_legacy(machine, handle, width, height, stream));
 }
 
 } // namespace gcx::sim

@@ -48,8 +48,8 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
 void load_module(Machine& machine, const void* image, CUmodule* out) {
     Context& context = current_context(machine);
     require(out != nullptr);
-    refuse_during_capture(machine); // assumed: like cuMemAlloc
-    // Recorded: it waits for all work of the device, of all its contexts.
+    // Recorded: it waits for all work of the device, of all its contexts, and is allowed beside a
+    // capture.
     wait_until(machine, context.device->busy);
     // Recorded: the function is the same for all green contexts.
     give(out, load(machine, image, &context.owner(), false));
@@ -124,6 +124,11 @@ GCX_SIM_API(cuModuleUnload, CUmodule handle) {
 GCX_SIM_API(cuModuleGetGlobal_v2, CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
             const char* name) {
     GCX_SIM_BODY(give_global(machine, module_of(machine, handle), address, bytes, name));
+}
+
+GCX_SIM_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary handle,
+            const char* name) {
+    GCX_SIM_BODY(give_global(machine, library_of(machine, handle), address, bytes, name));
 }
 
 GCX_SIM_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* out) {

@@ -5,9 +5,9 @@
 //   or for a branch of a graph.
 // - While all queues are occupied, every other launch waits, on any SMs.
 // - Running kernels, and kernels that wait only for room on their SMs, occupy no queue.
-// - Copies neither occupy a queue nor wait for one.
-// Memory sets and host functions are assumed to behave like copies, and what waits for a host
-// function to occupy a queue no longer than if it returned at once.
+// - Copies and host functions neither occupy a queue nor wait for one. Memory sets occupy one; that
+//   they wait for one is assumed.
+// What waits for a host function is assumed to occupy a queue no longer than if it returned at once.
 #include "sim/work/work.hpp"
 
 #include <algorithm>

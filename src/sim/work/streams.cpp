@@ -6,6 +6,7 @@
 #include "sim/work/work.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace gcx::sim {
@@ -91,7 +92,11 @@ CUstreamAttrValue attribute_of(const Stream& stream, CUstreamAttrID attribute) {
 }
 
 Stream& thread_stream(Machine& machine, Context& context) {
-    auto& stream = context.thread_streams[std::this_thread::get_id()];
+    // Counted, since the id of an ended thread is used again. Recorded: a new thread's stream does not
+    // wait for the ended one's.
+    static std::atomic<uint64_t> threads = 0;
+    thread_local const uint64_t thread = ++threads;
+    auto& stream = context.thread_streams[thread];
     if (stream == nullptr) {
         stream = std::make_unique<Stream>();
         stream->context = &context;
@@ -150,15 +155,20 @@ bool is_legacy(const Stream& stream) {
 }
 
 Moment start_time(const Machine& machine, const Stream& stream) {
+    Moment start = start_beside_null(machine, stream);
+    if (is_blocking(stream))
+        extend(start, stream.context->null_stream.busy);
+    return start;
+}
+
+// Recorded: the NULL stream's actions wait for the blocking streams, also for destroyed ones, and
+// these wait for it.
+Moment start_beside_null(const Machine& machine, const Stream& stream) {
     const Context& context = *stream.context;
     Moment start = later(stream.busy, context.barrier);
     start.ns = std::max(start.ns, machine.clock_ns);
-    // Recorded: the NULL stream's actions wait for the blocking streams, also for destroyed ones,
-    // and these wait for it.
     if (is_legacy(stream))
         extend(start, context.blocking_busy);
-    else if (is_blocking(stream))
-        extend(start, context.null_stream.busy);
     return start;
 }
 
@@ -200,7 +210,7 @@ void submit(Machine& machine, Stream& stream, Work work) {
         return;
     }
     Moment begin = start_time(machine, stream);
-    if (work.kind == Work::Kind::Kernel)
+    if (work.kind == Work::Kind::Kernel || work.kind == Work::Kind::Memset)
         begin = start_in_queue(machine, stream, std::move(begin));
     note_action(stream, perform(machine, stream, work, std::move(begin), 0));
 }
@@ -358,12 +368,18 @@ GCX_SIM_STREAM_API(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn function,
     });
 }
 
-// Has no effect: all memory is accessible from everywhere.
+// All memory is accessible from everywhere. Recorded: it separates actions when it is in NULL, and
+// makes a blocking stream wait for nothing.
 GCX_SIM_STREAM_API(cuStreamAttachMemAsync, _ptsz,
                    (CUstream handle, [[maybe_unused]] CUdeviceptr address,
                     [[maybe_unused]] std::size_t bytes, [[maybe_unused]] unsigned flags),
                    (handle, address, bytes, flags)) {
-    GCX_SIM_BODY(stream_of(machine, handle));
+    GCX_SIM_BODY({
+        Stream& stream = stream_of(machine, handle);
+        refuse_implicit_capture(machine, stream); // assumed: like any action
+        if (stream.capture == nullptr)
+            note_action(stream, start_beside_null(machine, stream));
+    });
 }
 
 } // namespace gcx::sim

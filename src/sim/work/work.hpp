@@ -9,6 +9,7 @@ namespace gcx::sim {
 Context& context_of(Machine& machine, CUcontext handle);
 Context& current_context(Machine& machine);
 Context& context_or_current(Machine& machine, CUcontext handle); // NULL means the current one
+void refuse_dead_context(Machine& machine);                      // if it is current
 Context& new_context(Machine& machine, Device& device, Context::Kind kind);
 void kill_context(Machine& machine, Context& context);
 
@@ -23,6 +24,9 @@ Stream& stream_of(Machine& machine, CUstream handle);
 void submit(Machine& machine, Stream& stream, Work work);
 // Returns when the stream's next action begins, and notes that it has one until a moment.
 Moment start_time(const Machine& machine, const Stream& stream);
+// The same for actions that do not make a blocking stream wait for the NULL stream. What follows them
+// in the stream does.
+Moment start_beside_null(const Machine& machine, const Stream& stream);
 void note_action(Stream& stream, const Moment& end);
 // Lets a task happen that begins at a moment. Returns its end.
 Moment perform(Machine& machine, const Stream& stream, const Work& work, Moment begin,
