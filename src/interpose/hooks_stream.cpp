@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -431,15 +432,15 @@ CUresult copy_between(CUcontext to, CUcontext from, const Copy& copy) {
     return result == CUDA_SUCCESS ? GCX_DRIVER(cuCtxSynchronize)() : result;
 }
 
-// Measured: with the primary context's handles the host waits for a copy in a green context.
-const CUDA_MEMCPY3D_PEER* with_driver_contexts(const CUDA_MEMCPY3D_PEER* given,
-                                               CUDA_MEMCPY3D_PEER& known) {
-    if (given == nullptr)
-        return nullptr;
-    known = *given;
-    known.dstContext = to_driver(given->dstContext);
-    known.srcContext = to_driver(given->srcContext);
-    return &known;
+// Returns the same copy within one context. Measured in a green context: the host waits for
+// cuMemcpy3DPeerAsync there, and not for cuMemcpy3DAsync.
+CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& given) {
+    CUDA_MEMCPY3D copy{};
+    static_assert(sizeof copy == sizeof given &&
+                  offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
+    std::memcpy(&copy, &given, sizeof copy);
+    copy.reserved0 = copy.reserved1 = nullptr;
+    return copy;
 }
 
 // Plain CUDA refuses to let the legacy default stream join a capture (measured). In a green context
@@ -584,15 +585,20 @@ GCX_HOOK(cuMemcpy3DPeer, const CUDA_MEMCPY3D_PEER* copy) {
                         [&] { return call_in_legacy(GCX_REAL(cuMemcpy3DPeer), copy); });
 }
 
-GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* given) {
-    CUDA_MEMCPY3D_PEER known{};
-    const CUDA_MEMCPY3D_PEER* const copy = with_driver_contexts(given, known);
-    return copy_between(given != nullptr ? given->dstContext : nullptr,
-                        given != nullptr ? given->srcContext : nullptr, [&] {
-                            return call_asynchronous<Waits::Always>(GCX_REAL(cuMemcpy3DPeer_ptds),
-                                                                    GCX_DRIVER(cuMemcpy3DPeerAsync),
-                                                                    copy);
-                        });
+GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* copy) {
+    const auto plain = [&] { return GCX_REAL(cuMemcpy3DPeer_ptds)(copy); };
+    if (copy == nullptr)
+        return plain();
+    if (copy->dstContext == copy->srcContext) {
+        const CUDA_MEMCPY3D same = without_contexts(*copy);
+        return in_thread_stream(
+            plain, [&](CUstream stream) { return GCX_DRIVER(cuMemcpy3DAsync_v2)(&same, stream); },
+            [&] { return copies_host(&same); });
+    }
+    return copy_between(copy->dstContext, copy->srcContext, [&] {
+        return call_asynchronous<Waits::Never>(GCX_REAL(cuMemcpy3DPeer_ptds),
+                                               GCX_DRIVER(cuMemcpy3DPeerAsync), copy);
+    });
 }
 
 // PARAMETERS(types...) and ARGUMENTS(types...) number the parameters of the types.
