@@ -634,6 +634,10 @@ GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* given) {
 #define S(kind, base, symbol, since, ...)                                                          \
     DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)                                      \
     DEFINE(symbol##_ptsz, call<Kind::kind COMMA true>, __VA_ARGS__)
+// Recorded: NULL is refused by cuMemcpyBatchAsync_ptsz too.
+#define B(kind, base, symbol, since, ...)                                                          \
+    DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)                                      \
+    DEFINE(symbol##_ptsz, call<Kind::kind COMMA false>, __VA_ARGS__)
 #define N(kind, base, symbol, since, ...) DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)
 #define NE(base, symbol, since, ...) DEFINE(symbol, enter_and_call, __VA_ARGS__)
 #define M(base, symbol, since, ...) DEFINE(symbol, call_in_legacy, __VA_ARGS__)

@@ -17,6 +17,7 @@
     E(base, symbol, since)                                                                         \
     E(base, per_thread, since)
 #define S(kind, base, symbol, since, ...) P(base, symbol, since, symbol##_ptsz)
+#define B S
 #define N(kind, base, symbol, since, ...) E(base, symbol, since)
 #define NE(base, symbol, since, ...) E(base, symbol, since)
 #define D(base, symbol, since, ...) P(base, symbol, since, symbol##_ptds)
@@ -48,6 +49,7 @@ constexpr EntryPoint kEntryPoints[] = {
 #define S(kind, base, symbol, since, ...)                                                          \
     E(base, symbol, since){#base, #symbol "_ptsz", std::max(since, kPerThreadSince), true,         \
                            &entry_##symbol##_ptsz},
+#define B S
 #define N(kind, base, symbol, since, ...) E(base, symbol, since)
 #define NE(base, symbol, since, ...) E(base, symbol, since)
 #define D(base, symbol, since, ...)                                                                \

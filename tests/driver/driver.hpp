@@ -85,7 +85,7 @@ CUresult launch(CUfunction function, CUstream stream, Arguments... arguments) {
 
 constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
 // How long slow work takes: much longer than the calls that are made while it runs.
-constexpr uint64_t kSlow = 20 * kMillisecond;
+constexpr uint64_t kSlow = 5 * kMillisecond;
 
 CUresult spin(CUstream stream, uint64_t nanoseconds = kSlow);
 CUresult store(CUstream stream, CUdeviceptr to, uint32_t value, uint64_t after = kSlow);

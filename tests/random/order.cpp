@@ -377,7 +377,7 @@ void Order::submit_fill(const Effect& effect, const Target& target, bool in_grap
     const CUdeviceptr to = words_[effect.to].address;
     const bool variant = target.thread_variant;
     if (effect.variant == kWriteValue && !in_graph && cuda_.write_value.of(variant) != nullptr &&
-        words_[effect.to].memory != Memory::kManaged)
+        words_[effect.to].memory == Memory::kDevice)
         return cuda_.check(cuda_.write_value.of(variant)(target.handle, to, effect.value, 0),
                            "cuStreamWriteValue32");
     if (effect.variant == kFillBytes)
@@ -665,10 +665,8 @@ bool Order::destroy_stream(Turn& turn) {
     // Without waits for the context nothing else tells when a non-blocking stream's work is done,
     // and its slot is free again.
     if (options_.shared_context && !timelines_.blocking(target->slot)) {
-        const Action last = timelines_.plan(target->slot);
         depend(*target, Target{});
-        timelines_.commit(last);
-        timelines_.wait(kNull, last.clock, options_.waits_are_actions);
+        timelines_.wait(kNull, timelines_.record(target->slot).clock);
     }
     cuda_.check(cuda_.destroy_stream(target->handle), "cuStreamDestroy");
     streams_[target->slot].handle = nullptr;
@@ -766,11 +764,9 @@ bool Order::record(Turn& turn) {
     if (!event || !target)
         return false;
     turn.note("%zu in %s", *event, name_of(*target).c_str());
-    const Action action = timelines_.plan(target->slot);
     cuda_.check(cuda_.record.of(target->thread_variant)(events_[*event].handle, target->handle),
                 "cuEventRecord");
-    timelines_.commit(action);
-    events_[*event].clock = action.clock;
+    events_[*event].clock = timelines_.record(target->slot).clock;
     events_[*event].recorded = true;
     return true;
 }
@@ -784,8 +780,8 @@ bool Order::wait(Turn& turn) {
     cuda_.check(cuda_.wait.of(target->thread_variant)(target->handle, events_[*event].handle, 0),
                 "cuStreamWaitEvent");
     // The header: a wait for an event that was never recorded has no effect.
-    timelines_.wait(target->slot, events_[*event].clock,
-                    options_.waits_are_actions && events_[*event].recorded);
+    if (events_[*event].recorded)
+        timelines_.wait(target->slot, events_[*event].clock);
     return true;
 }
 
@@ -822,9 +818,7 @@ bool Order::order_streams(Turn& turn) {
         return false;
     turn.note("%s before %s", name_of(*before).c_str(), name_of(*after).c_str());
     depend(*before, *after);
-    const Action recorded = timelines_.plan(before->slot);
-    timelines_.commit(recorded);
-    timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+    timelines_.wait(after->slot, timelines_.record(before->slot).clock);
     return true;
 }
 
@@ -866,9 +860,7 @@ bool Order::pass_word(Turn& turn) {
     perform(store, *before);
     if (!Words::readable(words_[store.to], timelines_.plan(after->slot).clock)) {
         depend(*before, *after);
-        const Action recorded = timelines_.plan(before->slot);
-        timelines_.commit(recorded);
-        timelines_.wait(after->slot, recorded.clock, options_.waits_are_actions);
+        timelines_.wait(after->slot, timelines_.record(before->slot).clock);
     }
     perform(load, *after);
     return true;
@@ -893,11 +885,10 @@ bool Order::allocate(Turn& turn) {
     Action action;
     free->in_order = in_order;
     if (in_order) {
-        action = timelines_.plan(target->slot);
         cuda_.check(cuda_.allocate_in_order.of(target->thread_variant)(
                         &free->address, kBufferWords * 4, target->handle),
                     "cuMemAllocAsync");
-        timelines_.commit(action);
+        action = timelines_.allocate(target->slot);
     } else {
         action = timelines_.act_on_host();
         cuda_.check(cuda_.allocate(&free->address, kBufferWords * 4), "cuMemAlloc");

@@ -18,8 +18,7 @@ struct OrderOptions {
     uint64_t max_ns = 50'000; // of a slow kernel
     bool thread_streams = true;
     bool null_ends_captures = true;
-    bool flags = true;              // are those that were asked for
-    bool waits_are_actions = false; // see Timelines::wait()
+    bool flags = true; // are those that were asked for
     // Several sets share the context at the same time: a capture must not be affected by what the
     // other threads do, nor forbid it.
     bool shared_context = false;

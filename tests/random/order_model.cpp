@@ -25,10 +25,32 @@ void Timelines::commit(const Action& action) {
         blocking_.join(action.clock);
 }
 
-void Timelines::wait(Slot slot, const Clock& event, bool is_action) {
-    streams_[slot].clock.join(event);
-    if (is_action)
+Action Timelines::allocate(Slot slot) {
+    Stream& stream = streams_[slot];
+    Action action{slot, host_};
+    action.clock.join(stream.clock);
+    action.clock.at(slot)++;
+    stream.clock = action.clock;
+    if (slot != kNull && stream.blocking)
+        blocking_.join(stream.clock);
+    return action;
+}
+
+Action Timelines::record(Slot slot) {
+    if (slot != kNull)
+        return allocate(slot);
+    const Action action = plan(slot);
+    commit(action);
+    return action;
+}
+
+void Timelines::wait(Slot slot, const Clock& event) {
+    Stream& stream = streams_[slot];
+    stream.clock.join(event);
+    if (slot == kNull)
         commit(plan(slot));
+    else if (stream.blocking)
+        blocking_.join(stream.clock);
 }
 
 Action Timelines::act_on_host() {

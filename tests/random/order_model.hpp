@@ -58,9 +58,15 @@ class Timelines {
     // not made.
     Action plan(Slot slot) const;
     void commit(const Action& action);
-    // Orders later actions of a stream after an event. Whether the wait itself is an action, which
-    // NULL and the blocking streams order as any other, is not recorded yet.
-    void wait(Slot slot, const Clock& event, bool is_action);
+    // Plans and commits a record: it does not make a blocking stream wait for NULL, and its event
+    // covers earlier work in NULL only sometimes (recorded). In NULL it is an action as any other.
+    Action record(Slot slot);
+    // An allocation does not make a blocking stream wait for NULL, and is in NULL no action for the
+    // blocking streams (recorded).
+    Action allocate(Slot slot);
+    // Orders later actions of a stream after an event. In NULL this is an action. It does not make
+    // a blocking stream wait for NULL (recorded).
+    void wait(Slot slot, const Clock& event);
     // Plans and commits an action of the host, such as a write of memory.
     Action act_on_host();
 

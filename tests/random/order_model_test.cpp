@@ -84,20 +84,40 @@ void event_orders_streams() {
     const Slot after = timelines.create(false);
     const Action first = act(timelines, before);
     const Clock event = act(timelines, before).clock;
-    timelines.wait(after, event, false);
+    timelines.wait(after, event);
     CHECK(is_after(act(timelines, after), first));
 }
 
-void wait_in_null_orders_blocking_streams_if_it_is_an_action() {
-    for (const bool is_action : {false, true}) {
+void wait_in_null_orders_blocking_streams() {
+    Timelines timelines;
+    const Slot before = timelines.create(false);
+    const Slot after = timelines.create(true);
+    const Action first = act(timelines, before);
+    timelines.wait(kNull, first.clock);
+    CHECK(is_after(act(timelines, after), first));
+}
+
+void record_and_allocation_do_not_make_a_blocking_stream_wait() {
+    Timelines timelines;
+    const Slot blocking = timelines.create(true);
+    const Action null = act(timelines, kNull);
+    CHECK(!is_after(timelines.record(blocking), null));
+    CHECK(!is_after(timelines.allocate(blocking), null));
+    CHECK(!timelines.work_of(blocking).covers(kNull, null.clock.at(kNull)));
+    CHECK(is_after(act(timelines, blocking), null));
+}
+
+void record_in_null_separates_and_allocation_does_not() {
+    for (const bool records : {false, true}) {
         Timelines timelines;
-        const Slot before = timelines.create(false);
+        const Slot before = timelines.create(true);
         const Slot after = timelines.create(true);
         const Action first = act(timelines, before);
-        timelines.wait(kNull, first.clock, is_action);
-        CHECK_EQ(is_after(act(timelines, after), first), is_action);
-        CHECK(is_after(act(timelines, kNull), first));
-        CHECK(is_after(act(timelines, after), first));
+        if (records)
+            timelines.record(kNull);
+        else
+            timelines.allocate(kNull);
+        CHECK_EQ(is_after(act(timelines, after), first), records);
     }
 }
 
@@ -114,7 +134,7 @@ void word_is_accessed_in_order_only() {
     words.write(0, act(timelines, one), 5);
     CHECK(!Words::readable(words[0], timelines.plan(two).clock));
     CHECK(Words::readable(words[0], timelines.plan(one).clock));
-    timelines.wait(two, timelines.work_of(one), false);
+    timelines.wait(two, timelines.work_of(one));
     CHECK(Words::writable(words[0], timelines.plan(two).clock));
     words.read(0, act(timelines, two));
     CHECK(Words::readable(words[0], timelines.plan(one).clock));
@@ -149,7 +169,9 @@ int main() {
     destroyed_stream_counts_until_its_work_is_known();
     number_of_streams_is_limited();
     event_orders_streams();
-    wait_in_null_orders_blocking_streams_if_it_is_an_action();
+    wait_in_null_orders_blocking_streams();
+    record_and_allocation_do_not_make_a_blocking_stream_wait();
+    record_in_null_separates_and_allocation_does_not();
     word_is_accessed_in_order_only();
     word_is_checked_once_the_host_knows_it();
     return check::summary("model of the order of plain CUDA");

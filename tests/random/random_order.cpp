@@ -2,7 +2,7 @@
 // inside `gcx exec`, on a GPU or on the simulated driver.
 //
 //   random-order [--operations N] [--seed S] [--threads free|global] [--max-us U] [--driver PATH]
-//                [--in-green] [--waits-are-actions] [--trace] [--counts] [--failed FILE] [--replay FILE]
+//                [--in-green] [--trace] [--counts] [--failed FILE] [--replay FILE]
 #include "order.hpp"
 
 #include <cstdio>
@@ -48,8 +48,6 @@ void read_words(const std::vector<std::string>& words, Arguments& arguments) {
             arguments.order.max_ns = number(value()) * 1000;
         else if (word == "--in-green")
             arguments.in_green = true;
-        else if (word == "--waits-are-actions")
-            arguments.order.waits_are_actions = true;
         else if (word == "--threads" && value() == "free")
             program.threads = Threads::kFree;
         else if (word == "--threads" && words[i] == "global")

@@ -1,11 +1,13 @@
 """Shows which work of NVIDIA's libraries reaches the driver past its public functions, by private
 tables (cuGetExportTable), and so past the hooks of gcx exec:
 
-    python tests/gpu/exec/private_tables.py [--driver LIBCUDA] [--json FILE] [NAME...]
+    python tests/gpu/exec/private_tables.py [--audit LIBGCX_AUDIT] [--driver LIBCUDA] [--json FILE]
+                                            [NAME...]
 
 NAME is a library (driver cudart-static cudart-shared cublas cudnn cufft curand nccl torch cupy
 cupti); all if not given. Needs a GPU, g++, and nvcc for cudart; what is missing is "not here". A
-library in front of libcuda counts the calls of all public functions (private_tables.cpp), and CUPTI
+library in front of libcuda counts the calls of all public functions (private_tables.cpp): for
+libraries that open libcuda by its path too if it is put there by gcx's audit library. CUPTI
 records the kernels, copies and fills that ran (private_activity.cpp). Work that CUPTI saw and that
 no public function submitted went past the hooks. Each library runs twice: with CUPTI, and without
 CUPTI but with the functions of private tables counted. Takes less than 3 minutes.
@@ -35,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 HOOKS = HERE.parents[2] / "src" / "interpose" / "entry_points.inc"
 ALL_SECONDS, CHILD_SECONDS, BUILD_SECONDS = 160, 50, 100
 CHILDREN = 4
+AUDIT: list[str] = []  # the path of gcx's audit library, or nothing
 CALLS = 3  # of an operation, after the first
 MARK = "ROW "
 KINDS = ("kernel", "copy", "fill")
@@ -618,9 +621,17 @@ def run_library(folder: Path, driver: str, library: str, how: str, end: float) -
     seconds = min(CHILD_SECONDS, end - time.monotonic())
     if seconds <= 1:
         return [{"library": library, "operation": "", "reason": "no time left"}]
-    path = [str(folder / "front"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     env = {name: value for name, value in os.environ.items() if not name.startswith("GCX_EXEC")}
-    env |= {"LD_LIBRARY_PATH": ":".join(path), "PRIVATE_TABLES_DRIVER": driver}
+    if AUDIT:
+        # As gcx exec puts its hooks there. The prefix opens the driver itself.
+        shim = folder / "libcounting.so"
+        if not shim.exists():
+            shutil.copy(folder / "front" / "libcuda.so.1", shim)
+        env |= {"LD_AUDIT": AUDIT[0], "PRIVATE_TABLES_DRIVER": f"/./.{driver}"}
+        env["GCX_EXEC_PLAN"] = f"gcx-exec-1 driver={driver} shim={shim}"
+    else:
+        path = [str(folder / "front"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        env |= {"LD_LIBRARY_PATH": ":".join(path), "PRIVATE_TABLES_DRIVER": driver}
     env["PRIVATE_TABLES_FOLDER"] = str(folder)
     activity = folder / "libactivity.so"
     if activity.exists():
@@ -671,19 +682,14 @@ def run_twice(folder: Path, driver: str, library: str, end: float) -> list[Json]
 # ---- The table
 
 
-def hooked_names() -> dict[str, set[str]]:
-    """The functions with a hook, by whether the hook is that of the per-thread variant alone."""
-    names: dict[str, set[str]] = {"all": set(), "per thread": set()}
+def hooked_names() -> set[str]:
+    """The functions with a hook."""
     text = HOOKS.read_text() if HOOKS.exists() else ""
-    for form, base in re.findall(r"^([A-Z]{1,2})\((\w+), \w+", text, re.MULTILINE):
-        names["per thread" if form in ("D", "L") else "all"].add(base)
-    return names
+    return set(re.findall(r"^[A-Z]{1,2}\((?:[A-Z]\w+, )?(cu\w+), \w+", text, re.MULTILINE))
 
 
-def is_hooked(label: str, hooked: dict[str, set[str]]) -> bool:
-    base = re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", label)
-    per_thread = label.endswith(("_ptsz", "_ptds"))
-    return base in hooked["all"] or (per_thread and base in hooked["per thread"])
+def is_hooked(label: str, hooked: set[str]) -> bool:
+    return re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", label) in hooked
 
 
 def submitted(calls: dict[str, int]) -> list[int]:
@@ -695,7 +701,7 @@ def submitted(calls: dict[str, int]) -> list[int]:
     ]
 
 
-def public_text(calls: dict[str, int], hooked: dict[str, set[str]]) -> str:
+def public_text(calls: dict[str, int], hooked: set[str]) -> str:
     parts = []
     for label, count in sorted(calls.items()):
         if SUBMITS.match(label):
@@ -726,7 +732,7 @@ def past_hooks(row: Json) -> str:
     return numbers_text(difference) + ("" if row["seen"] is not None else " (by what is known)")
 
 
-def cells(row: Json, hooked: dict[str, set[str]]) -> list[str] | None:
+def cells(row: Json, hooked: set[str]) -> list[str] | None:
     """Returns a line of the table, or null for a first call that tells nothing more."""
     if "reason" in row:
         return [row["library"], row["operation"] or "-", "-", row["reason"], "", "", ""]
@@ -774,6 +780,7 @@ def print_table(rows: list[Json]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Which work goes past the hooks of gcx exec.")
+    parser.add_argument("--audit", help="libgcx-audit.so, to put the counting library there")
     parser.add_argument("--driver", help="the real libcuda; the loader's if not given")
     parser.add_argument("--json", metavar="FILE", help="write all figures to a file too")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -781,6 +788,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.work:
         run_child(arguments.work)
+    if arguments.audit:
+        AUDIT.append(str(Path(arguments.audit).resolve()))
     if unknown := [name for name in arguments.names if name not in WORK]:
         parser.error(f"no library {unknown[0]}; there are {', '.join(WORK)}")
     end = time.monotonic() + ALL_SECONDS
