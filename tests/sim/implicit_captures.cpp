@@ -191,7 +191,7 @@ void calls_beside_a_capture_answer_as_recorded() {
     simulate("h200");
     Fixture on;
     const std::vector<Case> cases = recorded_cases(on);
-    CHECK_EQ(cases.size(), std::size_t{17});
+    CHECK_EQ(cases.size(), std::size_t{19});
     check_all(on, cases);
     check_all(on, further_cases(on));
     for (CUstream stream : {CUstream{}, CU_STREAM_LEGACY})

@@ -75,12 +75,12 @@ void register_host(Machine& machine, void* pointer, std::size_t bytes) {
     machine.allocations[allocation.address] = allocation;
 }
 
-// Recorded: cuMemFree, cuMemFreeHost and cuMemHostUnregister wait for all work of the device, of all
-// its contexts.
-void wait_for_device(Machine& machine, uint64_t address) {
+// Recorded: cuMemFree, cuMemFreeHost and cuMemHostUnregister wait for all work of the memory's
+// context, a primary one's with that of its green contexts, but not for contexts of cuCtxCreate.
+void wait_for_users(Machine& machine, uint64_t address) {
     const Allocation* const allocation = find_allocation(machine, address);
-    if (allocation != nullptr && allocation->device != nullptr)
-        wait_until(machine, allocation->device->busy);
+    if (allocation != nullptr && allocation->context != nullptr)
+        wait_until(machine, allocation->context->busy);
 }
 
 } // namespace
@@ -208,7 +208,7 @@ GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
         if (address == 0)
             return CUDA_SUCCESS;
         refuse_dead_context(machine); // recorded
-        wait_for_device(machine, address);
+        wait_for_users(machine, address);
         free_memory(machine, address, false);
     });
 }
@@ -226,8 +226,8 @@ GCX_SIM_API(cuArrayCreate_v2, CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) 
 
 GCX_SIM_API(cuArrayDestroy, CUarray array) {
     GCX_SIM_BODY({
-        refuse_during_capture(machine);             // assumed: like cuMemFree
-        wait_for_device(machine, to_handle(array)); // recorded
+        refuse_during_capture(machine);            // assumed: like cuMemFree
+        wait_for_users(machine, to_handle(array)); // recorded
         const auto found = machine.allocations.find(to_handle(array));
         require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
                 CUDA_ERROR_INVALID_HANDLE);
@@ -246,7 +246,7 @@ GCX_SIM_API(cuMemHostAlloc, void** out, std::size_t bytes, unsigned flags) {
 GCX_SIM_API(cuMemFreeHost, void* pointer) {
     GCX_SIM_BODY({
         refuse_during_capture(machine); // assumed: like cuMemFree
-        wait_for_device(machine, to_handle(pointer));
+        wait_for_users(machine, to_handle(pointer));
         free_memory(machine, to_handle(pointer), true);
     });
 }
@@ -257,7 +257,7 @@ GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned) {
 
 GCX_SIM_API(cuMemHostUnregister, void* pointer) {
     GCX_SIM_BODY({
-        wait_for_device(machine, to_handle(pointer));
+        wait_for_users(machine, to_handle(pointer));
         const auto found = machine.allocations.find(to_handle(pointer));
         require(found != machine.allocations.end() && found->second.kind == MemoryKind::Registered,
                 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);

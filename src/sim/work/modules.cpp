@@ -48,9 +48,9 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
 void load_module(Machine& machine, const void* image, CUmodule* out) {
     Context& context = current_context(machine);
     require(out != nullptr);
-    // Recorded: it waits for all work of the device, of all its contexts, and is allowed beside a
-    // capture.
-    wait_until(machine, context.device->busy);
+    // Recorded: it waits for all work of the primary context and its green ones, and is allowed beside
+    // a capture.
+    wait_until(machine, context.owner().busy);
     // Recorded: the function is the same for all green contexts.
     give(out, load(machine, image, &context.owner(), false));
 }
@@ -116,7 +116,7 @@ GCX_SIM_API(cuModuleUnload, CUmodule handle) {
     GCX_SIM_BODY({
         const Module& module = module_of(machine, handle);
         require(!module.is_library, CUDA_ERROR_INVALID_HANDLE);
-        wait_until(machine, module.context->device->busy); // recorded: of all contexts
+        wait_until(machine, module.context->busy); // recorded: with that of green contexts
         unload(machine, module_of(machine, handle));
     });
 }
