@@ -219,8 +219,18 @@ Operand anywhere(CUdeviceptr address) {
     return {address, false};
 }
 
-Operand operand_of(CUmemorytype type, const void* host, CUdeviceptr device) {
-    require(type != CU_MEMORYTYPE_ARRAY, CUDA_ERROR_NOT_SUPPORTED); // arrays are not simulated
+Operand in_array(const Machine& machine, CUarray array, std::size_t offset) {
+    const auto found = machine.allocations.find(to_handle(array));
+    require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
+            CUDA_ERROR_INVALID_HANDLE);
+    return {found->first + offset, true};
+}
+
+// Of arrays only the first row is simulated.
+Operand operand_of(const Machine& machine, CUmemorytype type, const void* host, CUdeviceptr device,
+                   CUarray array) {
+    if (type == CU_MEMORYTYPE_ARRAY)
+        return in_array(machine, array, 0);
     if (type == CU_MEMORYTYPE_HOST)
         return on_host(host);
     return type == CU_MEMORYTYPE_DEVICE ? on_device(device) : anywhere(device);
@@ -234,8 +244,11 @@ Operand at(Operand operand, std::size_t x, std::size_t y, std::size_t z, std::si
 
 void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& order = {}) {
     const CUDA_MEMCPY2D& p = known(parameters);
-    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    require((p.dstMemoryType != CU_MEMORYTYPE_ARRAY && p.srcMemoryType != CU_MEMORYTYPE_ARRAY) ||
+                p.Height <= 1,
+            CUDA_ERROR_NOT_SUPPORTED);
+    const Operand to = operand_of(machine, p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray);
+    const Operand from = operand_of(machine, p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray);
     require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
     copy_rows(machine, at(to, p.dstXInBytes, p.dstY, 0, p.dstPitch, 0),
@@ -247,8 +260,8 @@ void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& ord
 template <class Parameters>
 void copy_3d(Machine& machine, const Parameters* parameters, const Order& order = {}) {
     const Parameters& p = known(parameters);
-    const Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    const Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    const Operand to = operand_of(machine, p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray);
+    const Operand from = operand_of(machine, p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray);
     require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
     for (std::size_t z = 0; z < p.Depth; z++)
@@ -266,8 +279,8 @@ Work memset_work(Machine& machine, const CUDA_MEMSET_NODE_PARAMS& p) {
 }
 
 Work memcpy_work(Machine& machine, const CUDA_MEMCPY3D& p) {
-    Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    Operand to = operand_of(machine, p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray);
+    Operand from = operand_of(machine, p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray);
     // Graph nodes copy only rows in the simulation.
     require(p.Height <= 1 && p.Depth <= 1, CUDA_ERROR_NOT_SUPPORTED);
     to.address += p.dstXInBytes;
@@ -323,17 +336,6 @@ GCX_SIM_STREAM_API(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* parameters, 
 }
 
 // Copies with arrays.
-namespace {
-
-Operand in_array(const Machine& machine, CUarray array, std::size_t offset) {
-    const auto found = machine.allocations.find(to_handle(array));
-    require(found != machine.allocations.end() && found->second.kind == MemoryKind::Array,
-            CUDA_ERROR_INVALID_HANDLE);
-    return {found->first + offset, true};
-}
-
-} // namespace
-
 GCX_SIM_STREAM_API(cuMemcpyDtoA_v2, _ptds,
                    (CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes),
                    (to, offset, from, bytes)) {

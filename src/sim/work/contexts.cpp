@@ -332,17 +332,6 @@ std::map<int, std::size_t>& limits_with(Machine& machine, CUlimit limit) {
     return context.owner().limits;
 }
 
-// Recorded, without a reason that shows in the header: a new stack size waits for green contexts other
-// than the caller's, but not for the primary context.
-void wait_for_green(Machine& machine) {
-    const Context& current = current_context(machine);
-    Moment busy;
-    for (const auto& [handle, context] : machine.contexts)
-        if (context.get() != &current && is_live_green(*context, *current.device))
-            extend(busy, context->busy);
-    wait_until(machine, busy);
-}
-
 } // namespace
 
 GCX_SIM_API(cuCtxGetDevice, CUdevice* out) {
@@ -388,8 +377,6 @@ GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
         // Recorded: more than the device has is refused.
         require(limit != CU_LIMIT_PERSISTING_L2_CACHE_SIZE ||
                 value <= max_persisting_l2(*current_context(machine).device));
-        if (limit == CU_LIMIT_STACK_SIZE)
-            wait_for_green(machine);
         current = value;
     });
 }
