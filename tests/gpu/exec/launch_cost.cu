@@ -18,7 +18,7 @@
 #include <vector>
 
 constexpr int kRounds = 9;
-constexpr int kLaunches = 2000;
+constexpr int kLaunches = 10000;
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \

@@ -2,7 +2,7 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc cost torch products cupy numba jax nccl mps shares loops
+BUILD is a build folder, NAME a step (nvcc cost driver random torch products cupy numba jax nccl mps shares loops
 tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
 triton), cupy, numba and jax; a step without its package is skipped. nccl needs two GPUs. tests
 needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
@@ -35,6 +35,7 @@ Json = dict[str, Any]
 
 class Suite:
     def __init__(self, build: Path) -> None:
+        self.build = build
         self.gcx = str(build / "src" / "cli" / "gcx")
         self.passed = 0
         self.failed = 0
@@ -135,6 +136,30 @@ def step_cost(suite: Suite) -> None:
     for count, microseconds in inside["default next to"].items():
         print(f"launch in the default stream next to {count} blocking streams with work: "
               f"{microseconds:.2f} us, plain {plain['default next to'][count]:.2f}")  # fmt: skip
+
+
+def step_driver(suite: Suite) -> None:
+    """The driver answers as recorded, and inside as plain but for what inside.txt lists."""
+    program = str(suite.build / "tests" / "driver" / "driver-conformance")
+    folder = HERE.parents[1] / "driver"
+    record = str(suite.folder / "record.txt")
+    suite.run([program, "--record", record])
+    compare = [program, "--compare", record, "--except", str(folder / "inside.txt")]
+    words = [*suite.inside(64), *compare]
+    done = subprocess.run(words, env=suite.environment, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    suite.check(done.returncode == 0, f"driver: {done.stdout.splitlines()[-1]}")
+
+
+def step_random(suite: Suite) -> None:
+    """Random programs keep their order."""
+    program = str(suite.build / "tests" / "random" / "random-order")
+    for threads in ("global", "free"):
+        words = [program, "--operations", "50000", "--max-us", "200", "--threads", threads]
+        for sms in (None, 24):
+            output = suite.run([*suite.inside(sms), *words])
+            where = f"random programs, {threads} order, {sms or 'all'} SMs"
+            suite.check(" 0 wrong" in output, f"{where}: {output.splitlines()[-1]}")
 
 
 def step_torch(suite: Suite) -> None:
@@ -404,6 +429,8 @@ def step_tests(suite: Suite) -> None:
 STEPS: dict[str, Callable[[Suite], None]] = {
     "nvcc": step_nvcc,
     "cost": step_cost,
+    "driver": step_driver,
+    "random": step_random,
     "torch": step_torch,
     "products": step_products,
     "cupy": step_cupy,
