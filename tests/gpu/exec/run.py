@@ -2,12 +2,12 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc cost driver random torch products cupy numba jax nccl mps shares loops
-tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
-triton), cupy, numba and jax; a step without its package is skipped. nccl needs two GPUs. tests
-needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
-test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
-as text, and last "N passed, N failed".
+BUILD is a build folder, NAME a step (nvcc cost driver random torch products cupy numba jax nccl mps
+shares loops tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages
+torch (with triton), cupy, numba and jax; a step without its package is skipped. nccl needs two
+GPUs. tests needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in
+PYTORCH_TEST_FILES, as test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and
+products. Prints figures as text, and last "N passed, N failed".
 """
 
 from __future__ import annotations
