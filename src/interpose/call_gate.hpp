@@ -41,7 +41,8 @@ class CallGate {
             idle = state_.load() & kClosing;
         }
     }
-    void open() { state_.store(0); }
+    // Keeps the count of calls that are about to see the closed gate.
+    void open() { state_.fetch_and(~(kClosing | kClosed)); }
 
   private:
     static constexpr uint32_t kClosing = 1;

@@ -41,6 +41,14 @@ CUresult prepare_reset(Partition& partition) {
     return static_cast<CUresult>(gcx_cache_trim(0, nullptr));
 }
 
+struct Resetting {
+    explicit Resetting(Partition& of) : partition(of) { partition.resetting.store(true); }
+    ~Resetting() { partition.resetting.store(false); }
+    Resetting(const Resetting&) = delete;
+    Resetting& operator=(const Resetting&) = delete;
+    Partition& partition;
+};
+
 template <class Reset>
 CUresult reset(CUdevice device, Reset& real_reset) {
     Partition* partition = nullptr;
@@ -51,6 +59,7 @@ CUresult reset(CUdevice device, Reset& real_reset) {
         return result;
     const ClosedGate closed(partition->gate);
     const std::lock_guard lock(partition->mutex);
+    const Resetting resetting(*partition);
     result = real_reset(device);
     if (blocks_reset(*partition, device, result)) {
         result = prepare_reset(*partition);

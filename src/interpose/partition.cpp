@@ -230,6 +230,16 @@ CUresult find_partition_of_current(Partitions& all, CUcontext current, Partition
     return find_partition_by_primary(current, found);
 }
 
+// Returns whether the primary context is known that the device has now.
+bool is_known(const Partition& partition) {
+    return !partition.resetting.load() && partition.primary.load() != nullptr;
+}
+
+bool all_known(const Partitions& all) {
+    return std::all_of(all.all.begin(), all.all.end(),
+                       [](const auto& partition) { return is_known(*partition); });
+}
+
 // Returns the partition with this primary context, among those that are known already, or null.
 Partition* known_by_primary(Partitions& all, CUcontext context) {
     for (const auto& partition : all.all)
@@ -328,22 +338,25 @@ CUresult find_partition_by_primary(CUcontext context, Partition** found) {
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)
         return CUDA_SUCCESS;
+    // In this order: another thread can learn of a primary context in between.
+    const bool known = all_known(*all);
     *found = known_by_primary(*all, context);
-    const bool all_known = known_by_primary(*all, nullptr) == nullptr;
     int count = 0;
-    if (*found != nullptr || all_known)
+    if (*found != nullptr || known)
         return CUDA_SUCCESS;
     CUresult result = GCX_DRIVER(cuDeviceGetCount)(&count);
     for (CUdevice device = 0; device < count && result == CUDA_SUCCESS; device++) {
         Partition* partition = nullptr;
         CUcontext primary = nullptr;
         result = find_partition(device, &partition);
-        if (result != CUDA_SUCCESS || partition == nullptr || partition->primary.load() != nullptr)
+        if (result != CUDA_SUCCESS || partition == nullptr || is_known(*partition))
             continue;
         result = find_primary(device, &primary);
         if (result == CUDA_SUCCESS && primary == context)
             *found = partition;
     }
+    if (*found == nullptr)
+        *found = known_by_primary(*all, context);
     return result;
 }
 

@@ -63,6 +63,8 @@ struct Partition {
     std::atomic<uint32_t> retains{0};      // the program's, of the primary context
     std::array<FormerContext, 32> former;  // the latest ones
     std::atomic<uint32_t> former_count{0}; // counts all of them
+    // While the driver resets the device, which can have another primary context already.
+    std::atomic<bool> resetting{false};
     std::atomic<uint64_t> generation{0};   // of all that belongs to the green context
     CallGate gate;                         // closed while a reset destroys that
     StreamOrder order{gate};

@@ -166,7 +166,7 @@ CUresult launch(CUfunction function, CUstream stream) {
 }
 
 void check_runs(const Sms& sms, std::size_t min, const std::function<void()>& body) {
-    support::sim::note_runs(1000);
+    support::sim::note_runs(100'000);
     body();
     std::size_t checked = 0;
     for (const gcx_sim_run& run : support::sim::runs()) {
