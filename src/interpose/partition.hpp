@@ -65,8 +65,8 @@ struct Partition {
     std::atomic<uint32_t> former_count{0}; // counts all of them
     // While the driver resets the device, which can have another primary context already.
     std::atomic<bool> resetting{false};
-    std::atomic<uint64_t> generation{0};   // of all that belongs to the green context
-    CallGate gate;                         // closed while a reset destroys that
+    std::atomic<uint64_t> generation{0}; // of all that belongs to the green context
+    CallGate gate;                       // closed while a reset destroys that
     StreamOrder order{gate};
     std::mutex mutex; // guards the members below and changes of those above
     std::vector<BlockingStream*> thread_streams; // of all threads, see thread_streams.hpp

@@ -143,9 +143,9 @@ StreamOrder::Slot* StreamOrder::take_slot() {
     return taken;
 }
 
-void StreamOrder::put(BlockingStream& stream, CUevent event) {
+void StreamOrder::put(BlockingStream& stream, CUevent event, uint64_t pending) {
     stream.event = event;
-    stream.joined.store(stream.submitted.load());
+    stream.joined.store(stream.submitted.fetch_add(pending));
     stream.waits.store(0);
     stream.order.store(this);
     stream.slot->store(&stream);
@@ -180,16 +180,18 @@ CUresult StreamOrder::add(CUcontext context, CUstream stream, BlockingStream** a
     return result;
 }
 
-// Returns false if another thread removes it. Waits for visitors, which do not block: a stream in
-// which another thread launches, or waits to launch, must not be destroyed by the program.
-bool StreamOrder::remove(BlockingStream& stream) {
+// Returns false if another thread removes it.
+bool StreamOrder::claim(BlockingStream& stream) {
     StreamOrder* expected = this;
-    if (!stream.order.compare_exchange_strong(expected, nullptr))
-        return false;
+    return stream.order.compare_exchange_strong(expected, nullptr);
+}
+
+// Removes a stream that the thread has claimed. Waits for visitors, which do not block: a stream in
+// which another thread launches, or waits to launch, must not be destroyed by the program.
+void StreamOrder::remove(BlockingStream& stream) {
     stream.slot->store(nullptr);
     while (stream.visitors.load() != 0)
         std::this_thread::yield();
-    return true;
 }
 
 void StreamOrder::release(Slot* slot, BlockingStream* work) {
@@ -212,10 +214,11 @@ CUresult StreamOrder::destroy(BlockingStream& stream, DestroyFn driver_destroy) 
                          record(stream.event, stream.handle) == CUDA_SUCCESS;
     const CUevent event = stream.event;
     Slot* const slot = stream.slot;
-    if (!remove(stream)) {
+    if (!claim(stream)) {
         release(nullptr, work);
         return driver_destroy(stream.handle);
     }
+    remove(stream);
     const CUresult result = driver_destroy(stream.handle);
     // From here on another thread can create a stream with the same handle.
     if (result != CUDA_SUCCESS) {
@@ -223,9 +226,8 @@ CUresult StreamOrder::destroy(BlockingStream& stream, DestroyFn driver_destroy) 
         release(nullptr, work);
     } else if (pending) {
         work->slot = slot;
-        put(*work, event);
-        work->submitted.fetch_add(1);
         destroyed_.fetch_add(1);
+        put(*work, event, 1);
     } else {
         GCX_DRIVER(cuEventDestroy_v2)(event);
         release(slot, work);
@@ -240,16 +242,22 @@ void StreamOrder::release_completed() {
         GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode) != CUDA_SUCCESS)
         return;
     visit([&](BlockingStream& work) {
+        if (work.handle != nullptr)
+            return CUDA_SUCCESS;
         bool over = false;
-        if (work.handle == nullptr)
-            while_alive(work, this, [&] {
-                over = work.joined.load() >= work.submitted.load() ||
-                       GCX_DRIVER(cuEventQuery)(work.event) == CUDA_SUCCESS;
-                return CUDA_SUCCESS;
-            });
-        const CUevent event = work.event;
-        Slot* const slot = work.slot;
-        if (over && remove(work)) {
+        CUevent event = nullptr;
+        Slot* slot = nullptr;
+        // Claimed during the visit: afterwards the object can stand for other work.
+        while_alive(work, this, [&] {
+            event = work.event;
+            slot = work.slot;
+            over = (work.joined.load() >= work.submitted.load() ||
+                    GCX_DRIVER(cuEventQuery)(event) == CUDA_SUCCESS) &&
+                   claim(work);
+            return CUDA_SUCCESS;
+        });
+        if (over) {
+            remove(work);
             GCX_DRIVER(cuEventDestroy_v2)(event);
             destroyed_.fetch_sub(1);
             release(slot, &work);

@@ -111,8 +111,9 @@ class StreamOrder {
     void add_slots();
     CUresult join(BlockingStream& stream);
     CUresult wait_for_legacy(BlockingStream& stream);
-    bool remove(BlockingStream& stream);
-    void put(BlockingStream& stream, CUevent event);
+    bool claim(BlockingStream& stream);
+    void remove(BlockingStream& stream);
+    void put(BlockingStream& stream, CUevent event, uint64_t pending = 0);
     void release(Slot* slot, BlockingStream* work);
     void release_completed();
     // Calls with each stream that is alive, until a call fails. The stream is not destroyed
