@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
