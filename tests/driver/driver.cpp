@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -13,7 +14,8 @@ Gpu gpu;
 Kernels kernels;
 
 void* find_symbol(const char* name) {
-    static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+    const char* const given = std::getenv(kLibraryVariable);
+    static void* const library = dlopen(given != nullptr ? given : "libcuda.so.1", RTLD_NOW);
     if (library == nullptr)
         throw Stop("there is no libcuda.so.1");
     void* const found = dlsym(library, name);

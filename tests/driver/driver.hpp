@@ -19,6 +19,8 @@ struct Stop : std::runtime_error {
 };
 
 // Returns a function of libcuda.so.1 as a program finds it with dlsym.
+// The variable that names the driver's library, for the processes of checks. libcuda.so.1 without it.
+constexpr char kLibraryVariable[] = "DRIVER_CONFORMANCE_LIBRARY";
 void* find_symbol(const char* name);
 template <class Function>
 Function find_function(const char* name) {

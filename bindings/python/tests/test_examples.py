@@ -179,7 +179,9 @@ def test_l2_window_is_of_one_stream() -> None:
         assert window_of(rest.stream.native) == none
         with pytest.raises(RuntimeError, match=r"cuStreamSetAttribute: .*_INVALID_VALUE"):
             cache.window(stream, 0, cache.most_window + 1, l2.PERSISTING)
-        assert cache.set_aside(1 << 40) == cache.most_set_aside < cache.bytes
+        with pytest.raises(RuntimeError, match=r"cuCtxSetLimit: .*_INVALID_VALUE"):
+            cache.set_aside(1 << 40)
+        assert cache.set_aside(cache.most_set_aside) == cache.most_set_aside < cache.bytes
         cache.reset(stream)
         assert window_of(stream)[1] == 0
         assert cache.set_aside(0) == 0
