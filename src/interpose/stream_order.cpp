@@ -100,11 +100,14 @@ template <class Visit>
 CUresult StreamOrder::visit(const Visit& function) {
     for (Chunk* chunk = &streams_; chunk != nullptr; chunk = chunk->next.load())
         for (const Slot& slot : chunk->slots) {
-            BlockingStream* const stream = slot.load();
-            if (stream == nullptr)
-                continue;
-            if (const CUresult result = function(*stream); result != CUDA_SUCCESS)
-                return result;
+            BlockingStream* visited = nullptr;
+            // Again if another thread has destroyed the stream and left its work in the slot.
+            for (BlockingStream* now = slot.load(); now != visited; now = slot.load()) {
+                visited = now;
+                if (const CUresult result = visited != nullptr ? function(*visited) : CUDA_SUCCESS;
+                    result != CUDA_SUCCESS)
+                    return result;
+            }
         }
     return CUDA_SUCCESS;
 }
@@ -186,10 +189,12 @@ bool StreamOrder::claim(BlockingStream& stream) {
     return stream.order.compare_exchange_strong(expected, nullptr);
 }
 
-// Removes a stream that the thread has claimed. Waits for visitors, which do not block: a stream in
-// which another thread launches, or waits to launch, must not be destroyed by the program.
-void StreamOrder::remove(BlockingStream& stream) {
-    stream.slot->store(nullptr);
+// Removes a stream that the thread has claimed, from its slot too unless that is another's. Waits
+// for visitors, which do not block: a stream in which another thread launches, or waits to launch,
+// must not be destroyed by the program.
+void StreamOrder::remove(BlockingStream& stream, Slot* slot) {
+    if (slot != nullptr)
+        slot->store(nullptr);
     while (stream.visitors.load() != 0)
         std::this_thread::yield();
 }
@@ -208,31 +213,47 @@ CUresult StreamOrder::destroy(BlockingStream& stream, DestroyFn driver_destroy) 
     BlockingStream* const work = take_work();
     if (work == nullptr)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUevent event = stream.event;
+    Slot* const slot = stream.slot;
     // A captured stream's work is that of the graph.
     const bool pending = stream.joined.load() < stream.submitted.load() &&
                          !is_capturing(stream.handle) &&
-                         record(stream.event, stream.handle) == CUDA_SUCCESS;
-    const CUevent event = stream.event;
-    Slot* const slot = stream.slot;
-    if (!claim(stream)) {
-        release(nullptr, work);
-        return driver_destroy(stream.handle);
+                         record(event, stream.handle) == CUDA_SUCCESS;
+    if (pending) {
+        // Takes the stream's slot before the stream is claimed, so that no visit misses both.
+        destroyed_.fetch_add(1);
+        work->slot = slot;
+        put(*work, event, 1);
     }
-    remove(stream);
+    if (!claim(stream))
+        return driver_destroy(stream.handle); // another thread destroys it too
+    remove(stream, pending ? nullptr : slot);
     const CUresult result = driver_destroy(stream.handle);
     // From here on another thread can create a stream with the same handle.
-    if (result != CUDA_SUCCESS) {
-        put(stream, event);
-        release(nullptr, work);
-    } else if (pending) {
-        work->slot = slot;
-        destroyed_.fetch_add(1);
-        put(*work, event, 1);
-    } else {
+    if (result == CUDA_SUCCESS && !pending) {
         GCX_DRIVER(cuEventDestroy_v2)(event);
         release(slot, work);
+    } else if (result != CUDA_SUCCESS && !pending) {
+        put(stream, event);
+        release(nullptr, work);
+    } else if (result != CUDA_SUCCESS) {
+        add_again(stream);
     }
     return result;
+}
+
+// Adds a stream whose work keeps its event and its slot. Without memory it stays unknown.
+void StreamOrder::add_again(BlockingStream& stream) {
+    CUevent event = nullptr;
+    if (create_event(&event) != CUDA_SUCCESS)
+        return;
+    try {
+        const std::lock_guard lock(lists_mutex);
+        stream.slot = take_slot();
+        put(stream, event);
+    } catch (const std::exception&) {
+        GCX_DRIVER(cuEventDestroy_v2)(event);
+    }
 }
 
 // Forgets work of destroyed streams for which NULL waits already, or that has completed.
@@ -257,7 +278,7 @@ void StreamOrder::release_completed() {
             return CUDA_SUCCESS;
         });
         if (over) {
-            remove(work);
+            remove(work, slot);
             GCX_DRIVER(cuEventDestroy_v2)(event);
             destroyed_.fetch_sub(1);
             release(slot, &work);

@@ -112,7 +112,8 @@ class StreamOrder {
     CUresult join(BlockingStream& stream);
     CUresult wait_for_legacy(BlockingStream& stream);
     bool claim(BlockingStream& stream);
-    void remove(BlockingStream& stream);
+    void remove(BlockingStream& stream, Slot* slot);
+    void add_again(BlockingStream& stream);
     void put(BlockingStream& stream, CUevent event, uint64_t pending = 0);
     void release(Slot* slot, BlockingStream* work);
     void release_completed();

@@ -13,6 +13,11 @@ namespace conformance {
 Gpu gpu;
 Kernels kernels;
 
+const uint64_t kSlow = [] {
+    const char* const given = std::getenv(kSlowVariable);
+    return (given != nullptr ? std::strtoull(given, nullptr, 10) : 5) * kMillisecond;
+}();
+
 void* find_symbol(const char* name) {
     const char* const given = std::getenv(kLibraryVariable);
     static void* const library = dlopen(given != nullptr ? given : "libcuda.so.1", RTLD_NOW);

@@ -9,6 +9,7 @@
 // A list for --except has lines "name: reason"; a name that ends in * stands for all that begin so.
 // Comparing fails if a line differs that is not listed, or if one that is listed does not differ.
 // --jobs N prepares N processes at a time (8). --driver PATH asks another library than libcuda.so.1.
+// --slow-ms MS is how long slow work takes (5).
 #include "driver.hpp"
 #include "runner.hpp"
 
@@ -56,6 +57,8 @@ Options read_options(int argc, char** argv) {
             options.except.push_back(value());
         else if (word == "--driver")
             setenv(kLibraryVariable, value().c_str(), 1);
+        else if (word == "--slow-ms")
+            setenv(kSlowVariable, value().c_str(), 1);
         else if (word == "--jobs")
             options.jobs = std::max(1, std::atoi(value().c_str()));
         else if (word == "--list")
