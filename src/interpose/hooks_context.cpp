@@ -166,8 +166,8 @@ std::map<CUgreenCtx, ProgramGreen>& program_greens() {
     return greens;
 }
 
-// Calls with the partition's green context, which a reset in another thread does not destroy
-// meanwhile. Creates it if necessary.
+// Calls with the partition's green context, which no reset in another thread destroys during the
+// call. Creates it if necessary.
 template <class Call>
 CUresult with_green_context(Partition& partition, const Call& call) {
     const InsideGate inside(partition.gate);

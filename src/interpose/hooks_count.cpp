@@ -120,8 +120,8 @@ CUresult find_reported_count(CUdevice device, Caller caller, int* count) {
 
 #endif
 
-// Returns whether the program has made a green context of its own current, whose SMs the driver
-// counts in grids.
+// Returns whether one of the program's green contexts is current. The driver counts its SMs in
+// grids.
 bool is_in_own_green_context() {
 #ifdef GCX_HOOK_CONTEXTS
     CUcontext current = nullptr;

@@ -117,8 +117,7 @@ class StreamOrder {
     void put(BlockingStream& stream, CUevent event, uint64_t pending = 0);
     void release(Slot* slot, BlockingStream* work);
     void release_completed();
-    // Calls with each stream that is alive, until a call fails. The stream is not destroyed
-    // meanwhile.
+    // Calls with each stream in the list, until a call fails.
     template <class Visit>
     CUresult visit(const Visit& function);
 
