@@ -60,7 +60,7 @@ Options read_options(int argc, char** argv) {
         else if (word == "--slow-ms")
             setenv(kSlowVariable, value().c_str(), 1);
         else if (word == "--jobs")
-            options.jobs = std::max(1, std::atoi(value().c_str()));
+            options.jobs = std::max<std::size_t>(1, std::strtoul(value().c_str(), nullptr, 10));
         else if (word == "--list")
             options.list = true;
         else if (word.starts_with("--"))

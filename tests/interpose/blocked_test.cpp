@@ -168,7 +168,7 @@ const std::vector<Case> kCases = {
 class Caller {
   public:
     Caller(const Objects& objects, Action action)
-        : thread_([this, &objects, action] {
+        : thread_([&objects, action] {
               CU_OK(cuCtxSetCurrent, objects.primary);
               action(objects);
           }),
