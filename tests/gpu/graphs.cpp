@@ -136,7 +136,7 @@ void set_scale(Template& work, const Moved& moved, Template::Noting node, std::s
 
 // The driver checks sizes before there is an executable, of a library's kernel and a module's.
 void impossible_sizes(const Moved& moved) {
-    for (const std::size_t grid : {0, 3}) {
+    for (const std::size_t grid : {0U, 3U}) {
         gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
         params.grid[0] = params.grid[2] = 1;
         params.grid[1] = 70'000;
