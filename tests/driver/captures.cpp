@@ -1,4 +1,4 @@
-// Captures: what calls beside them answer and do to them.
+// Captures: what calls return during one, and what they do to it.
 #include "targets.hpp"
 
 namespace conformance {

@@ -68,7 +68,7 @@ std::string fault_in_primary_with_green() {
     return answer + ", " + use_again();
 }
 
-// -- Claim 30: a reset beside other threads
+// -- Claim 30: a reset during calls in other threads
 
 // A thread that has the primary context current does its steps between those of the check. The
 // launch is a check of its own, as a driver may crash on a function of a context that is gone.

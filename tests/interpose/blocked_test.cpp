@@ -210,7 +210,7 @@ void check_case(const Case& which) {
             Caller caller(objects, other.action);
             if (CHECK(caller.ends()))
                 continue;
-            std::fprintf(stderr, "beside a %s that blocks: %s\n", which.name, other.name);
+            std::fprintf(stderr, "during a %s that blocks: %s\n", which.name, other.name);
             open(); // so that the caller ends
         }
         open();

@@ -254,5 +254,5 @@ int main() {
     calls_beside_a_capture_answer_as_recorded();
     capture_in_another_context_allows_actions_in_null();
     green_context_has_no_implicit_captures();
-    return check::summary("captures beside the default stream");
+    return check::summary("captures and the default stream");
 }
