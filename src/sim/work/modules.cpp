@@ -48,8 +48,8 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
 void load_module(Machine& machine, const void* image, CUmodule* out) {
     Context& context = current_context(machine);
     require(out != nullptr);
-    // Recorded: it waits for all work of the primary context and its green ones, and is allowed beside
-    // a capture.
+    // Recorded: it waits for all work of the primary context and its green ones, and is allowed
+    // during a capture.
     wait_until(machine, context.owner().busy);
     // Recorded: the function is the same for all green contexts.
     give(out, load(machine, image, &context.owner(), false));
