@@ -543,11 +543,13 @@ GCX_HOOK(cuGraphKernelNodeGetParams_v2, CUgraphNode node, CUDA_KERNEL_NODE_PARAM
 }
 
 // Defines a hook whose last parameter is the context.
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are in parentheses
 #define CONTEXT_HOOK(name, types, arguments)                                                       \
     GCX_HOOK(name, GCX_UNPACK types, CUcontext context) {                                          \
         return with_driver_context(context,                                                        \
                                    [&](CUcontext known) { return GCX_REAL(name) arguments; });     \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 CONTEXT_HOOK(cuGraphAddMemcpyNode,
              (CUgraphNode * out, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
               const CUDA_MEMCPY3D* copy),

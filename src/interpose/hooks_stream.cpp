@@ -135,21 +135,20 @@ template <Kind kKind, class Call>
     CUresult result = enter_partition(&partition);
     if (result != CUDA_SUCCESS || partition == nullptr)
         return result == CUDA_SUCCESS ? call() : result;
-    StreamOrder& order = partition->order;
     // Plain CUDA refuses what the driver allows in a green context (both measured).
     if constexpr (kKind == Kind::BeginCapture)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if constexpr (kKind == Kind::CaptureQuestion)
-        return order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
+        return partition->order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
     constexpr bool kHasPlace = kKind == Kind::Action || kKind == Kind::Mark;
     if constexpr (kHasPlace || kKind == Kind::Wait)
-        result = order.begin_legacy();
+        result = partition->order.begin_legacy();
     if constexpr (kKind == Kind::Allocation)
-        result = order.refuse_beside_capture();
+        result = partition->order.refuse_beside_capture();
     if (result == CUDA_SUCCESS)
         result = call();
     if constexpr (kHasPlace)
-        order.end_legacy();
+        partition->order.end_legacy();
     return result;
 }
 
@@ -397,13 +396,13 @@ CUresult add_callback(CUstream stream, CUstreamCallback function, void* data, un
                       AddCallback& real) {
     if (!is_per_thread<kNullIsPerThread>(stream) || function == nullptr)
         return call<Kind::Action, kNullIsPerThread>(real, stream, function, data, flags);
-    std::unique_ptr<Callback> callback(new (std::nothrow) Callback{function, stream, data});
+    auto* const callback = new (std::nothrow) Callback{function, stream, data};
     if (callback == nullptr)
         return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = call<Kind::Action, kNullIsPerThread>(
-        real, stream, &call_back, static_cast<void*>(callback.get()), flags);
-    if (result == CUDA_SUCCESS)
-        callback.release();
+        real, stream, &call_back, static_cast<void*>(callback), flags);
+    if (result != CUDA_SUCCESS)
+        delete callback;
     return result;
 }
 

@@ -98,7 +98,7 @@ BlockingStream* take_work() {
 
 template <class Visit>
 CUresult StreamOrder::visit(const Visit& function) {
-    for (Chunk* chunk = &streams_; chunk != nullptr; chunk = chunk->next.load())
+    for (Chunk* chunk = &streams_; chunk != nullptr; chunk = chunk->next.load()) {
         for (const Slot& slot : chunk->slots) {
             BlockingStream* visited = nullptr;
             // Again if another thread has destroyed the stream and left its work in the slot.
@@ -109,6 +109,7 @@ CUresult StreamOrder::visit(const Visit& function) {
                     return result;
             }
         }
+    }
     return CUDA_SUCCESS;
 }
 

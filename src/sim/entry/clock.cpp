@@ -182,11 +182,9 @@ void wait_until(Machine& machine, Moment moment) {
     for (settle(moment); !has_passed(machine, moment); settle(moment)) {
         if (moment.ns > machine.clock_ns)
             move_clock(machine, moment.ns);
-        else if (is_host_busy(machine))
-            wait_for_host(machine);
-        else if (!machine.due.empty()) // its host function begins later
+        else if (!machine.due.empty() && !is_host_busy(machine)) // its host function begins later
             move_clock(machine, machine.due.front().when.ns);
-        else if (!machine.value_waits.empty())
+        else if (is_host_busy(machine) || !machine.value_waits.empty())
             wait_for_host(machine);
         else
             refuse(CUDA_ERROR_UNKNOWN); // in a forked child, where nothing runs

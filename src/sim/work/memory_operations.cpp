@@ -92,6 +92,7 @@ void submit_batch(Machine& machine, CUstream handle, unsigned count,
     Stream& stream = stream_of(machine, handle);
     require(count != 0 && count <= 256 && operations != nullptr && flags == 0);
     std::vector<Work> all;
+    all.reserve(count);
     for (unsigned i = 0; i < count; i++)
         all.push_back(operation_work(machine, operations[i]));
     for (Work& work : all)
@@ -101,6 +102,7 @@ void submit_batch(Machine& machine, CUstream handle, unsigned count,
 } // namespace
 
 // The functions that write or await one value, in both versions.
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define GCX_SIM_VALUES(name, version, type, make)                                                  \
     GCX_SIM_STREAM_API(name##version, _ptsz,                                                       \
                        (CUstream handle, CUdeviceptr address, type value, unsigned flags),         \
@@ -110,6 +112,7 @@ void submit_batch(Machine& machine, CUstream handle, unsigned count,
             submit(machine, stream, make<type>(machine, address, value, flags));                   \
         });                                                                                        \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 #define GCX_SIM_MEMORY_OPERATIONS(version)                                                         \
     GCX_SIM_VALUES(cuStreamWaitValue32, version, cuuint32_t, wait_work)                            \
     GCX_SIM_VALUES(cuStreamWaitValue64, version, cuuint64_t, wait_work)                            \
