@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <new>
 
 namespace gcx::sim {
 namespace {
@@ -17,12 +19,13 @@ using Clock = std::chrono::steady_clock;
 // itself wait for what the caller does next.
 constexpr std::chrono::milliseconds kPatience{10};
 
-// Replaced in a forked child, and never destroyed, since the threads use it at process exit.
+// Never destroyed, since the threads use it at process exit. Constructed again in a forked child.
 struct Threads {
     std::condition_variable changed;
     bool started = false;
 };
-Threads* g_threads = new Threads;
+alignas(Threads) std::byte g_memory[sizeof(Threads)];
+Threads* g_threads = new (g_memory) Threads;
 
 thread_local bool t_is_host = false;
 
@@ -218,7 +221,7 @@ void retire(Machine& machine) {
 }
 
 void forget_host_thread(Machine* machine) {
-    g_threads = new Threads;
+    g_threads = new (g_memory) Threads;
     t_is_host = false;
     if (machine == nullptr)
         return;
