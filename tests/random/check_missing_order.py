@@ -37,7 +37,8 @@ def main() -> None:
         # real one.
         options = ["--in-green", "--operations", "3000", "--failed", failed, "--trace"]
         first = OPERATION.findall(run(program, "--driver", driver, *options))
-        replay = [program, "--driver", driver, "--replay", failed, "--trace", "--failed", "/dev/null"]
+        options = ["--replay", failed, "--trace", "--failed", "/dev/null"]
+        replay = [program, "--driver", driver, *options]
         done = subprocess.run(replay, capture_output=True, text=True)
         again = OPERATION.findall(done.stderr)
         size = min(len(first), len(again))
