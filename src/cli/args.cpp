@@ -62,9 +62,9 @@ constexpr std::array kExecOptions = {
            "the partition's except for cuBLAS versions that compute wrong results with it",
            "partition device auto"},
     Option{"--contexts", "WHAT",
-           "whether programs may create contexts with cuCtxCreate, which have all SMs of the "
-           "device: refuse (if not given) or device",
-           "refuse device"},
+           "the SMs of contexts that programs create with cuCtxCreate: the partition's (partition, "
+           "if not given) or all of the device (device)",
+           "partition device"},
     Option{"--wait", "SECONDS",
            "how long to wait for SMs that other processes have reserved; 0 if not given"},
     Option{"--name", "NAME",

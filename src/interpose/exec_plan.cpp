@@ -218,7 +218,7 @@ std::string write_plan(const Plan& plan) {
     add("driver", encode(plan.driver));
     add("shim", encode(plan.shim));
     add("report", reported_count_word(plan.reported_count));
-    add("contexts", plan.own_contexts ? "device" : "refuse");
+    add("contexts", plan.own_contexts ? "device" : "partition");
     for (const DevicePart& part : plan.devices) {
         add("device", write_uuid(part.uuid));
         add("family", family_word(part.family));
@@ -245,7 +245,7 @@ Plan read_plan(std::string_view text) {
             plan.shim = read_path(word);
         else if (word.key == "report" && read_reported_count(word.value, plan.reported_count))
             continue;
-        else if (word.key == "contexts" && (word.value == "refuse" || word.value == "device"))
+        else if (word.key == "contexts" && (word.value == "partition" || word.value == "device"))
             plan.own_contexts = word.value == "device";
         else if (word.key == "device")
             plan.devices.emplace_back().uuid = read_uuid(word);

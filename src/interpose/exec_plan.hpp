@@ -2,7 +2,7 @@
 // variable, GCX_EXEC_PLAN, as words separated by spaces:
 //
 //     gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 shim=/usr/lib/gcx/libgcx-shim.so
-//     report=auto contexts=refuse
+//     report=auto contexts=partition
 //     device=b0a1...16 bytes in hex family=coscheduled sms=24 atoms=0-2 of=16
 //
 // "device" and the words after it appear once for each partitioned device. Programs use all SMs of
@@ -60,7 +60,7 @@ struct Plan {
     std::string driver; // absolute path of the real libcuda
     std::string shim;   // absolute path of libgcx-shim.so
     ReportedCount reported_count = ReportedCount::kAuto;
-    // Whether cuCtxCreate is allowed. The contexts that it creates use all SMs of the device.
+    // Whether contexts of cuCtxCreate use all SMs of the device, and not those of the partition.
     bool own_contexts = false;
     std::vector<DevicePart> devices;
 

@@ -2,15 +2,18 @@
 //
 // - Primary contexts: the first retain creates the partition's green context, a reset destroys it.
 // - Current contexts: the green context is current where the program sees the primary one.
-// - Created contexts are refused by default, since they would use all SMs.
+// - Contexts of cuCtxCreate are further green contexts over the partition's SMs
+//   (created_contexts.hpp).
 // - Green contexts of the program are parts of the partition.
 // - Graph nodes that name the primary context get the green one.
+#include "interpose/created_contexts.hpp"
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
 #include "interpose/thread_streams.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -21,7 +24,8 @@ namespace {
 // that the driver did not release.
 bool blocks_reset(const Partition& partition, CUdevice device, CUresult refused) {
     return refused == CUDA_ERROR_NOT_PERMITTED && !program_has_green_contexts(device) &&
-           (partition.green.load() != nullptr || partition.former_count.load() != 0);
+           (partition.green.load() != nullptr || partition.former_count.load() != 0 ||
+            has_cached_contexts(partition));
 }
 
 // Destroys the partition's green context before a reset. Requires the lock and a closed gate.
@@ -35,6 +39,8 @@ CUresult prepare_reset(Partition& partition) {
         destroy_thread_streams(partition);
         result = destroy_green_context(partition);
     }
+    if (result == CUDA_SUCCESS)
+        result = destroy_cached_contexts(partition);
     if (result != CUDA_SUCCESS)
         return result;
     forget_green_context(partition);
@@ -59,6 +65,13 @@ CUresult reset(CUdevice device, Reset& real_reset) {
         return result;
     const ClosedGate closed(partition->gate);
     const std::lock_guard lock(partition->mutex);
+    if (has_created_contexts(*partition)) {
+        log_line(
+            "device %d: a reset is refused with CUDA_ERROR_NOT_PERMITTED: it would destroy the "
+            "contexts that the program created by cuCtxCreate; destroy them first",
+            device);
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     const Resetting resetting(*partition);
     result = real_reset(device);
     if (blocks_reset(*partition, device, result)) {
@@ -69,6 +82,7 @@ CUresult reset(CUdevice device, Reset& real_reset) {
     if (result == CUDA_SUCCESS) {
         destroy_green_context(*partition);
         forget_green_context(*partition);
+        destroy_cached_contexts(*partition);
         forget_program_green_contexts(device);
     }
     return result;
@@ -99,6 +113,9 @@ CUresult release(CUdevice device, Release& real_release) {
 template <class Call>
 CUresult with_driver_context(CUcontext context, const Call& call) {
     Partition* partition = nullptr;
+    CreatedContext* const created = find_created(context);
+    if (created != nullptr)
+        return is_alive(*created) ? call(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     CUresult result =
         context == nullptr ? enter_partition() : find_partition_by_primary(context, &partition);
     if (result == CUDA_SUCCESS && partition != nullptr)
@@ -122,35 +139,59 @@ CUresult pop_current(CUcontext* out, Pop& real_pop) {
     return result;
 }
 
-// Decides whether the program may create a context, which would use all SMs.
-CUresult check_create_allowed(CUdevice device) {
-    Partition* partition = nullptr;
-    const CUresult result = find_partition(device, &partition);
-    if (result != CUDA_SUCCESS || partition == nullptr)
-        return result;
-    if (plan()->own_contexts) {
-        log_line(
-            "device %d: the program creates a context by cuCtxCreate or a similar function; it "
-            "has all SMs of the device, not the partition's %u",
-            device, partition->planned.sm_count);
-        return CUDA_SUCCESS;
-    }
-    log_line(
-        "device %d: cuCtxCreate is refused with CUDA_ERROR_NOT_SUPPORTED: the new context would "
-        "have all SMs of the device; use the primary context (cuDevicePrimaryCtxRetain, "
-        "cudaSetDevice), or allow it with gcx exec --contexts device",
-        device);
-    return CUDA_ERROR_NOT_SUPPORTED;
+// The parameters of cuCtxCreate_v4, which older headers lack.
+struct CreateParameters {
+    CUexecAffinityParam* affinity;
+    int affinity_count;
+    void* cig;
+};
+
+bool are_empty(const void* parameters) {
+    CreateParameters given{};
+    if (parameters != nullptr)
+        std::memcpy(&given, parameters, sizeof given);
+    return given.affinity_count == 0 && given.cig == nullptr;
 }
 
+// Creates a context in a partition. plain is false for contexts that no green context can replace,
+// such as one for OpenGL.
 template <class Create>
-CUresult create(CUdevice device, CUcontext* out, const Create& real_create) {
-    CUresult result = check_create_allowed(device);
+CUresult create(const char* function, bool plain, CUdevice device, CUcontext* out, unsigned flags,
+                const Create& real_create) {
+    Partition* partition = nullptr;
+    CUresult result = find_partition(device, &partition);
+    if (result == CUDA_SUCCESS && partition != nullptr && !plan()->own_contexts) {
+        if (plain)
+            return create_context(*partition, out, flags);
+        log_line("device %d: %s is refused with CUDA_ERROR_NOT_SUPPORTED: the partition can't have "
+                 "such a context; gcx exec --contexts device allows it, with all SMs of the device",
+                 device, function);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (result == CUDA_SUCCESS && partition != nullptr)
+        log_line(
+            "device %d: the program creates a context by %s; it has all SMs of the device, not "
+            "the partition's %u",
+            device, function, partition->planned.sm_count);
     if (result == CUDA_SUCCESS)
         result = real_create();
     if (result == CUDA_SUCCESS && out != nullptr)
         forget_former_context(*out);
     return result;
+}
+
+// Destroys a context of cuCtxCreate, or lets the driver destroy another one.
+template <class Destroy>
+CUresult destroy(CUcontext context, Destroy& real_destroy) {
+    CreatedContext* const created = find_created(context);
+    return created != nullptr ? destroy_context(*created) : real_destroy(context);
+}
+
+// Returns the context of cuCtxCreate that is meant, or null: this one, or the current one for null.
+CreatedContext* find_created_or_current(CUcontext context) {
+    if (context == nullptr && GCX_DRIVER(cuCtxGetCurrent)(&context) != CUDA_SUCCESS)
+        return nullptr;
+    return find_created(context);
 }
 
 // A green context that the program created.
@@ -169,10 +210,11 @@ std::map<CUgreenCtx, ProgramGreen>& program_greens() {
 // Calls with the partition's green context, which no reset in another thread destroys during the
 // call. Creates it if necessary.
 template <class Call>
-CUresult with_green_context(Partition& partition, const Call& call) {
-    const InsideGate inside(partition.gate);
-    const CUresult result = create_green_context(partition);
-    const CUcontext green = partition.green.load();
+CUresult with_green_context(ProgramContext& context, const Call& call) {
+    const InsideGate inside(context.gate);
+    const CUresult result =
+        as_created(context) == nullptr ? create_green_context(context.partition) : CUDA_SUCCESS;
+    const CUcontext green = context.green.load();
     return result == CUDA_SUCCESS && green != nullptr ? call(green) : result;
 }
 
@@ -195,12 +237,12 @@ CUresult with_driver_stream(CUstream stream, const Call& call) {
                                   : result;
 }
 
-// Returns whether a stream belongs to a partition's green context, which the program sees as the
-// primary context.
+// Returns whether a stream belongs to a green context that the program sees as the primary context
+// or as one of cuCtxCreate.
 bool is_in_partition(CUstream stream) {
     CUcontext context = nullptr;
     return GCX_DRIVER(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
-           to_program(context) != context;
+           (to_program(context) != context || find_created(context) != nullptr);
 }
 
 template <bool kNullIsPerThread, class GetContext>
@@ -289,6 +331,8 @@ HOOK_BY(release, cuDevicePrimaryCtxRelease, CUdevice)
 HOOK_BY(release, cuDevicePrimaryCtxRelease_v2, CUdevice)
 HOOK_BY(reset, cuDevicePrimaryCtxReset, CUdevice)
 HOOK_BY(reset, cuDevicePrimaryCtxReset_v2, CUdevice)
+HOOK_BY(destroy, cuCtxDestroy, CUcontext)
+HOOK_BY(destroy, cuCtxDestroy_v2, CUcontext)
 HOOK_BY(set_current, cuCtxSetCurrent, CUcontext)
 HOOK_BY(set_current, cuCtxPushCurrent, CUcontext)
 HOOK_BY(set_current, cuCtxPushCurrent_v2, CUcontext)
@@ -308,7 +352,63 @@ GCX_HOOK(cuCtxGetId, CUcontext context, unsigned long long* id) {
     if (context == nullptr && GCX_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS &&
         to_program(current) != current)
         context = to_program(current);
-    return GCX_REAL(cuCtxGetId)(context, id);
+    const CreatedContext* const created = find_created_or_current(context);
+    return created == nullptr ? GCX_REAL(cuCtxGetId)(context, id)
+                              : with_driver_context(created->green.load(), [&](CUcontext known) {
+                                    if (created->id.load() == 0 || id == nullptr)
+                                        return GCX_REAL(cuCtxGetId)(known, id);
+                                    *id = created->id.load();
+                                    return CUDA_SUCCESS;
+                                });
+}
+
+GCX_HOOK(cuCtxGetApiVersion, CUcontext context, unsigned* version) {
+    return with_driver_context(
+        context, [&](CUcontext known) { return GCX_REAL(cuCtxGetApiVersion)(known, version); });
+}
+
+// The driver always sets CU_CTX_MAP_HOST (measured).
+GCX_HOOK(cuCtxGetFlags, unsigned* flags) {
+    const CUresult result = GCX_REAL(cuCtxGetFlags)(flags);
+    if (result == CUDA_SUCCESS)
+        if (const CreatedContext* const created = find_created_or_current(nullptr))
+            *flags = created->flags.load() | CU_CTX_MAP_HOST;
+    return result;
+}
+
+GCX_HOOK(cuCtxSetFlags, unsigned flags) {
+    const CUresult result = GCX_REAL(cuCtxSetFlags)(flags);
+    if (result == CUDA_SUCCESS)
+        if (CreatedContext* const created = find_created_or_current(nullptr))
+            created->flags.store(flags);
+    return result;
+}
+
+// The last cuCtxDetach destroys a context like cuCtxDestroy.
+GCX_HOOK(cuCtxAttach, CUcontext* out, unsigned flags) {
+    CreatedContext* const created = find_created_or_current(nullptr);
+    if (created == nullptr) {
+        const CUresult result = GCX_REAL(cuCtxAttach)(out, flags);
+        if (result == CUDA_SUCCESS)
+            *out = to_program(*out);
+        return result;
+    }
+    if (out == nullptr || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!is_alive(*created))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    created->users++;
+    *out = created->green.load();
+    return CUDA_SUCCESS;
+}
+
+GCX_HOOK(cuCtxDetach, CUcontext context) {
+    CreatedContext* const created = find_created(context);
+    if (created == nullptr)
+        return GCX_REAL(cuCtxDetach)(to_driver(context));
+    if (!is_alive(*created))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return --created->users == 0 ? destroy_context(*created) : CUDA_SUCCESS;
 }
 
 // Waits for the partition's green context. Without gcx the primary context would be current, and
@@ -332,36 +432,43 @@ GCX_HOOK(cuCtxSynchronize) {
 GCX_HOOK(cuCtxSynchronize_v2, CUcontext context) {
     if (context == nullptr)
         return hook_cuCtxSynchronize();
+    if (CreatedContext* const created = find_created(context);
+        created != nullptr && !is_alive(*created))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     const CUresult result = GCX_REAL(cuCtxSynchronize_v2)(to_driver(context));
     return result != CUDA_SUCCESS || to_driver(context) == context
                ? result
                : GCX_REAL(cuCtxSynchronize_v2)(context);
 }
 
-// Defines a hook that creates a context. The parameters and the arguments are in parentheses.
+// Defines a hook that creates a context: whether a green context can replace it, the parameters and
+// the arguments in parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define CREATE_HOOK(name, parameters, arguments)                                                   \
+#define CREATE_HOOK(name, plain, parameters, arguments)                                            \
     GCX_HOOK(name, GCX_UNPACK parameters) {                                                        \
-        return create(device, out, [&] { return GCX_REAL(name) arguments; });                      \
+        return create(#name, plain, device, out, flags, [&] { return GCX_REAL(name) arguments; }); \
     }
 // NOLINTEND(bugprone-macro-parentheses)
-CREATE_HOOK(cuCtxCreate, (CUcontext * out, unsigned flags, CUdevice device), (out, flags, device))
-CREATE_HOOK(cuCtxCreate_v2, (CUcontext * out, unsigned flags, CUdevice device),
+CREATE_HOOK(cuCtxCreate, true, (CUcontext * out, unsigned flags, CUdevice device),
             (out, flags, device))
-CREATE_HOOK(cuCtxCreate_v3,
+CREATE_HOOK(cuCtxCreate_v2, true, (CUcontext * out, unsigned flags, CUdevice device),
+            (out, flags, device))
+CREATE_HOOK(cuCtxCreate_v3, affinity == nullptr || count == 0,
             (CUcontext * out, CUexecAffinityParam* affinity, int count, unsigned flags,
              CUdevice device),
             (out, affinity, count, flags, device))
-CREATE_HOOK(cuCtxCreate_v4, (CUcontext * out, void* parameters, unsigned flags, CUdevice device),
+CREATE_HOOK(cuCtxCreate_v4, are_empty(parameters),
+            (CUcontext * out, void* parameters, unsigned flags, CUdevice device),
             (out, parameters, flags, device))
 // From cudaGL.h and cudaVDPAU.h.
-CREATE_HOOK(cuGLCtxCreate, (CUcontext * out, unsigned flags, CUdevice device), (out, flags, device))
-CREATE_HOOK(cuGLCtxCreate_v2, (CUcontext * out, unsigned flags, CUdevice device),
+CREATE_HOOK(cuGLCtxCreate, false, (CUcontext * out, unsigned flags, CUdevice device),
             (out, flags, device))
-CREATE_HOOK(cuVDPAUCtxCreate,
+CREATE_HOOK(cuGLCtxCreate_v2, false, (CUcontext * out, unsigned flags, CUdevice device),
+            (out, flags, device))
+CREATE_HOOK(cuVDPAUCtxCreate, false,
             (CUcontext * out, unsigned flags, CUdevice device, uint32_t vdpau, void* get_address),
             (out, flags, device, vdpau, get_address))
-CREATE_HOOK(cuVDPAUCtxCreate_v2,
+CREATE_HOOK(cuVDPAUCtxCreate_v2, false,
             (CUcontext * out, unsigned flags, CUdevice device, uint32_t vdpau, void* get_address),
             (out, flags, device, vdpau, get_address))
 
@@ -402,14 +509,17 @@ GCX_HOOK(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource, CUdev
 
 GCX_HOOK(cuCtxGetDevResource, CUcontext context, CUdevResource* resource, CUdevResourceType type) {
     // A null context means the current one.
+    ProgramContext* meant = nullptr;
     Partition* partition = nullptr;
-    CUresult result = enter_partition(context == nullptr ? &partition : nullptr);
+    CUresult result = enter_partition(context == nullptr ? &meant : nullptr);
     if (result == CUDA_SUCCESS && context != nullptr)
         result = find_partition_by_primary(context, &partition);
-    if (result != CUDA_SUCCESS || partition == nullptr)
+    if (partition != nullptr)
+        meant = partition;
+    if (result != CUDA_SUCCESS || meant == nullptr)
         return result == CUDA_SUCCESS ? GCX_REAL(cuCtxGetDevResource)(context, resource, type)
                                       : result;
-    return with_green_context(*partition, [&](CUcontext green) {
+    return with_green_context(*meant, [&](CUcontext green) {
         return GCX_REAL(cuCtxGetDevResource)(green, resource, type);
     });
 }

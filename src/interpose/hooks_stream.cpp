@@ -2,6 +2,7 @@
 // - replaces the per-thread default stream by a stream of the thread (thread_streams.hpp),
 // - keeps the order of the legacy default stream and blocking streams (stream_order.hpp),
 // - enters the partition before it uses the legacy default stream, which is the current context's.
+#include "interpose/created_contexts.hpp"
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
 #include "interpose/thread_streams.hpp"
@@ -131,24 +132,24 @@ CUresult around(CUstream stream, BlockingStream* blocking, const Call& call) {
 // Calls with the legacy default stream.
 template <Kind kKind, class Call>
 [[gnu::always_inline]] inline CUresult around_legacy(const Call& call) {
-    Partition* partition = nullptr;
-    CUresult result = enter_partition(&partition);
-    if (result != CUDA_SUCCESS || partition == nullptr)
+    ProgramContext* context = nullptr;
+    CUresult result = enter_partition(&context);
+    if (result != CUDA_SUCCESS || context == nullptr)
         return result == CUDA_SUCCESS ? call() : result;
     // Plain CUDA refuses what the driver allows in a green context (both measured).
     if constexpr (kKind == Kind::BeginCapture)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if constexpr (kKind == Kind::CaptureQuestion)
-        return partition->order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
+        return context->order.captures() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : call();
     constexpr bool kHasPlace = kKind == Kind::Action || kKind == Kind::Mark;
     if constexpr (kHasPlace || kKind == Kind::Wait)
-        result = partition->order.begin_legacy();
+        result = context->order.begin_legacy();
     if constexpr (kKind == Kind::Allocation)
-        result = partition->order.refuse_beside_capture();
+        result = context->order.refuse_beside_capture();
     if (result == CUDA_SUCCESS)
         result = call();
     if constexpr (kHasPlace)
-        partition->order.end_legacy();
+        context->order.end_legacy();
     return result;
 }
 
@@ -209,9 +210,9 @@ template <Kind kKind, bool kNullIsPerThread, class... Parameters>
         return function(arguments...);
     if (kHasPlace && function != nullptr && !ordered &&
         (!uses_thread_stream(Argument<Parameters>::stream_in(arguments)) && ...)) {
-        if (Partition* const partition = find_current_partition(); partition != nullptr) {
+        if (ProgramContext* const context = find_current_context(); context != nullptr) {
             const CUresult result = function(arguments...);
-            partition->order.end_legacy();
+            context->order.end_legacy();
             return result;
         }
     }
@@ -223,6 +224,60 @@ CUresult enter_and_call(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
                         Parameters... arguments) {
     const CUresult entered = enter_partition();
     return entered == CUDA_SUCCESS ? real(arguments...) : entered;
+}
+
+template <class T>
+uint64_t number_of(T handle) {
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<uintptr_t>(handle);
+    else
+        return handle;
+}
+
+// Returns the new object of a call, to which the first argument points.
+template <class... Others>
+uint64_t created_by(const void* out, const Others&...) {
+    uint64_t handle = 0;
+    std::memcpy(&handle, out, sizeof handle);
+    return handle;
+}
+
+template <class First, class... Others>
+uint64_t first_of(First first, const Others&...) {
+    return number_of(first);
+}
+
+// Calls a function that creates an object of the current context.
+template <Object kObject, class... Parameters>
+CUresult create_object(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                       Parameters... arguments) {
+    ProgramContext* context = nullptr;
+    CUresult result = enter_partition(&context);
+    if (result == CUDA_SUCCESS)
+        result = real(arguments...);
+    if (result != CUDA_SUCCESS || context == nullptr || as_created(*context) == nullptr)
+        return result;
+    if constexpr (kObject == Object::Registration)
+        return add_object(context, kObject, first_of(arguments...));
+    else
+        return add_object(context, kObject, created_by(arguments...));
+}
+
+// Frees an object that a context of cuCtxCreate may have in its list.
+template <class Free>
+CUresult free_listed(Object kind, uint64_t handle, const Free& free) {
+    CreatedContext* const context = remove_object(kind, handle);
+    const CUresult result = free();
+    if (result != CUDA_SUCCESS && context != nullptr)
+        add_again(*context, kind, handle);
+    return result;
+}
+
+// Calls a function that frees an object.
+template <Object kObject, class... Parameters>
+CUresult free_object(RealFunction<CUresult(CUDAAPI*)(Parameters...)>& real,
+                     Parameters... arguments) {
+    return free_listed(kObject, first_of(arguments...), [&] { return real(arguments...); });
 }
 
 // Calls a function that uses the legacy default stream implicitly.
@@ -339,27 +394,33 @@ namespace {
 
 template <class Create>
 CUresult create_stream(CUstream* out, unsigned flags, const Create& create) {
-    Partition* partition = nullptr;
-    CUresult result = enter_partition(&partition);
+    ProgramContext* context = nullptr;
+    CUresult result = enter_partition(&context);
     if (result == CUDA_SUCCESS)
         result = create();
-    if (result != CUDA_SUCCESS || partition == nullptr || (flags & CU_STREAM_NON_BLOCKING) != 0)
+    if (result != CUDA_SUCCESS || context == nullptr)
         return result;
-    const InsideGate inside(partition->gate);
-    const CUcontext green = partition->green.load();
+    if ((flags & CU_STREAM_NON_BLOCKING) != 0)
+        return add_object(context, Object::Stream, number_of(*out));
+    const InsideGate inside(context->gate);
+    const CUcontext green = context->green.load();
     if (green == nullptr)
         return result; // destroyed by a reset, with the stream
-    result = partition->order.add(green, *out);
-    if (result != CUDA_SUCCESS)
+    result = context->order.add(green, *out);
+    if (result != CUDA_SUCCESS) {
         GCX_DRIVER(cuStreamDestroy_v2)(*out);
-    return result;
+        return result;
+    }
+    return add_object(context, Object::Stream, number_of(*out));
 }
 
 template <class Destroy>
 CUresult destroy_stream(CUstream stream, Destroy& real) {
-    BlockingStream* const blocking = StreamOrder::find(stream);
-    StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
-    return order != nullptr ? order->destroy(*blocking, real.find()) : real(stream);
+    return free_listed(Object::Stream, number_of(stream), [&] {
+        BlockingStream* const blocking = StreamOrder::find(stream);
+        StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
+        return order != nullptr ? order->destroy(*blocking, real.find()) : real(stream);
+    });
 }
 
 // The driver says that all streams of a green context are non-blocking (measured).
@@ -371,7 +432,7 @@ CUresult get_flags(CUstream stream, unsigned* out, GetFlags& real) {
         return result;
     const bool blocking = is_default(stream)
                               ? GCX_DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS &&
-                                    find_partition_by_green(context) != nullptr
+                                    find_program_context(context) != nullptr
                               : StreamOrder::find(stream) != nullptr;
     if (blocking)
         *out = CU_STREAM_DEFAULT;
@@ -446,9 +507,9 @@ CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER& given) {
 // the driver would let it.
 template <class WaitEvent>
 CUresult refuse_to_join_capture(CUevent event, const WaitEvent& wait_event) {
-    Partition* partition = nullptr;
-    if (!StreamOrder::any_captures() || enter_partition(&partition) != CUDA_SUCCESS ||
-        partition == nullptr)
+    ProgramContext* context = nullptr;
+    if (!StreamOrder::any_captures() || enter_partition(&context) != CUDA_SUCCESS ||
+        context == nullptr)
         return wait_event();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUresult result = GCX_DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
@@ -644,6 +705,9 @@ GCX_HOOK(cuMemcpy3DPeer_ptds, const CUDA_MEMCPY3D_PEER* copy) {
     DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)                                      \
     DEFINE(symbol##_ptsz, call<Kind::kind COMMA false>, __VA_ARGS__)
 #define N(kind, base, symbol, since, ...) DEFINE(symbol, call<Kind::kind COMMA false>, __VA_ARGS__)
+#define C(object, base, symbol, since, ...)                                                        \
+    DEFINE(symbol, create_object<Object::object>, __VA_ARGS__)
+#define R(object, base, symbol, since, ...) DEFINE(symbol, free_object<Object::object>, __VA_ARGS__)
 #define NE(base, symbol, since, ...) DEFINE(symbol, enter_and_call, __VA_ARGS__)
 #define M(base, symbol, since, ...) DEFINE(symbol, call_in_legacy, __VA_ARGS__)
 #define D(base, symbol, since, asynchronous, waits, ...)                                           \

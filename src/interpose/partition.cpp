@@ -1,5 +1,6 @@
 #include "interpose/partition.hpp"
 
+#include "interpose/created_contexts.hpp"
 #include "interpose/real_driver.hpp"
 #include "interpose/stub_library.hpp"
 
@@ -153,9 +154,10 @@ gcx_result keep_reservation(Partition& partition) {
                : gcx_reservation_join(partition.planned.token.c_str(), &partition.reservation);
 }
 
-CUresult create_gcx_context(Partition& partition) {
+// Finds the SMs of the plan, after checks that the driver still divides the device so. Requires the
+// lock.
+CUresult find_sms(Partition& partition, gcx_resource* sms) {
     gcx_resource family{};
-    gcx_resource sms{};
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     gcx_result result = keep_reservation(partition);
     if (result == GCX_SUCCESS)
@@ -168,14 +170,21 @@ CUresult create_gcx_context(Partition& partition) {
         return failed(partition, result);
     if (info.atom_count != partition.planned.family_atoms)
         return differs(partition, "its atoms are", info.atom_count, partition.planned.family_atoms);
-    result = join_atoms(family, partition.planned.atoms, &sms);
+    result = join_atoms(family, partition.planned.atoms, sms);
     if (result == GCX_SUCCESS)
-        result = gcx_resource_get_info(&sms, &info);
+        result = gcx_resource_get_info(sms, &info);
     if (result != GCX_SUCCESS)
         return failed(partition, result);
-    if (info.sm_count != partition.planned.sm_count)
-        return differs(partition, "its SMs are", info.sm_count, partition.planned.sm_count);
-    result = gcx_context_create(&sms, 1, nullptr, &partition.context);
+    return info.sm_count == partition.planned.sm_count
+               ? CUDA_SUCCESS
+               : differs(partition, "its SMs are", info.sm_count, partition.planned.sm_count);
+}
+
+// Creates a context that shares its green context with no other one.
+CUresult create_gcx_context(const Partition& partition, const gcx_resource& sms, gcx_context* out) {
+    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+    params.flags = GCX_CONTEXT_PRIVATE;
+    const gcx_result result = gcx_context_create(&sms, 1, &params, out);
     return result == GCX_SUCCESS ? CUDA_SUCCESS : failed(partition, result);
 }
 
@@ -214,14 +223,9 @@ FormerContext* find_former(Partition& partition, CUcontext context) {
     return nullptr;
 }
 
-// Finds the partition of a thread's current context, which is the green context, the primary one or
-// a former green one. Finds null if the context belongs to no partition.
-CUresult find_partition_of_current(Partitions& all, CUcontext current, Partition** found) {
-    for (const auto& partition : all.all)
-        if (partition->green.load(std::memory_order_acquire) == current) {
-            *found = partition.get();
-            return CUDA_SUCCESS;
-        }
+// Finds the partition of a primary context or of a former green one. Finds null if the context
+// belongs to no partition.
+CUresult find_partition_to_enter(Partitions& all, CUcontext current, Partition** found) {
     for (const auto& partition : all.all)
         if (find_former(*partition, current) != nullptr) {
             *found = partition->green.load() != nullptr ? partition.get() : nullptr;
@@ -291,8 +295,11 @@ CUresult create_green_context(Partition& partition) {
     if (result != CUDA_SUCCESS)
         return result;
     const std::lock_guard lock(partition.mutex);
+    gcx_resource sms{};
     if (partition.green.load() == nullptr)
-        result = create_gcx_context(partition);
+        result = find_sms(partition, &sms);
+    if (result == CUDA_SUCCESS && partition.green.load() == nullptr)
+        result = create_gcx_context(partition, sms, &partition.context);
     if (result != CUDA_SUCCESS || partition.green.load() != nullptr)
         return result;
     CUcontext primary = nullptr;
@@ -312,9 +319,21 @@ CUresult create_green_context(Partition& partition) {
     return CUDA_SUCCESS;
 }
 
-CUresult destroy_green_context(Partition& partition) {
-    return partition.green.load() != nullptr
-               ? static_cast<CUresult>(gcx_context_destroy(partition.context))
+CUresult create_further_context(Partition& partition, gcx_context* out) {
+    const Creating creating;
+    gcx_resource sms{};
+    CUresult result = check_driver_usable();
+    if (result == CUDA_SUCCESS) {
+        const std::lock_guard lock(partition.mutex);
+        result = find_sms(partition, &sms);
+    }
+    // Without the lock: it waits for running kernels, which may wait for calls of other threads.
+    return result == CUDA_SUCCESS ? create_gcx_context(partition, sms, out) : result;
+}
+
+CUresult destroy_green_context(ProgramContext& context) {
+    return context.green.load() != nullptr
+               ? static_cast<CUresult>(gcx_context_destroy(context.context))
                : CUDA_SUCCESS;
 }
 
@@ -360,20 +379,22 @@ CUresult find_partition_by_primary(CUcontext context, Partition** found) {
     return result;
 }
 
-Partition* find_partition_by_green(CUcontext green) {
+ProgramContext* find_program_context(CUcontext green) {
     Partitions* const all = all_partitions();
     if (all == nullptr || green == nullptr)
         return nullptr;
     for (const auto& partition : all->all)
         if (partition->green.load(std::memory_order_acquire) == green)
             return partition.get();
-    return nullptr;
+    return find_created(green);
 }
 
-Partition* find_current_partition() {
+ProgramContext* find_current_context() {
     CUcontext current = nullptr;
-    return GCX_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS ? find_partition_by_green(current)
-                                                                 : nullptr;
+    if (GCX_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS)
+        return nullptr;
+    ProgramContext* const found = find_program_context(current);
+    return found != nullptr && is_alive(*found) ? found : nullptr;
 }
 
 CUcontext to_driver(CUcontext context) {
@@ -389,8 +410,9 @@ CUcontext to_program(CUcontext context) {
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)
         return context;
-    if (const Partition* const partition = find_partition_by_green(context); partition != nullptr)
-        return partition->primary.load();
+    for (const auto& partition : all->all)
+        if (partition->green.load(std::memory_order_acquire) == context)
+            return partition->primary.load();
     for (const auto& partition : all->all)
         if (const FormerContext* const former = find_former(*partition, context); former != nullptr)
             return former->primary.load();
@@ -406,7 +428,7 @@ void forget_former_context(CUcontext context) {
             former->green.store(nullptr);
 }
 
-CUresult enter_partition(Partition** entered) {
+CUresult enter_partition(ProgramContext** entered) {
     Partitions* const all = all_partitions();
     CUcontext current = nullptr;
     Partition* partition = nullptr;
@@ -415,19 +437,24 @@ CUresult enter_partition(Partition** entered) {
     CUresult result = GCX_DRIVER(cuCtxGetCurrent)(&current);
     if (result != CUDA_SUCCESS || current == nullptr)
         return result;
-    result = find_partition_of_current(*all, current, &partition);
-    if (result != CUDA_SUCCESS || partition == nullptr)
-        return result;
-    if (partition->green.load() != current) {
-        result = create_green_context(*partition);
+    ProgramContext* found = find_program_context(current);
+    if (found != nullptr && !is_alive(*found))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (found == nullptr) {
+        result = find_partition_to_enter(*all, current, &partition);
+        if (result == CUDA_SUCCESS && partition != nullptr)
+            result = create_green_context(*partition);
+        if (result != CUDA_SUCCESS || partition == nullptr)
+            return result;
+        found = partition;
         const CUcontext green = partition->green.load();
-        if (result == CUDA_SUCCESS && green != nullptr)
+        if (green != nullptr)
             result = GCX_DRIVER(cuCtxSetCurrent)(green);
         if (result != CUDA_SUCCESS || green == nullptr)
             return result;
     }
     if (entered != nullptr)
-        *entered = partition;
+        *entered = found;
     return CUDA_SUCCESS;
 }
 

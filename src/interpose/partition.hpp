@@ -23,7 +23,9 @@
 // 8. Graphs. Nodes that name the primary context get the green one (hooks_context.cpp).
 // 9. Resets. A reset of the device destroys the green context and all that belongs to it. It waits
 //    until no call uses any of it (call_gate.hpp).
-// 10. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
+// 10. Contexts of cuCtxCreate. The program gets further green contexts over the same SMs, each with
+//    an order and objects of its own (created_contexts.hpp).
+// 11. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
 //    sees the partition as the device's resource, so that green contexts of the program are parts
 //    of the partition (hooks_context.cpp).
 //
@@ -52,25 +54,35 @@ struct FormerContext {
     std::atomic<CUcontext> primary{nullptr};
 };
 
-struct Partition {
-    explicit Partition(const DevicePart& part) : planned(part) {}
+struct Partition;
 
-    const DevicePart planned;
-    // Null before the partition's context exists and after a reset of the device.
-    std::atomic<CUcontext> primary{nullptr};
+// A context of the program. In its place the driver has a green context over the partition's SMs.
+struct ProgramContext {
+    explicit ProgramContext(Partition& of) : partition(of) {}
+
+    Partition& partition;
+    // Null before the green context exists and after a reset of the device.
     std::atomic<CUcontext> green{nullptr};
-    std::atomic<CUdevice> device{-1};      // known once the program has used the device
-    std::atomic<uint32_t> retains{0};      // the program's, of the primary context
-    std::array<FormerContext, 32> former;  // the latest ones
-    std::atomic<uint32_t> former_count{0}; // counts all of them
-    // While the driver resets the device, which can have another primary context already.
-    std::atomic<bool> resetting{false};
     std::atomic<uint64_t> generation{0}; // of all that belongs to the green context
-    CallGate gate;                       // closed while a reset destroys that
+    CallGate gate;                       // closed while that is destroyed
     StreamOrder order{gate};
     std::mutex mutex; // guards the members below and changes of those above
     std::vector<BlockingStream*> thread_streams; // of all threads, see thread_streams.hpp
     gcx_context context = nullptr;
+};
+
+// The SMs of one device that the plan names, and the context in the place of its primary context.
+struct Partition : ProgramContext {
+    explicit Partition(const DevicePart& part) : ProgramContext(*this), planned(part) {}
+
+    const DevicePart planned;
+    std::atomic<CUcontext> primary{nullptr}; // null like green
+    std::atomic<CUdevice> device{-1};        // known once the program has used the device
+    std::atomic<uint32_t> retains{0};        // the program's, of the primary context
+    std::array<FormerContext, 32> former;    // the latest ones
+    std::atomic<uint32_t> former_count{0};   // counts all of them
+    // While the driver resets the device, which can have another primary context already.
+    std::atomic<bool> resetting{false};
     gcx_reservation reservation = nullptr; // kept until the process ends
 };
 
@@ -85,18 +97,23 @@ CUresult find_partition(CUdevice device, Partition** found);
 // contexts that no hook has seen yet.
 CUresult find_partition_by_primary(CUcontext context, Partition** found);
 
-// Returns the partition with this green context, or null.
-Partition* find_partition_by_green(CUcontext context);
+// Returns the context of the program with this green context, or null. One of cuCtxCreate can be
+// destroyed.
+ProgramContext* find_program_context(CUcontext green);
 
-// Returns the partition whose green context is current in the calling thread, or null.
-Partition* find_current_partition();
+// Returns the context of the program whose green context is current in the calling thread, or null.
+ProgramContext* find_current_context();
 
 // Creates the partition's green context unless it exists. The device's primary context must be
 // active. Prints a message on failure.
 CUresult create_green_context(Partition& partition);
 
+// Creates a further green context over the partition's SMs. Requires the partition's lock. Prints a
+// message on failure.
+CUresult create_further_context(Partition& partition, gcx_context* out);
+
 // Destroys the green context. It must not be current in the calling thread. Requires the lock.
-CUresult destroy_green_context(Partition& partition);
+CUresult destroy_green_context(ProgramContext& context);
 
 // Records that the green context was destroyed, by gcx or by the driver. Requires the lock.
 void forget_green_context(Partition& partition);
@@ -113,8 +130,9 @@ void forget_former_context(CUcontext context);
 
 // Makes the green context current if its primary context is current in the calling thread, or a
 // former green context of it. The first happens when cudart bypasses cuCtxSetCurrent, the second
-// after a reset. Finds the partition whose green context is current then, or null.
-CUresult enter_partition(Partition** entered = nullptr);
+// after a reset. Finds the context of the program that is current then, or null. Fails if it is a
+// destroyed one of cuCtxCreate.
+CUresult enter_partition(ProgramContext** entered = nullptr);
 
 // Returns whether the program has green contexts, on any device or on this one.
 bool program_has_green_contexts();

@@ -20,6 +20,8 @@
 #define B S
 #define N(kind, base, symbol, since, ...) E(base, symbol, since)
 #define NE(base, symbol, since, ...) E(base, symbol, since)
+#define C N
+#define R N
 #define D(base, symbol, since, ...) P(base, symbol, since, symbol##_ptds)
 #define L D
 #define M NE
@@ -52,6 +54,8 @@ constexpr EntryPoint kEntryPoints[] = {
 #define B S
 #define N(kind, base, symbol, since, ...) E(base, symbol, since)
 #define NE(base, symbol, since, ...) E(base, symbol, since)
+#define C N
+#define R N
 #define D(base, symbol, since, ...)                                                                \
     E(base, symbol, since){#base, #symbol "_ptds", std::max(since, kPerThreadSince), true,         \
                            &entry_##symbol##_ptds},

@@ -12,10 +12,10 @@
 namespace gcx::interpose {
 namespace {
 
-// A thread's stream in one partition.
+// A thread's stream in one context.
 struct Entry {
-    Partition* partition;
-    uint64_t generation; // of the partition. If it has changed since, the stream is destroyed.
+    ProgramContext* context;
+    uint64_t generation; // of the context. If it has changed since, the stream is destroyed.
     BlockingStream* stream;
 };
 using Entries = std::vector<Entry>;
@@ -41,15 +41,15 @@ struct Busy {
 void destroy_stream(const Entry& entry) {
     if (process_ends.load() || check_driver_usable() != CUDA_SUCCESS)
         return;
-    Partition& partition = *entry.partition;
-    const InsideGate inside(partition.gate);
+    ProgramContext& context = *entry.context;
+    const InsideGate inside(context.gate);
     {
-        const std::lock_guard lock(partition.mutex);
-        if (partition.generation.load() != entry.generation)
+        const std::lock_guard lock(context.mutex);
+        if (context.generation.load() != entry.generation)
             return;
-        std::erase(partition.thread_streams, entry.stream);
+        std::erase(context.thread_streams, entry.stream);
     }
-    partition.order.destroy(*entry.stream, GCX_DRIVER(cuStreamDestroy_v2).find());
+    context.order.destroy(*entry.stream, GCX_DRIVER(cuStreamDestroy_v2).find());
 }
 
 // Destroys the streams of a thread that ends. Destructors of keys run after those of thread_local
@@ -104,53 +104,53 @@ CUresult create_stream(CUstream* out) {
     return result;
 }
 
-// Creates the thread's stream. The partition's green context must be current, and its gate entered.
-CUresult create_thread_stream(Partition& partition, CUcontext green, Entries& all,
+// Creates the thread's stream. The context's green context must be current, and its gate entered.
+CUresult create_thread_stream(ProgramContext& context, CUcontext green, Entries& all,
                               BlockingStream** out) {
     const Busy busy;
     if (const CUresult usable = check_driver_usable(); usable != CUDA_SUCCESS)
         return usable;
-    if (partition.green.load() != green)
+    if (context.green.load() != green)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED; // by a reset
     all.reserve(all.size() + 1);
     CUstream stream = nullptr;
     CUresult result = create_stream(&stream);
     if (result != CUDA_SUCCESS)
         return result;
-    result = partition.order.add(green, stream, out);
+    result = context.order.add(green, stream, out);
     if (result != CUDA_SUCCESS) {
         GCX_DRIVER(cuStreamDestroy_v2)(stream);
         return result;
     }
     try {
-        const std::lock_guard lock(partition.mutex);
-        partition.thread_streams.push_back(*out);
+        const std::lock_guard lock(context.mutex);
+        context.thread_streams.push_back(*out);
     } catch (const std::exception&) {
-        partition.order.destroy(**out, GCX_DRIVER(cuStreamDestroy_v2).find());
+        context.order.destroy(**out, GCX_DRIVER(cuStreamDestroy_v2).find());
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    std::erase_if(all, [&](const Entry& entry) { return entry.partition == &partition; });
-    all.push_back({&partition, partition.generation.load(), *out});
+    std::erase_if(all, [&](const Entry& entry) { return entry.context == &context; });
+    all.push_back({&context, context.generation.load(), *out});
     return CUDA_SUCCESS;
 }
 
-CUresult find_or_create(Partition& partition, CUcontext green, BlockingStream** out) {
+CUresult find_or_create(ProgramContext& context, CUcontext green, BlockingStream** out) {
     Entries* const all = get_all();
     if (all == nullptr)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (const Entry& entry : *all)
-        if (entry.partition == &partition && entry.generation == partition.generation.load()) {
+        if (entry.context == &context && entry.generation == context.generation.load()) {
             *out = entry.stream;
             return CUDA_SUCCESS;
         }
-    return create_thread_stream(partition, green, *all, out);
+    return create_thread_stream(context, green, *all, out);
 }
 
 } // namespace
 
 ThreadStream::~ThreadStream() {
-    if (partition_ != nullptr)
-        partition_->gate.leave();
+    if (context_ != nullptr)
+        context_->gate.leave();
 }
 
 CUresult ThreadStream::find() {
@@ -158,12 +158,12 @@ CUresult ThreadStream::find() {
     CUcontext current = nullptr;
     if (t_busy || GCX_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || current == nullptr)
         return CUDA_SUCCESS;
-    Partition* entered = nullptr;
+    ProgramContext* entered = nullptr;
     const CUresult result = enter_partition(&entered);
     if (result != CUDA_SUCCESS || entered == nullptr)
         return result;
     entered->gate.enter();
-    partition_ = entered;
+    context_ = entered;
     // A reset since then has destroyed the context that is current, as the driver will say.
     if (GCX_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || current != entered->green.load())
         return CUDA_SUCCESS;
@@ -174,12 +174,12 @@ CUresult ThreadStream::find() {
     }
 }
 
-void destroy_thread_streams(Partition& partition) {
+void destroy_thread_streams(ProgramContext& context) {
     const Busy busy;
-    for (const BlockingStream* const stream : partition.thread_streams)
+    for (const BlockingStream* const stream : context.thread_streams)
         GCX_DRIVER(cuStreamDestroy_v2)(stream->handle);
-    partition.thread_streams.clear();
-    partition.generation++;
+    context.thread_streams.clear();
+    context.generation++;
 }
 
 } // namespace gcx::interpose

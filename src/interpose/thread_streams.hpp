@@ -10,7 +10,7 @@
 
 namespace gcx::interpose {
 
-// The calling thread's stream in the partition whose context is current. A reset waits until this
+// The calling thread's stream in the program's context that is current. A reset waits until this
 // object is destroyed, so that the stream exists until then.
 class ThreadStream {
   public:
@@ -19,17 +19,18 @@ class ThreadStream {
     ThreadStream(const ThreadStream&) = delete;
     ThreadStream& operator=(const ThreadStream&) = delete;
 
-    // Finds the stream, and creates it at its first use. Finds none if no partition is current.
+    // Finds the stream, and creates it at its first use. Finds none if no context of a
+    // partition is current.
     CUresult find();
     BlockingStream* found() const { return found_; }
 
   private:
-    Partition* partition_ = nullptr;
+    ProgramContext* context_ = nullptr;
     BlockingStream* found_ = nullptr;
 };
 
-// Destroys the thread streams of a partition. Requires the lock and a closed gate.
-void destroy_thread_streams(Partition& partition);
+// Destroys the thread streams of a context. Requires the lock and a closed gate.
+void destroy_thread_streams(ProgramContext& context);
 
 // Returns whether a stream argument means the per-thread default stream. In the variants of
 // functions for per-thread default streams (_ptsz), NULL does too.

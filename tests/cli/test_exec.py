@@ -659,7 +659,7 @@ WRONG = {
     '""': ["--layout 0= -- true"],
     "no such family": ["--sms 24 --family big -- true"],
     "auto, partition or device": ["--sms 24 --report both -- true"],
-    "refuse or device": ["--sms 24 --contexts green -- true"],
+    "partition or device": ["--sms 24 --contexts green -- true"],
     "unknown option --bogus": ["--sms 24 --bogus -- true"],
     "no device 1": ["--sms 24 --device 1 -- true"],
     "none of this driver's devices": ["--sms 24 --device GPU-ffff0000 -- true"],

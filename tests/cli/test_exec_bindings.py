@@ -31,10 +31,10 @@ ok(cu.cuCtxSetCurrent(primary))
 """
 
 
-def run(driver: str, body: str, **env: str) -> str:
+def run(driver: str, body: str, contexts: str = "partition", **env: str) -> str:
     """Returns its standard error without the line of gcx exec."""
     done = gcx(
-        "exec", "--sms", "24", "--", sys.executable, "-c", PROLOGUE + body,
+        "exec", "--sms", "24", "--contexts", contexts, "--", sys.executable, "-c", PROLOGUE + body,
         driver=f"sim:{driver}", env=env,
     )  # fmt: skip
     assert done.returncode == 0, done
@@ -109,7 +109,27 @@ assert len(set(ids)) == 4 and len(ids) == 4 * len(streams), ids
     assert said == ""
 
 
+OWN_CONTEXT = """
+own = ok(cu.cuCtxCreate(None, 0, device))
+assert int(ok(cu.cuCtxGetCurrent())) == int(own) != int(primary)
+assert ok(cu.cuCtxGetDevResource(own, SM)).sm.smCount == {}
+stream = ok(cu.cuStreamCreate(0))
+memory = ok(cu.cuMemAlloc(4096))
+ok(cu.cuMemsetD8Async(memory, 7, 4096, stream))
+back = bytearray(4096)
+ok(cu.cuMemcpyDtoH(back, memory, 4096))
+assert back == b"\\x07" * 4096
+ok(cu.cuCtxDestroy(own))
+assert int(ok(cu.cuCtxGetCurrent())) == int(primary)
+"""
+
+
+@pytest.mark.parametrize("driver", ["h100@12.8", "h100@13.0", "h100@13.5"])
+def test_bindings_own_context_is_in_the_partition(driver: str) -> None:
+    assert run(driver, OWN_CONTEXT.format(24)) == ""
+
+
 def test_bindings_own_context_follows_the_contexts_option() -> None:
-    said = run("h100@13.0", 'fails(cu.cuCtxCreate(None, 0, device), "CUDA_ERROR_NOT_SUPPORTED")')
-    assert said.startswith("gcx exec: device 0: cuCtxCreate is refused")
-    assert "--contexts device" in said
+    said = run("h100@13.0", OWN_CONTEXT.format(132), contexts="device")
+    assert "device 0: the program creates a context by cuCtxCreate" in said
+    assert "it has all SMs of the device, not the partition's 24" in said

@@ -104,9 +104,9 @@ def read_table(path: str) -> dict[str, list[str] | None]:
         elif kind in "DL":
             types = fields[5:] if kind == "D" else fields[3:]
             found.update({symbol: types, symbol + "_ptds": types})
-        elif kind in "SBN":
+        elif kind in "SBNCR":
             found[fields[2]] = fields[4:]
-            if kind != "N":
+            if kind in "SB":
                 found[fields[2] + "_ptsz"] = fields[4:]
         else:
             found[symbol] = fields[3:]

@@ -145,42 +145,6 @@ void context_handle_is_the_primary_one(const Inside&) {
     CHECK_EQ(device, 0);
 }
 
-void context_created_is_refused_unless_allowed(const Inside& inside) {
-    CU_OK(cuInit, 0);
-    CUcontext own = nullptr;
-    const auto create =
-        inside::function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2");
-    CUresult result = CUDA_SUCCESS;
-    const std::string line = inside::lines_of([&] { result = create(&own, 0, 0); });
-    const bool allowed = inside.plan.own_contexts;
-    CHECK_EQ(result, allowed ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
-    CHECK(line.find(allowed ? "has all SMs of the device, not the partition's 24"
-                            : "refused with CUDA_ERROR_NOT_SUPPORTED") != std::string::npos);
-    CHECK_EQ(std::count(line.begin(), line.end(), '\n'), 1);
-    check_current(own);
-    // The simulated driver lacks these and refuses them without a message.
-    for (const char* const name :
-         {"cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2"}) {
-        const auto other =
-            inside::function<CUresult (*)(CUcontext*, unsigned, CUdevice, uint32_t, void*)>(name);
-        CUcontext none = nullptr;
-        const std::string said = inside::lines_of([&] { result = other(&none, 0, 0, 0, nullptr); });
-        CHECK_EQ(result, CUDA_ERROR_NOT_SUPPORTED);
-        CHECK_EQ(said.substr(0, 18), "gcx exec: device 0");
-        CHECK(none == nullptr);
-    }
-    if (!allowed) {
-        CHECK_EQ(support::sim::counts().contexts, 0U);
-        return;
-    }
-    // The context stays current.
-    CUstream stream = nullptr;
-    CU_OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
-    check_current(own);
-    inside::use_primary();
-    inside::check_runs(inside.sms[0], 7, run_everywhere);
-}
-
 void devices_run_in_their_partitions(const Inside& inside) {
     CU_OK(cuInit, 0);
     for (CUdevice device = 0; device < 3; device++) {
@@ -209,8 +173,6 @@ int main() {
     on_every_driver(context_set_before_retain_runs_in_partition);
     on_every_driver(context_stack_is_as_outside);
     on_every_driver(context_handle_is_the_primary_one);
-    inside::run({}, context_created_is_refused_unless_allowed);
-    inside::run({.own_contexts = true}, context_created_is_refused_unless_allowed);
     inside::run({.spec = "2xh100,a100@13.0", .sms = {24, 0, 16}}, devices_run_in_their_partitions);
     inside::run({.sms = {10}, .split_flags = GCX_SPLIT_IGNORE_SM_COSCHEDULING},
                 context_retained_and_set_runs_in_partition);

@@ -77,7 +77,7 @@ _gcx() {
         case $option in
         --family) choices='coscheduled fine max-cluster' ;;
         --report) choices='partition device auto' ;;
-        --contexts) choices='refuse device' ;;
+        --contexts) choices='partition device' ;;
         --driver) choices='sim:a100 sim:h100 sim:h200 sim:b200 sim:gb200 sim:rtx4090 sim:l40s sim:orin' files=-f ;;
         esac
         ;;
