@@ -611,7 +611,8 @@ std::string open_simulation(const gcx_driver_info& driver) {
 
 // Whether contexts that programs create have all SMs of the device. Inherited from the gcx exec around.
 bool read_contexts(const Arguments& arguments, bool inherited) {
-    const std::string given = arguments.get("--contexts").value_or(inherited ? "device" : "partition");
+    const std::string given =
+        arguments.get("--contexts").value_or(inherited ? "device" : "partition");
     if (given != "partition" && given != "device")
         throw UsageError(format("--contexts %s: it takes partition or device", given.c_str()));
     return given == "device";
