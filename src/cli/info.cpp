@@ -196,6 +196,8 @@ constexpr std::array kVariables = {
              "where the MPS daemon is looked for; a client of MPS may get a part of the SMs"},
     Variable{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
              "under MPS, the share of the SMs that this process may use, in percent"},
+    Variable{"CUDA_MPS_SM_PARTITION",
+             "under MPS, a static partition, which limits this process to its SMs"},
     Variable{"CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
              "under MPS, 1 lets each context of a process have a share of the SMs of its own"},
 };

@@ -189,11 +189,11 @@ Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& reque
         shape_ = {1, sms, 0};
         return;
     }
-    split_into_atoms(request.atom_sm_count);
+    split_into_atoms(device, request.atom_sm_count);
     masks_known_ = masks_are_known(atoms_);
 }
 
-void Family::split_into_atoms(uint32_t atom_sm_count) {
+void Family::split_into_atoms(CUdevice device, uint32_t atom_sm_count) {
     // Without an array for groups, the driver reports how many it would give.
     unsigned groups = 0;
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, nullptr, &groups, &device_resource_, nullptr,
@@ -204,10 +204,20 @@ void Family::split_into_atoms(uint32_t atom_sm_count) {
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, atoms_.data(), &groups, &device_resource_,
              &remainder, split_flags_, atom_sm_count);
     atoms_.resize(groups);
+    const std::string limit = mps_limit_of(driver_, device, groups != 0);
     if (groups == 0)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the driver splits the %u SMs of the device into no group of the %s family",
-                    sms_of(device_resource_), family_name(kind_)));
+             limit.empty()
+                 ? format(
+                       "the driver splits the %u SMs of the device into no group of the %s family",
+                       sms_of(device_resource_), family_name(kind_))
+                 : format("MPS limits this process to %u SMs, which the driver does not split: %s",
+                          sms_of(device_resource_), limit.c_str()));
+    if (!limit.empty())
+        log::write(GCX_LOG_WARNING,
+                   format("MPS limits this process to a part of the SMs, which other processes may "
+                          "have too: %s",
+                          limit.c_str()));
     shape_ = {groups, sms_of(atoms_.front()), sms_of(remainder)};
     if (shape_.remainder_size != 0)
         atoms_.push_back(remainder);

@@ -75,7 +75,7 @@ class Family {
     void set_sm_map(SmMap map);
 
   private:
-    void split_into_atoms(uint32_t atom_sm_count);
+    void split_into_atoms(CUdevice device, uint32_t atom_sm_count);
     void describe_structured(const AtomSet& set, gcx_resource_info& info) const;
     std::optional<CUdevResource> remainder_after(uint32_t units) const;
 

@@ -396,6 +396,21 @@ Mps mps_of(const Driver& driver, CUdevice device) {
     return {enabled != 0 ? GCX_MPS_ON : GCX_MPS_OFF, mps_percentage_of_environment()};
 }
 
+std::string mps_limit_of(const Driver& driver, CUdevice device, bool has_groups) {
+    const Mps mps = mps_of(driver, device);
+    const char* const partition = std::getenv("CUDA_MPS_SM_PARTITION"); // read, not measured
+    if (mps.state == GCX_MPS_OFF)
+        return "";
+    if (mps.thread_percentage > 0 && mps.thread_percentage < 100)
+        return "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is set; unset it, and start the process again";
+    if (partition != nullptr && *partition != '\0')
+        return "CUDA_MPS_SM_PARTITION is set; unset it, and start the process again";
+    return has_groups || mps.state != GCX_MPS_ON
+               ? ""
+               : "its daemon limits each client; enter set_default_active_thread_percentage 100 in "
+                 "nvidia-cuda-mps-control, and start the process again";
+}
+
 Connections connections(const std::string& choice) {
     if (const auto found = known_connections())
         return *found;

@@ -169,6 +169,11 @@ struct Mps {
 // Reads a device attribute that cuda.h has since 12.4; not measured on such a driver.
 Mps mps_of(const Driver& driver, CUdevice device);
 
+// Returns what limits the process to a part of the SMs under MPS, and what to do about it, as a
+// sentence after a colon; empty if no variable does and the device has groups of SMs. Measured on an
+// H200 with driver 580: the daemon's limit is in no variable, and a limited device has no groups.
+std::string mps_limit_of(const Driver& driver, CUdevice device, bool has_groups);
+
 // A library that is installed next to this one, such as the simulated driver.
 struct CompanionLibrary {
     const char* what; // for messages: "the simulated driver"

@@ -430,6 +430,7 @@ struct Machine {
     uint64_t next_queue_ticket = 1;
     uint64_t kernel_ns = 0;
     bool mps = false;                 // changes what devices report, not how work runs
+    bool mps_limit = false;           // the daemon limits each client to half of the SMs
     bool dynamic_parallelism = false; // on every device, without a module
 
     ~Machine();

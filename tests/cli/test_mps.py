@@ -82,3 +82,44 @@ def test_info_unsupported_mps_query_is_unknown() -> None:
         "  MPS                   unknown: the driver doesn't report whether other processes run "
         "concurrently"
     ]
+
+
+DAEMON_LIMIT = {"GCX_SIM_MPS": "50%"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["info"],
+        ["split", "--sms", "24"],
+        ["plan", "--sms", "24"],
+        ["verify", "--sms", "24"],
+        ["exec", "--sms", "24", "--", "true"],
+        ["exec", "--shared", "--sms", "rest", "--", "true"],
+    ],
+)
+def test_daemon_limit_is_named(words: list[str]) -> None:
+    """As recorded: the client sees half of the SMs, and no group of them."""
+    message = gcx(*words, env=DAEMON_LIMIT).stderr
+    assert "MPS limits this process to 66 SMs, which the driver does not split" in message
+    assert "set_default_active_thread_percentage 100" in message
+
+
+@pytest.mark.parametrize("variable", [f"{SHARE}=50", "CUDA_MPS_SM_PARTITION=GPU-1234/large"])
+def test_variable_that_limits_is_named(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    env = {**MPS, name: value}
+    assert f"{name} is set; unset it" in gcx("info", env={**env, **DAEMON_LIMIT}).stderr
+    warned = gcx("plan", "--sms", "24", env={**env, "GCX_LOG": "warning"})
+    assert warned.returncode == 0
+    assert (
+        f"MPS limits this process to a part of the SMs, which other processes may have too: {name}"
+        in (warned.stderr)
+    )
+    assert variable in succeed("info", env=env)
+    # Without MPS, or with the whole device, nothing is limited.
+    for other in ({name: value}, {**MPS, SHARE: "100"}):
+        assert (
+            "MPS limits"
+            not in gcx("plan", "--sms", "24", env={**other, "GCX_LOG": "warning"}).stderr
+        )

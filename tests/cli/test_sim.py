@@ -161,7 +161,7 @@ def test_sim_refuses_a_wrong_environment_in_one_line(library: str) -> None:
     for env, reason in (
         ({"GCX_SIM": "h999"}, 'can\'t start: GCX_SIM=h999: no GPU "h999" can be simulated'),
         ({"GCX_SIM": "h100@99"}, 'can\'t start: GCX_SIM=h100@99: no driver "99"'),
-        ({"GCX_SIM_MPS": "2"}, "can't start: GCX_SIM_MPS=2: must be 0 or 1"),
+        ({"GCX_SIM_MPS": "2"}, "can't start: GCX_SIM_MPS=2: must be 0, 1 or 50%"),
         ({"GCX_SIM_FAIL": "*"}, "can't start: GCX_SIM_FAIL=*: the format is"),
     ):
         message = fail("info", driver=library, env={**libraries, **env})

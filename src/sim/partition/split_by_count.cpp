@@ -187,7 +187,7 @@ FamilyKind read_flags(const Profile& profile, unsigned flags) {
 // Writes the first groups of a plan and the remainder.
 void give_parts(Machine& machine, const SmResource& source, FamilyKind kind, const GroupPlan& plan,
                 unsigned made, CUdevResource* groups, CUdevResource* remainder) {
-    machine.clock_ns += (made - 1) * kCostPerFurtherGroup;
+    machine.clock_ns += (std::max(made, 1U) - 1) * kCostPerFurtherGroup;
     const uint64_t split = machine.next_split++;
     auto next = plan.order.begin();
     for (unsigned i = 0; i < made; i++) {
@@ -214,8 +214,9 @@ GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups
         check_configuration(source.origin == ResourceOrigin::Device ||
                             source.origin == ResourceOrigin::Context);
         const GroupPlan plan = make_plan(profile, kind, source.sms, min_count);
-        const unsigned made =
-            result == nullptr ? plan.max_groups : std::min(*groups, plan.max_groups);
+        // Recorded: the SMs of a client that MPS limits make no group.
+        const unsigned most = machine.mps_limit ? 0 : plan.max_groups;
+        const unsigned made = result == nullptr ? most : std::min(*groups, most);
         *groups = made;
         if (result != nullptr || remainder != nullptr)
             give_parts(machine, source, kind, plan, made, result, remainder);

@@ -247,6 +247,25 @@ bool read_switch(const char* name, bool& on, std::string& error) {
     return false;
 }
 
+// "1", or "50%" if the daemon limits each client to half of the SMs.
+bool read_mps(Machine& machine, std::string& error) {
+    const char* const variable = std::getenv("GCX_SIM_MPS");
+    const std::string_view text(variable == nullptr ? "" : variable);
+    machine.mps_limit = text == "50%";
+    machine.mps = text == "1" || machine.mps_limit;
+    if (machine.mps || text.empty() || text == "0")
+        return true;
+    error = "GCX_SIM_MPS=" + std::string(text) + ": must be 0, 1 or 50%";
+    return false;
+}
+
+// Recorded on an H200 with set_default_active_thread_percentage 50: the device has half of its SMs,
+// which kernels number from 0.
+void limit_sms(Machine& machine) {
+    for (const auto& device : machine.devices)
+        device->profile.sm_count /= 2;
+}
+
 } // namespace
 
 bool read_spec(const char* spec, Machine& machine, std::string& error) {
@@ -259,14 +278,15 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
         spec = "h100@13.0";
     machine.spec = spec;
     machine.epoch = epochs++;
-    if (!read_kernel_ns(machine.kernel_ns, error) ||
-        !read_switch("GCX_SIM_MPS", machine.mps, error) ||
+    if (!read_kernel_ns(machine.kernel_ns, error) || !read_mps(machine, error) ||
         !read_switch("GCX_SIM_DYNAMIC_PARALLELISM", machine.dynamic_parallelism, error))
         return false;
     std::string driver;
     if (read_machine(machine, driver, error)) {
         machine.driver =
             find_driver_version(driver.empty() ? std::string_view(kDefaultDriver) : driver);
+        if (machine.driver != nullptr && machine.mps_limit)
+            limit_sms(machine);
         if (machine.driver != nullptr)
             return true;
         error = "no driver \"" + driver + "\" can be simulated; known are " + known_drivers();
