@@ -3,6 +3,8 @@
 
 #include "driver/cuda_api.h"
 
+#include "kernels.hpp"
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -18,9 +20,9 @@ struct Stop : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// Returns a function of libcuda.so.1 as a program finds it with dlsym.
 // The variable that names the driver's library, for the processes of checks. libcuda.so.1 without it.
 constexpr char kLibraryVariable[] = "DRIVER_CONFORMANCE_LIBRARY";
+// Returns a function of libcuda.so.1 as a program finds it with dlsym.
 void* find_symbol(const char* name);
 template <class Function>
 Function find_function(const char* name) {
@@ -67,8 +69,6 @@ struct Kernels {
     CUfunction trap = nullptr;         // ()
 };
 extern Kernels kernels;
-// The PTX of these kernels, and of a variable gcx_variable whose first value is 7.
-extern const char kKernels[];
 
 void start_driver(); // cuInit, and the primary context without making it current
 void make_green_contexts();

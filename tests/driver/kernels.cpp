@@ -1,5 +1,5 @@
-// The kernels of the checks, as PTX for every GPU. All of them end by themselves.
-#include "driver.hpp"
+// All kernels end by themselves.
+#include "kernels.hpp"
 
 namespace conformance {
 

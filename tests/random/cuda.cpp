@@ -1,73 +1,12 @@
 #include "cuda.hpp"
 
+#include "../driver/kernels.hpp"
 #include "runner.hpp"
 
 #include <dlfcn.h>
 
 namespace random_programs {
 namespace {
-
-// The simulated driver knows the kernels by their names and runs no code.
-constexpr char kKernels[] = R"(
-.version 6.3
-.target sm_70
-.address_size 64
-
-.visible .entry gcx_spin(.param .u64 ns)
-{
-    .reg .pred %p<2>;
-    .reg .b64  %rd<5>;
-    ld.param.u64 %rd1, [ns];
-    mov.u64      %rd2, %globaltimer;
-MORE:
-    mov.u64      %rd3, %globaltimer;
-    sub.s64      %rd4, %rd3, %rd2;
-    setp.lt.u64  %p1, %rd4, %rd1;
-    @%p1 bra     MORE;
-    ret;
-}
-
-.visible .entry gcx_store(.param .u64 to, .param .u32 value, .param .u64 after_ns)
-{
-    .reg .pred %p<2>;
-    .reg .b32  %r<2>;
-    .reg .b64  %rd<6>;
-    ld.param.u64 %rd1, [after_ns];
-    mov.u64      %rd2, %globaltimer;
-MORE:
-    mov.u64      %rd3, %globaltimer;
-    sub.s64      %rd4, %rd3, %rd2;
-    setp.lt.u64  %p1, %rd4, %rd1;
-    @%p1 bra     MORE;
-    ld.param.u64 %rd5, [to];
-    ld.param.u32 %r1, [value];
-    st.global.u32 [%rd5], %r1;
-    ret;
-}
-
-.visible .entry gcx_load(.param .u64 to, .param .u64 from)
-{
-    .reg .b32  %r<2>;
-    .reg .b64  %rd<3>;
-    ld.param.u64  %rd1, [to];
-    ld.param.u64  %rd2, [from];
-    ld.global.u32 %r1, [%rd2];
-    st.global.u32 [%rd1], %r1;
-    ret;
-}
-
-.visible .entry gcx_add(.param .u64 to, .param .u32 value)
-{
-    .reg .b32  %r<4>;
-    .reg .b64  %rd<2>;
-    ld.param.u64  %rd1, [to];
-    ld.param.u32  %r1, [value];
-    ld.global.u32 %r2, [%rd1];
-    mad.lo.u32    %r3, %r2, 3, %r1;
-    st.global.u32 [%rd1], %r3;
-    ret;
-}
-)";
 
 constexpr unsigned kGreenSms = 24;
 
@@ -123,7 +62,7 @@ void Cuda::use_green_context() {
 
 void Cuda::load_kernels() {
     CUmodule module = nullptr;
-    check(load_module(&module, kKernels), "cuModuleLoadData");
+    check(load_module(&module, conformance::kKernels), "cuModuleLoadData");
     check(get_function(&spin, module, "gcx_spin"), "gcx_spin");
     check(get_function(&store, module, "gcx_store"), "gcx_store");
     check(get_function(&load, module, "gcx_load"), "gcx_load");
