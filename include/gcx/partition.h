@@ -477,7 +477,11 @@ GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
 /* Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
  * gcx_last_error_message(). It is valid until the handle is destroyed; after that it can belong to
- * another handle, so submit nothing to it. Never destroy it. */
+ * another handle, so submit nothing to it. Never destroy it.
+ *
+ * A lease's stream has another CUstream after a resize. Call this for each step, and give libraries
+ * the result again (cublasSetStream): work submitted to an earlier CUstream runs on the SMs that the
+ * lease had then, which another lease may have now. */
 GCX_API struct CUstream_st* gcx_stream_native(gcx_stream stream);
 
 typedef struct gcx_stream_info {

@@ -83,7 +83,9 @@ class Stream(Ordered, StreamFields):
     @property
     def native(self) -> int:
         """The CUstream, which is a cudaStream_t too, as an int. Valid until close. That of a
-        lease changes when the lease is resized, see Lease.create_stream."""
+        lease changes when the lease is resized: give it to libraries again for each step. Work
+        submitted to an earlier one runs on the SMs that the lease had then, which another lease
+        may have now."""
         return self._native(_gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
 
     def __cuda_stream__(self) -> tuple[int, int]:

@@ -1246,6 +1246,10 @@ public final class Raw {
    * {@code GcxException.detail}(). It is valid until the handle is destroyed; after that it can
    * belong to another handle, so submit nothing to it. Never destroy it.
    *
+   * <p>A lease's stream has another CUstream after a resize. Call this for each step, and give
+   * libraries the result again (cublasSetStream): work submitted to an earlier CUstream runs on the
+   * SMs that the lease had then, which another lease may have now.
+   *
    * @param stream stream
    * @return the answer
    */

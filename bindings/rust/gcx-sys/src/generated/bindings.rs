@@ -1231,7 +1231,11 @@ extern "C" {
 extern "C" {
     /** Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
  gcx_last_error_message(). It is valid until the handle is destroyed; after that it can belong to
- another handle, so submit nothing to it. Never destroy it.*/
+ another handle, so submit nothing to it. Never destroy it.
+
+ A lease's stream has another CUstream after a resize. Call this for each step, and give libraries
+ the result again (cublasSetStream): work submitted to an earlier CUstream runs on the SMs that the
+ lease had then, which another lease may have now.*/
     pub fn gcx_stream_native(stream: gcx_stream) -> *mut CUstream_st;
 }
 #[repr(C)]
