@@ -17,14 +17,16 @@ constexpr std::array kGlobalOptions = {
     Option{"--help", "", "print this text"},
 };
 
-constexpr Option kDevice = {"--device", "N", "the device's ordinal; 0 if not given"};
+constexpr Option kDevice = {"--device", "DEVICE",
+                            "the device's ordinal or (the beginning of) its UUID; 0 if not given"};
 constexpr Option kFamily = {
     "--family", "NAME",
     "coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest "
     "clusters); coscheduled if not given",
     "coscheduled fine max-cluster"};
 constexpr std::array kInfoOptions = {
-    Option{"--device", "N", "only this device; all devices if not given"},
+    Option{"--device", "DEVICE",
+           "only this device, by its ordinal or UUID; all devices if not given"},
     Option{"--limits", "",
            "also stream priorities and the largest thread block clusters; creates contexts to find "
            "out"},
@@ -428,10 +430,6 @@ uint32_t Arguments::number(std::string_view option, uint32_t least, uint32_t mos
                                 std::string(option).c_str(), text->c_str(), text->c_str(), least,
                                 most, std::string(option).c_str(), otherwise));
     return *value;
-}
-
-int32_t Arguments::device() const {
-    return static_cast<int32_t>(number("--device", 0, 1023, 0));
 }
 
 std::optional<std::string> Arguments::file(std::string_view option, const char* example) const {

@@ -35,8 +35,6 @@ class Arguments {
     // Returns the option's value as a number from least to most, or otherwise if it was not given.
     uint32_t number(std::string_view option, uint32_t least, uint32_t most,
                     uint32_t otherwise) const;
-    // Returns the value of --device as an ordinal, 0 if it was not given.
-    int32_t device() const;
     // Returns the value of an option that names a file. Throws UsageError if it is empty.
     std::optional<std::string> file(std::string_view option, const char* example) const;
 

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 
 namespace gcx::cli {
 namespace {
@@ -14,6 +16,21 @@ bool driver_is_simulated = false;
 
 constexpr std::string_view kSmsExample =
     "give counts of SMs like --sms 108,24, or rest for what the others leave, like --sms 24,rest";
+
+constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
+
+// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
+std::string uuid_digits(std::string text) {
+    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
+        text.erase(0, 4);
+    std::erase(text, '-');
+    for (char& c : text) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::strchr("0123456789abcdef", c) == nullptr)
+            return "";
+    }
+    return text;
+}
 
 request read_count(const std::string& all, const std::string& text, std::size_t position) {
     if (text == "rest")
@@ -64,6 +81,38 @@ gcx_driver_info open_driver_named(const std::string& name) {
     const gcx_driver_info info = driver_info();
     driver_is_simulated = info.simulated != 0;
     return info;
+}
+
+int32_t device_named(const std::string& name, int32_t count) {
+    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
+        if (*ordinal >= static_cast<uint32_t>(count))
+            throw Failure(GCX_ERROR_INVALID_DEVICE,
+                          format("there is no device %s; this driver shows %s, from 0 on",
+                                 name.c_str(),
+                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
+        return static_cast<int32_t>(*ordinal);
+    }
+    const std::string digits = uuid_digits(name);
+    if (digits.size() < kLeastDigits)
+        throw UsageError(
+            format("device %s: give an ordinal or at least %zu digits of a UUID, e.g. 0 "
+                   "or GPU-1b2c3d4e",
+                   name.c_str(), kLeastDigits));
+    std::vector<int32_t> found;
+    for (int32_t device = 0; device < count; device++) {
+        if (uuid_digits(uuid_text(gcx::device(device).info().uuid)).starts_with(digits))
+            found.push_back(device);
+    }
+    if (found.size() != 1)
+        throw Failure(GCX_ERROR_INVALID_DEVICE,
+                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
+                             found.empty() ? "none" : "more than one", name.c_str()));
+    return found[0];
+}
+
+int32_t device_option(const Arguments& arguments) {
+    const auto given = arguments.get("--device");
+    return given ? device_named(*given, gcx::device::count()) : 0;
 }
 
 void* driver_library(const gcx_driver_info& driver) {
@@ -190,16 +239,17 @@ std::string Layout::line() const {
                   count_of(of.sms().sm_count(), "SM").c_str(), family->name);
 }
 
-Json Layout::json(const gcx_driver_info& driver) const {
+Json Layout::json() const {
     return report_start(driver).set("device", device).set("family", family->name);
 }
 
-Layout read_layout(const Arguments& arguments) {
+Layout open_layout(const Arguments& arguments) {
     Layout layout;
     layout.requests = read_sms(arguments);
-    layout.device = arguments.device();
     layout.family = &read_family(arguments);
     layout.exact = arguments.has("--exact");
+    layout.driver = open_driver(arguments);
+    layout.device = device_option(arguments);
     return layout;
 }
 

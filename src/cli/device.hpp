@@ -19,6 +19,13 @@ namespace gcx::cli {
 gcx_driver_info open_driver(const Arguments& arguments);
 gcx_driver_info open_driver_named(const std::string& name);
 
+// Returns the ordinal of the device that an ordinal or the beginning of a UUID names. Throws
+// UsageError if the name is neither, and Failure if none of count devices has it.
+int32_t device_named(const std::string& name, int32_t count);
+
+// Returns the device that --device names, 0 if it was not given. The driver is open.
+int32_t device_option(const Arguments& arguments);
+
 // Returns dlopen's handle of the open driver, for functions that gcx does not have.
 void* driver_library(const gcx_driver_info& driver);
 
@@ -93,6 +100,7 @@ struct Family {
 Family find_family(int32_t device, const FamilyName& name);
 
 struct Layout {
+    gcx_driver_info driver{};
     int32_t device = 0;
     const FamilyName* family = nullptr;
     bool exact = false;
@@ -103,11 +111,11 @@ struct Layout {
     // Inside gcx exec these may be fewer than the device reports.
     std::string line() const;
     // Returns the members simulated, driver, device and family of a report.
-    Json json(const gcx_driver_info& driver) const;
+    Json json() const;
 };
 
-// Reads the options. Throws UsageError. Opens no driver.
-Layout read_layout(const Arguments& arguments);
+// Reads the options and opens the driver. Throws UsageError.
+Layout open_layout(const Arguments& arguments);
 
 struct Partition {
     uint32_t requested = 0; // SMs, or GCX_REST

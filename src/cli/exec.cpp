@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -154,53 +153,7 @@ ExecLayout read_exec_layout(const Arguments& arguments) {
 
 // ---- Devices and SMs
 
-constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
-
 using Clock = std::chrono::steady_clock;
-
-// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
-std::string digits_of(std::string text) {
-    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
-        text.erase(0, 4);
-    std::erase(text, '-');
-    for (char& c : text) {
-        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (std::strchr("0123456789abcdef", c) == nullptr)
-            return "";
-    }
-    return text;
-}
-
-std::string digits_of(const gcx_device_info& device) {
-    return digits_of(uuid_text(device.uuid));
-}
-
-int32_t device_named(const std::string& name, int32_t count) {
-    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
-        if (*ordinal >= static_cast<uint32_t>(count))
-            throw Failure(GCX_ERROR_INVALID_DEVICE,
-                          format("there is no device %s; this driver shows %s, from 0 on",
-                                 name.c_str(),
-                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
-        return static_cast<int32_t>(*ordinal);
-    }
-    const std::string digits = digits_of(name);
-    if (digits.size() < kLeastDigits)
-        throw UsageError(
-            format("device %s: give an ordinal or at least %zu digits of a UUID, e.g. 0 "
-                   "or GPU-1b2c3d4e",
-                   name.c_str(), kLeastDigits));
-    std::vector<int32_t> found;
-    for (int32_t device = 0; device < count; device++) {
-        if (digits_of(gcx::device(device).info()).starts_with(digits))
-            found.push_back(device);
-    }
-    if (found.size() != 1)
-        throw Failure(GCX_ERROR_INVALID_DEVICE,
-                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
-                             found.empty() ? "none" : "more than one", name.c_str()));
-    return found[0];
-}
 
 const FamilyName& outer_family(const interpose::DevicePart& outer, const FamilyName* requested) {
     const auto* const found = std::ranges::find(family_names, outer.family, &FamilyName::family);
@@ -540,7 +493,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     // for several devices don't wait for each other.
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
-        by_uuid.try_emplace(digits_of(gcx::device(device).info()), device, share);
+        by_uuid.try_emplace(uuid_text(gcx::device(device).info().uuid), device, share);
     end_at_signals();
     const Clock::time_point wait_end = Clock::now() + options.timeout;
     std::vector<ExecPart> parts;

@@ -361,10 +361,10 @@ std::string library_version() {
 
 Report run_info(const Arguments& arguments) {
     const bool one = arguments.has("--device");
-    const int32_t device = arguments.device();
     const auto recording = arguments.file("--record", "gpu.profile");
     const gcx_driver_info driver = open_driver(arguments);
     const int32_t count = gcx::device::count();
+    const int32_t device = device_option(arguments);
 
     Report report;
     report.json = report_start(driver).set("version", library_version());

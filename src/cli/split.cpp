@@ -97,13 +97,12 @@ void destroy(Report& report, Partitions& partitions) {
 } // namespace
 
 Report run_plan(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     const auto [sm_counts, remainder] =
         gcx::device(layout.device).sms().plan(layout.requests, layout.flags());
 
     Report report;
-    report.text = banner(driver) + layout.line() + "partition  requested  SMs\n";
+    report.text = banner(layout.driver) + layout.line() + "partition  requested  SMs\n";
     std::vector<Json> groups;
     for (std::size_t i = 0; i < sm_counts.size(); i++) {
         const uint32_t requested = layout.requests[i].sm_count;
@@ -114,14 +113,12 @@ Report run_plan(const Arguments& arguments) {
                               requested != rest && sm_counts[i] != requested ? "  rounded up" : "");
     }
     report.text += format("remainder             %3u\n", remainder);
-    report.json =
-        layout.json(driver).set("groups", Json::array(groups)).set("remainder", remainder);
+    report.json = layout.json().set("groups", Json::array(groups)).set("remainder", remainder);
     return report;
 }
 
 Report run_split(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     static_cast<void>(gcx::device(layout.device).sms()); // starts the driver
 
     Stopwatch watch;
@@ -133,13 +130,13 @@ Report run_split(const Arguments& arguments) {
     report.problems = verify_partitions(layout, partitions).problems;
     const double kernels_us = watch.lap();
 
-    report.json = layout.json(driver).set("split_us", split_us).set("kernels_us", kernels_us);
+    report.json = layout.json().set("split_us", split_us).set("kernels_us", kernels_us);
     report.text =
-        banner(driver) + layout.line() +
+        banner(layout.driver) + layout.line() +
         format("split in %.1f us, kernels in all partitions in %.1f us\n", split_us, kernels_us);
     add_groups(report, partitions, times);
     destroy(report, partitions);
-    if (driver.simulated != 0)
+    if (layout.driver.simulated != 0)
         report.text += std::string(simulated_times) + "\n";
     return report;
 }

@@ -75,12 +75,13 @@ std::optional<OuterPartition> outer_partition(int32_t device) {
     return outer;
 }
 
-SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
+SmMap map_of(const Layout& layout, const Partitions& partitions,
              const std::optional<OuterPartition>& outer, bool ok) {
     SmMap map;
     map.title = count_of(partitions.list.size(), "partition") + " of " +
                 count_of(partitions.available, "SM") + (ok ? ": as promised" : ": NOT as promised");
-    map.device = gcx::device(layout.device).name() + ", CUDA " + version_text(driver.version);
+    map.device =
+        gcx::device(layout.device).name() + ", CUDA " + version_text(layout.driver.version);
     if (outer && !outer->left())
         map.within = outer->seen;
     else
@@ -130,18 +131,16 @@ std::string legends(const SmMap& map) {
     return text;
 }
 
-Json json_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
-             const Verification& found, const std::optional<OuterPartition>& outer) {
+Json json_of(const Layout& layout, const Partitions& partitions, const Verification& found,
+             const std::optional<OuterPartition>& outer) {
     const auto group = [](const Partition& partition) {
         return Json::object()
             .set("requested", count_json(partition.requested))
             .set("sm_count", partition.sm_count)
             .set("seen", partition.seen);
     };
-    return report_start(driver)
+    return layout.json()
         .set("ok", found.problems.empty())
-        .set("device", layout.device)
-        .set("family", layout.family->name)
         .set("groups", Json::array(partitions.list, group))
         .set("overlap", found.virtual_sm_numbers ? Json() : Json(found.overlap_count))
         .set("remainder", partitions.remainder)
@@ -154,9 +153,8 @@ Json json_of(const gcx_driver_info& driver, const Layout& layout, const Partitio
 } // namespace
 
 Report run_verify(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
     const auto svg = arguments.file("--svg", "sms.svg");
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     if (svg && gcx::device(layout.device).info().mps == mps_state::on)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
@@ -174,9 +172,9 @@ Report run_verify(const Arguments& arguments) {
 
     Report report;
     report.problems = found.problems;
-    const SmMap map = map_of(driver, layout, partitions, outer, found.problem_count == 0);
-    report.json = json_of(driver, layout, partitions, found, outer);
-    report.text = banner(driver) + layout.line();
+    const SmMap map = map_of(layout, partitions, outer, found.problem_count == 0);
+    report.json = json_of(layout, partitions, found, outer);
+    report.text = banner(layout.driver) + layout.line();
     if (outer)
         report.text += outer->text(!found.virtual_sm_numbers);
     report.text += found.virtual_sm_numbers ? legends(map) : terminal_map(map, wants_colours());

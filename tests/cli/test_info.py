@@ -68,6 +68,8 @@ def test_info_device_option_selects_the_device() -> None:
     assert [device["sm_count"] for device in devices] == [132, 132, 108]
     (device,) = succeed_json("info", "--device", "2", driver=machine)["devices"]
     assert device == devices[2]
+    (device,) = succeed_json("info", "--device", devices[1]["uuid"], driver=machine)["devices"]
+    assert device == devices[1]
     document, _ = fail_json("info", "--device", "3", driver=machine)
     assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
 

@@ -40,8 +40,10 @@ WRONG_LINES = {
     "--json takes no value": ["plan --sms 8 --json=yes"],
     "--exact takes no value": ["plan --sms 8 --exact=1"],
     "--version takes no value": ["--version=1"],
-    '"x"': ["plan --sms 8 --device x"],
-    '"-1"': ["plan --sms 8 --device -1"],
+    "give an ordinal or at least 4 digits of a UUID": [
+        *(f"plan --sms 8 --device {device}" for device in ("x", "-1", "GPU-12", "1.0")),
+        *(f"{command} --device 1b2" for command in ("info", "bench", "bench repartition")),
+    ],
     "--device needs a value": ["plan --sms 8 --device"],
     "coscheduled, fine and max-cluster": ["plan --sms 8 --family structured"],
     "unknown option --svg": ["plan --sms 8 --svg a.svg"],
@@ -138,6 +140,12 @@ def test_device_option_selects_the_device(line: str) -> None:
         if "groups" in document:
             given = sum(group["sm_count"] for group in document["groups"])
             assert given + document["remainder"] == total
+    uuid = succeed_json("info", driver="sim:h100,orin,a100@13.0")["devices"][2]["uuid"]
+    for name in (uuid, uuid.upper().removeprefix("GPU-"), uuid[:16]):
+        words = [*line.split(), "--device", name]
+        assert succeed_json(*words, driver="sim:h100,orin,a100@13.0")["device"] == 2
+    for name in ("1", "GPU-ffff0000"):
+        fail(*line.split(), "--device", name)
     document, _ = fail_json(*line.split(), "--device", "1")
     error = document["error"]
     assert (error["result"], error["code"]) == ("GCX_ERROR_INVALID_DEVICE", 101)
