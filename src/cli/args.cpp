@@ -35,11 +35,13 @@ constexpr std::array kInfoOptions = {
 };
 // plan and split take the first four, verify takes all.
 constexpr std::array kSplitOptions = {
-    Option{"--sms", "COUNTS",
-           "the SMs of each partition, e.g. 108,24; rest takes what the others leave"},
+    Option{
+        "--sms", "COUNTS",
+        "the SMs of each partition, e.g. 108,24; 25% is at most that part of all; rest takes what "
+        "the others leave"},
     kDevice,
     kFamily,
-    Option{"--exact", "", "refuse a count that would have to be rounded up"},
+    Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
     Option{"--svg", "FILE", "write the map as an SVG picture"},
 };
 constexpr std::span kPlanOptions = std::span(kSplitOptions).first(4);
@@ -55,7 +57,9 @@ constexpr std::array kRepartitionOptions = {
 };
 constexpr std::array kExecOptions = {
     Option{"--sms", "SMS",
-           "the SMs of each device: a count, a percentage like 50%, or rest for all free SMs"},
+           "the SMs of each device: a count, a percentage like 12.5%, which is never exceeded, or "
+           "rest "
+           "for all free SMs"},
     Option{"--device", "DEVICES", "ordinals or UUIDs, like 0,2; all devices if not given"},
     Option{"--layout", "DEVICE=SMS,...", "instead of --sms and --device: the SMs of each device"},
     kFamily,
@@ -446,6 +450,22 @@ std::optional<uint32_t> parse_number(std::string_view text) {
     if (error != std::errc() || end != text.data() + text.size())
         return std::nullopt;
     return value;
+}
+
+std::optional<uint64_t> parse_decimal(std::string_view text, std::size_t decimals) {
+    const std::size_t point = std::min(text.find('.'), text.size());
+    std::string fraction(text.substr(std::min(point + 1, text.size())));
+    if (fraction.size() > decimals || (fraction.empty() && point != text.size()))
+        return std::nullopt;
+    fraction.resize(decimals, '0');
+    const auto whole = parse_number(text.substr(0, point));
+    const auto rest = parse_number(fraction);
+    if (!whole || !rest)
+        return std::nullopt;
+    uint64_t value = *whole;
+    for (std::size_t i = 0; i < decimals; i++)
+        value *= 10;
+    return value + *rest;
 }
 
 Invocation parse(std::span<char* const> words) {

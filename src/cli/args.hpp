@@ -1,6 +1,7 @@
 // The command line: the commands with their options and help, and what was given.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -94,6 +95,10 @@ Invocation parse(std::span<char* const> words);
 
 // Returns a whole number without a sign, and nothing if the text is anything else.
 std::optional<uint32_t> parse_number(std::string_view text);
+
+// Returns a number like "12.5" without a sign in units of its last decimal, exactly; nothing if the
+// text is anything else or has more decimals. There are 9 decimals at most.
+std::optional<uint64_t> parse_decimal(std::string_view text, std::size_t decimals);
 
 // Runs the command, or returns the text that --help or --version asks for. Throws UsageError.
 Report report_of(const Invocation& invocation);

@@ -99,12 +99,43 @@ struct Family {
 // few SMs for large clusters; `unavailable` is set then.
 Family find_family(int32_t device, const FamilyName& name);
 
+// SMs as --sms names them.
+struct SmShare {
+    std::string text;         // "24", "12.5%" or "rest"
+    uint32_t sm_count = rest; // of a count
+    uint64_t percentage = 0;  // in billionths of a percent; 0: a count, or the rest
+
+    bool is_percentage() const { return percentage != 0; }
+    // Returns the count as a number, anything else as text.
+    Json json() const;
+};
+
+// Reads a share. Throws UsageError with the option as it was given, and help.
+SmShare read_share(const std::string& text, const std::string& option, std::string_view help);
+
+// The SM counts that a share allows.
+struct SmSizes {
+    uint32_t preferred = rest;  // requested first
+    uint32_t least = rest;      // requested if that can't be given; the atoms may make more of it
+    uint32_t most = UINT32_MAX; // more is not acceptable
+};
+
+// Returns the sizes for a share of a resource, which label names in messages: "device 0". Exact
+// sizes are those that a split gives without rounding. Throws Failure if there is none.
+SmSizes find_sizes(const SmShare& share, const resource& all, const std::string& label);
+SmSizes find_exact_sizes(const SmShare& share, const resource& all, const FamilyName& family,
+                         const std::string& label);
+
+// "the nearest sizes that can be given are 8 and 12", of these SMs.
+std::string nearest_sizes(const resource& all, uint32_t sm_count);
+
 struct Layout {
     gcx_driver_info driver{};
     int32_t device = 0;
     const FamilyName* family = nullptr;
     bool exact = false;
-    std::vector<request> requests;
+    std::vector<SmShare> shares;
+    std::vector<request> requests; // of the shares
 
     gcx::split_flags flags() const;
     // "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled", with the SMs that can be divided.
@@ -118,7 +149,7 @@ struct Layout {
 Layout open_layout(const Arguments& arguments);
 
 struct Partition {
-    uint32_t requested = 0; // SMs, or GCX_REST
+    uint32_t requested = 0; // SMs, or GCX_REST; of a percentage its size
     uint32_t sm_count = 0;
     gcx::context context;
     gcx::stream stream;

@@ -38,14 +38,15 @@ std::vector<Times> create(Partitions& partitions) {
     return times;
 }
 
-void add_groups(Report& report, const Partitions& partitions, const std::vector<Times>& times) {
+void add_groups(Report& report, const Layout& layout, const Partitions& partitions,
+                const std::vector<Times>& times) {
     report.text += "partition  requested  SMs  seen  cluster    context us   stream us\n";
     std::vector<Json> groups;
     for (std::size_t i = 0; i < partitions.list.size(); i++) {
         const Partition& partition = partitions.list[i];
         const uint32_t cluster = partitions.groups[i].max_cluster_size();
         groups.push_back(Json::object()
-                             .set("requested", count_json(partition.requested))
+                             .set("requested", layout.shares[i].json())
                              .set("sm_count", partition.sm_count)
                              .set("seen", partition.seen)
                              .set("max_cluster_size", cluster)
@@ -53,8 +54,8 @@ void add_groups(Report& report, const Partitions& partitions, const std::vector<
                              .set("stream_us", times[i].stream));
         report.text +=
             format("%-9s  %9s  %3u  %4zu  %7u  %12.1f %11.1f\n", partition_name(i).c_str(),
-                   count_text(partition.requested).c_str(), partition.sm_count,
-                   partition.seen.size(), cluster, times[i].context, times[i].stream);
+                   layout.shares[i].text.c_str(), partition.sm_count, partition.seen.size(),
+                   cluster, times[i].context, times[i].stream);
     }
     report.text += format("remainder             %3u\n", partitions.remainder);
     report.text += "the first context's time includes creating the device's primary context\n";
@@ -107,9 +108,9 @@ Report run_plan(const Arguments& arguments) {
     for (std::size_t i = 0; i < sm_counts.size(); i++) {
         const uint32_t requested = layout.requests[i].sm_count;
         groups.push_back(
-            Json::object().set("requested", count_json(requested)).set("sm_count", sm_counts[i]));
+            Json::object().set("requested", layout.shares[i].json()).set("sm_count", sm_counts[i]));
         report.text += format("%-9s  %9s  %3u%s\n", partition_name(i).c_str(),
-                              count_text(requested).c_str(), sm_counts[i],
+                              layout.shares[i].text.c_str(), sm_counts[i],
                               requested != rest && sm_counts[i] != requested ? "  rounded up" : "");
     }
     report.text += format("remainder             %3u\n", remainder);
@@ -134,7 +135,7 @@ Report run_split(const Arguments& arguments) {
     report.text =
         banner(layout.driver) + layout.line() +
         format("split in %.1f us, kernels in all partitions in %.1f us\n", split_us, kernels_us);
-    add_groups(report, partitions, times);
+    add_groups(report, layout, partitions, times);
     destroy(report, partitions);
     if (layout.driver.simulated != 0)
         report.text += std::string(simulated_times) + "\n";

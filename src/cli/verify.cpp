@@ -133,9 +133,10 @@ std::string legends(const SmMap& map) {
 
 Json json_of(const Layout& layout, const Partitions& partitions, const Verification& found,
              const std::optional<OuterPartition>& outer) {
-    const auto group = [](const Partition& partition) {
+    const auto group = [&](const Partition& partition) {
+        const auto index = static_cast<std::size_t>(&partition - partitions.list.data());
         return Json::object()
-            .set("requested", count_json(partition.requested))
+            .set("requested", layout.shares[index].json())
             .set("sm_count", partition.sm_count)
             .set("seen", partition.seen);
     };

@@ -156,8 +156,14 @@ echo "$tried"
         ("21", "coscheduled", 24),
         ("50%", "coscheduled", 64),
         ("7%", "coscheduled", 8),
+        ("12.5%", "coscheduled", 16),
+        ("33.333333333%", "coscheduled", 40),
+        ("80%", "coscheduled", 100),  # above 50 % with the remainder atom
+        ("97%", "coscheduled", 124),
         ("100%", "coscheduled", 132),
         ("rest", "coscheduled", 132),
+        ("50%", "fine", 66),
+        ("50%", "max-cluster", 48),
         ("21", "fine", 22),
         ("24", "max-cluster", 24),
     ],
@@ -166,7 +172,7 @@ def test_exec_share_gives_whole_atoms(unaware: str, sms: str, family: str, given
     done = gcx("exec", "--sms", sms, "--family", family, "--", unaware)
     assert output(done) == str(given)
     assert f" has {given} of the 132 SMs" in done.stderr
-    asked = sms.isdigit() and int(sms) != given
+    asked = sms not in {"rest", str(given)}
     assert (f", {sms} requested" in done.stderr) == asked
 
 
@@ -362,22 +368,64 @@ PERCENTAGES = [
     (50, 50), (25, 25, 25, 25), (20, 80), (80, 20), (75, 25), (30, 70), (70, 30), (33, 33, 34),
     (10, 20, 30, 40), (40, 30, 20, 10), (99,), (15, 85), (20, 20, 20, 20, 20), (45, 10, 45),
 ]  # fmt: skip
+GIVEN = re.compile(r" has (\d+) of the (\d+) SMs of .*, ([\d.]+)% requested")
 
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("family", ["coscheduled", "fine"])
 def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str) -> None:
-    """Each command requests its share while those before it run."""
+    """Each command requests its share while those before it run, and gets no more."""
     for driver in ("13.0", "13.5"):
         for shares in PERCENTAGES:
-            given: list[str] = []
             with ExitStack() as stack:
                 for share in shares:
                     words = ["exec", "--sms", f"{share}%", "--family", family, "--", "cat"]
                     line = said(stack.enter_context(started(*words, driver=f"sim:{gpu}@{driver}")))
                     if "less than the smallest part" not in line:
-                        assert " has " in line, (gpu, driver, shares, given, line)
-                        given.append(line)
+                        given = GIVEN.search(line)
+                        assert given is not None, (gpu, driver, shares, line)
+                        assert 100 * int(given[1]) <= share * int(given[2]), line
+
+
+def test_exec_percentage_next_to_others_is_never_more() -> None:
+    """What is left of an H100 decides only whether the remainder atom of 12 SMs is in it."""
+
+    def next_to(*others: str) -> Done:
+        with ExitStack() as stack:
+            for sms in others[:-1]:
+                process = started("exec", "--sms", sms, "--", "cat")
+                assert " has " in said(stack.enter_context(process))
+            return gcx("exec", "--sms", others[-1], "--", "true")
+
+    for requests, given in {
+        ("24", "80%"): 100,
+        ("50%", "50%"): 60,
+        ("64", "50%"): 60,
+        ("12", "50%"): 64,
+        ("12", "60%"): 72,
+        ("120", "10%"): 12,
+    }.items():
+        assert f" has {given} of the 132 SMs" in next_to(*requests).stderr, requests
+    done = next_to("120", "8%")
+    assert done.returncode == 125
+    assert "8% (8 SMs) of device 0 requested, which has 132 SMs, of which 12 are" in done.stderr
+    assert "the nearest size that can be given is 12; request another size, wait" in done.stderr
+    assert "8% (8 SMs) of device 0 requested" in next_to("rest", "8%").stderr
+
+
+@pytest.mark.parametrize(
+    ("holds", "options", "given"),
+    [("120", "--sms 8%", 8), ("120", "--sms 50%", 60), ("12", "--sms 20 --exact", 20)],
+)
+def test_exec_waits_for_an_acceptable_size(holds: str, options: str, given: int) -> None:
+    with started("exec", "--sms", holds, "--", "cat") as holder:
+        said(holder)
+        with started("exec", *options.split(), "--wait", "60", "--", "true") as waiting:
+            assert "waiting for SMs of device 0" in said(waiting)
+            assert holder.stdin is not None
+            holder.stdin.close()
+            assert f" has {given} of the 132 SMs" in said(waiting)
+    assert listed_reservations() == []
 
 
 def test_exec_locked_folder_is_reported(folder: Path) -> None:
@@ -508,7 +556,7 @@ def test_exec_exact_count_that_others_prevent_is_refused() -> None:
     with started("exec", "--sms", "12", "--", "cat") as holder:
         said(holder)
         message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
-        assert "what others leave of device 0 can't give exactly 20 SMs now" in message
+        assert "20 SMs of device 0 requested, which has 132 SMs, of which 120 are free" in message
         assert "the nearest sizes that can be given are 16 and 24" in message
         assert len(listed_reservations()) == 1
 
@@ -644,10 +692,15 @@ def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
 WRONG = {
     "no command to run": ["", "--sms 24"],
     "--sms is missing": ["-- true"],
-    "0 SMs": ["--sms 0 -- true", "--sms 0% -- true"],
+    "0 SMs": ["--sms 0 -- true", "--sms 0% -- true", "--sms 0.0% -- true", "--layout 0=0% -- true"],
     '"x"': ["--sms x -- true"],
+    '"12.5" is not a count of SMs': ["--sms 12.5 -- true"],
+    **{
+        f'"{text}%" is not a percentage, like 50% or 12.5%': [f"--sms {text}% -- true"]
+        for text in ("1e3", "-5", "nan", "12.5.1", "+5", "5.", ".5", "1.0000000001", "50%", "0x5")
+    },
     '"24,"': ["--sms 24, -- true"],
-    "100% at most": ["--sms 101% -- true"],
+    "100% at most": ["--sms 101% -- true", "--layout 0=100.1% -- true"],
     '"%"': ["--sms % -- true"],
     "1024": ["--sms 99999 -- true"],
     "2 is empty": ["--sms 24 --device 0,,1 -- true"],

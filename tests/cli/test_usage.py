@@ -22,9 +22,11 @@ SPLITTING = ["plan", "split", "verify"]
 WRONG_COUNTS = {
     "2 is empty": ["108,,24", "108,"],
     "1 is empty": [",108"],
+    '"COUNT" is not a percentage': ["-3%", "1e9%", "5.%", "%", "8%%"],
+    "100% at most": ["101%"],
     '"COUNT"': ["-3", "1e9", "12x", " 8", "+8", "0x10", "8.0", "8;8", "4294967297", "Rest"],
     "99999": ["99999"],
-    "0 SMs": ["0"],
+    "0 SMs": ["0", "0%", "0.00%"],
 }
 WRONG_LINES = {
     "gcx help": [""],
