@@ -77,7 +77,9 @@ constexpr std::array kExecOptions = {
            "the reservation's name in gcx ps; the name of the command if not given"},
     Option{"--shared", "", "reserve nothing: other processes may use the same SMs"},
     Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
-    Option{"--quiet", "", "print only errors on standard error"},
+    Option{
+        "--quiet", "",
+        "print only errors, and that a command isn't in the partition itself, on standard error"},
 };
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print the current state and exit, as without a terminal"},

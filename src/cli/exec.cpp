@@ -540,14 +540,14 @@ gcx_driver_info open_driver_of(const Arguments& arguments, const interpose::Plan
 }
 
 // Refuses a program that no partition can reach, and warns of one that only its children reach.
-void check_reach(const std::string& command, bool quiet) {
+void check_reach(const std::string& command) {
     const ProgramKind kind = program_kind(command);
     if (kind.reach == ProgramKind::Reach::kNone)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       format("%s, so the system clears its environment; run gcx exec inside it, "
                              "like sudo gcx exec --sms 24 -- COMMAND",
                              kind.why.c_str()));
-    if (kind.reach == ProgramKind::Reach::kChildren && !quiet)
+    if (kind.reach == ProgramKind::Reach::kChildren)
         std::fprintf(stderr,
                      "gcx exec: %s: it isn't in the partition itself, only programs that it "
                      "starts are\n",
@@ -678,7 +678,7 @@ Report run_exec(const Arguments& arguments) {
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
         keep_unnamed_devices(*outer, plan);
-    check_reach(command, options.quiet);
+    check_reach(command);
     if (!options.quiet)
         warn_of_old_loader();
 

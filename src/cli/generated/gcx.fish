@@ -98,7 +98,7 @@ complete -c gcx -n '__gcx_at "exec"' -l wait -x -d 'how long to wait for SMs tha
 complete -c gcx -n '__gcx_at "exec"' -l name -x -d 'the reservation\'s name in gcx ps; the name of the command if not given'
 complete -c gcx -n '__gcx_at "exec"' -l shared -d 'reserve nothing: other processes may use the same SMs'
 complete -c gcx -n '__gcx_at "exec"' -l exact -d 'refuse a count or percentage that would have to be rounded'
-complete -c gcx -n '__gcx_at "exec"' -l quiet -d 'print only errors on standard error'
+complete -c gcx -n '__gcx_at "exec"' -l quiet -d 'print only errors, and that a command isn\'t in the partition itself, on standard error'
 complete -c gcx -n '__gcx_at "exec"' -l driver -rF -a 'sim:a100 sim:h100 sim:h200 sim:b200 sim:gb200 sim:rtx4090 sim:l40s sim:orin' -d 'the driver: sim:GPU@VERSION for the simulated one, or a path; if not given, GCX_DRIVER or libcuda.so.1'
 complete -c gcx -n '__gcx_at "exec"' -l json -d 'print JSON, also for errors'
 complete -c gcx -n '__gcx_at "exec"' -l help -s h -d 'print this text'
