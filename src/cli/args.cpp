@@ -72,7 +72,8 @@ constexpr std::array kExecOptions = {
            "device: refuse (if not given) or device",
            "refuse device"},
     Option{"--wait", "SECONDS",
-           "how long to wait for SMs that other processes have reserved; 0 if not given"},
+           "how long to wait for SMs that other processes have reserved, like 60 or 0.5; 0 if not "
+           "given"},
     Option{"--name", "NAME",
            "the reservation's name in gcx ps; the name of the command if not given"},
     Option{"--shared", "", "reserve nothing: other processes may use the same SMs"},

@@ -297,10 +297,10 @@ struct ReserveOptions {
 // free_sizes: those that the free SMs have, if none of them is acceptable; else empty.
 std::string refusal_text(const ExecPart& part, const ReserveOptions& options, const Place& place,
                          const std::string& free_sizes) {
-    const long long seconds = options.timeout.count() / 1000;
+    const double seconds = std::chrono::duration<double>(options.timeout).count();
     return format("%s%s of %s requested, which has %s; %s, %s, or use SMs that other processes may "
                   "use as well with --shared",
-                  seconds == 0 ? "" : format("timed out after %lld s: ", seconds).c_str(),
+                  seconds == 0 ? "" : format("timed out after %.10g s: ", seconds).c_str(),
                   part.requested_text().c_str(), place.label.c_str(), usage_text(place).c_str(),
                   free_sizes.empty() ? "request fewer"
                                      : (free_sizes + "; request another size").c_str(),
@@ -578,11 +578,21 @@ std::string with_element(const char* variable, const std::string& text,
     return (others.empty() ? "" : others + ":") + element;
 }
 
+std::chrono::milliseconds read_wait(const Arguments& arguments) {
+    const std::string text = arguments.get("--wait").value_or("0");
+    const auto wait = parse_decimal(text, 3);
+    if (!wait || *wait > 1000 * uint64_t{kMaxSeconds})
+        throw UsageError(format("--wait %s: \"%s\" is not a number of seconds from 0 to %u with at "
+                                "most 3 digits after the point, e.g. --wait 60",
+                                text.c_str(), text.c_str(), kMaxSeconds));
+    return std::chrono::milliseconds(*wait);
+}
+
 ReserveOptions read_reserve_options(const Arguments& arguments) {
     ReserveOptions options;
     options.wanted = !arguments.has("--shared");
     options.quiet = arguments.has("--quiet");
-    options.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMaxSeconds, 0));
+    options.timeout = read_wait(arguments);
     const std::string& command = arguments.operands[0];
     const auto given = arguments.get("--name");
     if (given && given->size() >= max_lease_name)

@@ -581,8 +581,12 @@ def test_exec_quiet_prints_only_errors(unaware: str, tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     with started("exec", "--sms", "100", "--", "cat") as holder:
         said(holder)
-        message = fail("exec", "--quiet", *WAIT_FOR_100[1:4], "1", "--", "true", status=125)
-        assert "timed out after 1 s" in message
+        for seconds in ("0.5", "1", "1.0"):
+            words = ["exec", "--quiet", *WAIT_FOR_100[1:4], seconds, "--", "true"]
+            start = time.monotonic()
+            message = fail(*words, status=125)
+            assert float(seconds) < time.monotonic() - start < float(seconds) + 30
+            assert f"timed out after {float(seconds):g} s" in message
         assert message.count("\n") == 1
     static = compiled(tmp_path / "static", "int main(void) { return 0; }\n", "-static")
     done = gcx("exec", "--quiet", "--sms", "24", "--", static)
@@ -719,6 +723,10 @@ WRONG = {
     "none of this driver's devices": ["--sms 24 --device GPU-ffff0000 -- true"],
     "132": ["--sms 140 -- true"],
     "give 7% or more, or --sms 8": ["--sms 5% -- true"],
+    "from 0 to 4000000 with at most 3 digits after the point, e.g. --wait 60": [
+        f"--sms 8 --wait {seconds} -- true"
+        for seconds in ("-1", "1.", ".5", "0.0001", "4000001", "4000000.001", "1e3", "inf")
+    ],
     "leave one": ["--sms 8 --shared --name x -- true", "--sms 8 --shared --wait 3 -- true"],
     '"soon"': ["--sms 8 --wait soon -- true"],
     "/nowhere/libcuda.so.1": ["--driver /nowhere/libcuda.so.1 --sms 24 -- true"],
@@ -792,6 +800,10 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
             assert done.returncode == 126, done
             assert f"can't run {word}: " in done.stderr
     assert "interpreter or loader that it names does not exist" in done.stderr
+    for line in (("exec", "--sms", "24"), ("sim", "run")):
+        done = gcx(*line, "--", "")
+        assert done.returncode == 127
+        assert done.stderr.endswith("can't run the command: its name is empty; give one after --\n")
     assert inside(str(tmp_path)).returncode == 126
     os.mkfifo(tmp_path / "pipe", 0o755)
     script = tmp_path / "script"
@@ -985,6 +997,28 @@ def test_exec_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
     reservations = {reservation["name"]: reservation for reservation in listed}
     assert reservations["a"]["parent"] == reservations["outer"]["id"]
     assert reservations["outer"]["parent"] is None
+
+
+def test_exec_nested_with_another_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Its reservation would not be a part of the outer one."""
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.mkdir(mode=0o700)
+    link.symlink_to(folder)
+
+    def nested(variable: str, *options: str) -> Done:
+        words = ["env", variable, program(), "exec", "--sms", "8", *options, "--", "true"]
+        return gcx("exec", "--quiet", "--sms", "24", "--", *words)
+
+    done = nested(f"GCX_RESERVATION_DIR={other}")
+    assert done.returncode == 125
+    assert (
+        f"gcx exec: SIMULATED: GCX_RESERVATION_DIR is {other}; gcx exec reserved the SMs of this "
+        f"process in {folder}, and stores reservations in them there; leave it out"
+    ) in done.stderr
+    for same in (f"GCX_RESERVATION_DIR={link}", f"GCX_RESERVATION_DIR={folder}/", "OTHER=1"):
+        assert nested(same).returncode == 0
+    assert nested("-uGCX_RESERVATION_DIR").returncode == 0
+    assert nested(f"GCX_RESERVATION_DIR={other}", "--shared").returncode == 0
 
 
 def test_exec_nested_in_shared_sms_reserves_nothing() -> None:

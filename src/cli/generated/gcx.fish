@@ -94,7 +94,7 @@ complete -c gcx -n '__gcx_at "exec"' -l layout -x -d 'instead of --sms and --dev
 complete -c gcx -n '__gcx_at "exec"' -l family -x -a 'coscheduled fine max-cluster' -d 'coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest clusters); coscheduled if not given'
 complete -c gcx -n '__gcx_at "exec"' -l report -x -a 'partition device auto' -d 'the SM count that programs see: partition, device, or auto (if not given), which is the partition\'s except for cuBLAS versions that compute wrong results with it'
 complete -c gcx -n '__gcx_at "exec"' -l contexts -x -a 'refuse device' -d 'whether programs may create contexts with cuCtxCreate, which have all SMs of the device: refuse (if not given) or device'
-complete -c gcx -n '__gcx_at "exec"' -l wait -x -d 'how long to wait for SMs that other processes have reserved; 0 if not given'
+complete -c gcx -n '__gcx_at "exec"' -l wait -x -d 'how long to wait for SMs that other processes have reserved, like 60 or 0.5; 0 if not given'
 complete -c gcx -n '__gcx_at "exec"' -l name -x -d 'the reservation\'s name in gcx ps; the name of the command if not given'
 complete -c gcx -n '__gcx_at "exec"' -l shared -d 'reserve nothing: other processes may use the same SMs'
 complete -c gcx -n '__gcx_at "exec"' -l exact -d 'refuse a count or percentage that would have to be rounded'
