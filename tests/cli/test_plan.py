@@ -54,6 +54,12 @@ def test_plan_exact_refuses_rounding() -> None:
     assert "12 + 24 can" in message
 
 
+def test_plan_names_sizes_that_fit() -> None:
+    message = fail("plan", "--sms", "66,66")
+    assert "device 0 has 132; 68 + 64 can be given" in message
+    assert counts_of("68,64", H100, "--exact") == ([68, 64], 0)
+
+
 def sizes_of(percentage: Fraction, atoms: list[int]) -> list[int]:
     """Returns the sizes that a percentage can have, the one of the empty device first."""
     unit, remainder = atoms[0], atoms[-1] if atoms[-1] != atoms[0] else 0
