@@ -110,6 +110,24 @@ void compare_with_outer(Verification& found, const OuterPartition& outer, const 
     }
 }
 
+// Names what has higher SM numbers than SMs: programs see the count, and kernels the numbers. Under
+// MPS the numbers begin with 0, so there are none.
+std::string numbers_beyond_counts(const Partitions& partitions,
+                                  const std::optional<OuterPartition>& outer) {
+    std::string text;
+    const auto add = [&](const std::string& name, uint32_t sm_count, const auto& seen) {
+        if (!seen.empty() && seen.back() >= sm_count)
+            text += format("%s%u in %s", text.empty() ? "" : ", ", seen.back(), name.c_str());
+    };
+    if (outer && !outer->left())
+        add("this process", outer->visible_sm_count, outer->seen);
+    for (std::size_t i = 0; i < partitions.list.size(); i++)
+        add(partition_name(i), partitions.list[i].sm_count, partitions.list[i].seen);
+    return text.empty() ? ""
+                        : "%smid goes up to " + text +
+                              ": kernels must not index an array of a partition's SM count by it\n";
+}
+
 std::string conclusion(const Verification& found, bool inside) {
     if (found.problem_count != 0)
         return "FAILED: " + count_of(found.problem_count, "problem") + "\n";
@@ -179,6 +197,7 @@ Report run_verify(const Arguments& arguments) {
     if (outer)
         report.text += outer->text(!found.virtual_sm_numbers);
     report.text += found.virtual_sm_numbers ? legends(map) : terminal_map(map, wants_colours());
+    report.text += numbers_beyond_counts(partitions, outer);
     report.text += conclusion(found, outer.has_value());
     if (svg) {
         write_file(*svg, svg_map(map));
