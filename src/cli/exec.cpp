@@ -64,7 +64,8 @@ std::vector<std::string> read_list(const std::string& text, const char* option, 
     return parts;
 }
 
-void add_device(std::vector<DeviceShare>& devices, const std::string& device, SmShare share) {
+void add_device(std::vector<DeviceShare>& devices, const std::string& device,
+                const SmShare& share) {
     if (std::ranges::find(devices, device, &DeviceShare::device) != devices.end())
         throw UsageError(format("device %s is given twice; give each once", device.c_str()));
     devices.push_back({device, share});
