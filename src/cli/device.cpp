@@ -300,7 +300,10 @@ SmShare read_share(const std::string& text, const std::string& option, std::stri
             parse_decimal(std::string_view(text).substr(0, text.size() - 1), kPercentDecimals);
         share.percentage = percentage.value_or(0);
         if (!percentage)
-            wrong = format("\"%s\" is not a percentage, like 50%% or 12.5%%", text.c_str());
+            wrong =
+                format("\"%s\" is not a percentage like 12.5%%, with at most %zu digits after the "
+                       "point",
+                       text.c_str(), kPercentDecimals);
         else if (share.percentage > kWhole)
             wrong = format("%s is more than there can be (100%% at most)", text.c_str());
     } else {

@@ -352,9 +352,15 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
         };
         params.timeout = time_left();
         refused = acquire(part.sizes.least);
-        // A request waits until its SMs or more are free. If more is not acceptable, asks again.
+        // A request waits until its SMs or more are free. If more is not acceptable, asks again when
+        // the reservations have changed, so that it takes no SMs from others in between.
+        std::string usage;
         while (!free_sizes.empty() && time_left().count() != 0) {
             std::this_thread::sleep_for(std::min(time_left(), kPause));
+            std::string now = usage_text(place);
+            if (now == usage)
+                continue;
+            usage = std::move(now);
             params.timeout = time_left();
             refused = acquire(part.sizes.least);
         }

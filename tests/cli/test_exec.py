@@ -701,7 +701,9 @@ WRONG = {
     '"x"': ["--sms x -- true"],
     '"12.5" is not a count of SMs': ["--sms 12.5 -- true"],
     **{
-        f'"{text}%" is not a percentage, like 50% or 12.5%': [f"--sms {text}% -- true"]
+        f'"{text}%" is not a percentage like 12.5%, with at most 9 digits after the point': [
+            f"--sms {text}% -- true"
+        ]
         for text in ("1e3", "-5", "nan", "12.5.1", "+5", "5.", ".5", "1.0000000001", "50%", "0x5")
     },
     '"24,"': ["--sms 24, -- true"],
