@@ -365,7 +365,7 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
             refused = acquire(part.sizes.least);
         }
     }
-    if (refused && in_use)
+    if (refused && (in_use || !free_sizes.empty()))
         throw Failure(GCX_ERROR_ALREADY_ACQUIRED, refusal_text(part, options, place, free_sizes));
     if (refused)
         throw error(*refused);
