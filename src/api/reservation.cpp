@@ -89,10 +89,12 @@ void divide_partition(reservations::ReservationRequest& request,
                       const gcx_reservation_params& params, const EnclosingPartition::Part& part,
                       const Device& device) {
     const std::string folder = reservations::dir_of_token(part.plan->token);
-    if (params.folder != nullptr && !is_same_folder(request.dir, folder))
+    // Without a name, the folder is the partition's.
+    if (!request.dir.empty() && !is_same_folder(request.dir, folder))
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
-                    "stores reservations in them there",
+             format("%s is %s; gcx exec reserved the SMs of this process in %s, and stores "
+                    "reservations in them there; leave it out",
+                    params.folder != nullptr ? "params->folder" : kFolderVariable,
                     request.dir.c_str(), folder.c_str()));
     const gcx_sm_family family = part.plan->family;
     if (params.family != GCX_SM_FAMILY_NONE && params.family != family)

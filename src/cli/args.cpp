@@ -17,14 +17,16 @@ constexpr std::array kGlobalOptions = {
     Option{"--help", "", "print this text"},
 };
 
-constexpr Option kDevice = {"--device", "N", "the device's ordinal; 0 if not given"};
+constexpr Option kDevice = {"--device", "DEVICE",
+                            "the device's ordinal or (the beginning of) its UUID; 0 if not given"};
 constexpr Option kFamily = {
     "--family", "NAME",
     "coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest "
     "clusters); coscheduled if not given",
     "coscheduled fine max-cluster"};
 constexpr std::array kInfoOptions = {
-    Option{"--device", "N", "only this device; all devices if not given"},
+    Option{"--device", "DEVICE",
+           "only this device, by its ordinal or UUID; all devices if not given"},
     Option{"--limits", "",
            "also stream priorities and the largest thread block clusters; creates contexts to find "
            "out"},
@@ -33,11 +35,13 @@ constexpr std::array kInfoOptions = {
 };
 // plan and split take the first four, verify takes all.
 constexpr std::array kSplitOptions = {
-    Option{"--sms", "COUNTS",
-           "the SMs of each partition, e.g. 108,24; rest takes what the others leave"},
+    Option{
+        "--sms", "COUNTS",
+        "the SMs of each partition, e.g. 108,24; 25% is at most that part of all; rest takes what "
+        "the others leave"},
     kDevice,
     kFamily,
-    Option{"--exact", "", "refuse a count that would have to be rounded up"},
+    Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
     Option{"--svg", "FILE", "write the map as an SVG picture"},
 };
 constexpr std::span kPlanOptions = std::span(kSplitOptions).first(4);
@@ -53,7 +57,9 @@ constexpr std::array kRepartitionOptions = {
 };
 constexpr std::array kExecOptions = {
     Option{"--sms", "SMS",
-           "the SMs of each device: a count, a percentage like 50%, or rest for all free SMs"},
+           "the SMs of each device: a count, a percentage like 12.5%, which is never exceeded, or "
+           "rest "
+           "for all free SMs"},
     Option{"--device", "DEVICES", "ordinals or UUIDs, like 0,2; all devices if not given"},
     Option{"--layout", "DEVICE=SMS,...", "instead of --sms and --device: the SMs of each device"},
     kFamily,
@@ -66,12 +72,15 @@ constexpr std::array kExecOptions = {
            "if not given) or all of the device (device)",
            "partition device"},
     Option{"--wait", "SECONDS",
-           "how long to wait for SMs that other processes have reserved; 0 if not given"},
+           "how long to wait for SMs that other processes have reserved, like 60 or 0.5; 0 if not "
+           "given"},
     Option{"--name", "NAME",
            "the reservation's name in gcx ps; the name of the command if not given"},
     Option{"--shared", "", "reserve nothing: other processes may use the same SMs"},
     Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
-    Option{"--quiet", "", "print only errors on standard error"},
+    Option{
+        "--quiet", "",
+        "print only errors, and that a command isn't in the partition itself, on standard error"},
 };
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print the current state and exit, as without a terminal"},
@@ -430,10 +439,6 @@ uint32_t Arguments::number(std::string_view option, uint32_t least, uint32_t mos
     return *value;
 }
 
-int32_t Arguments::device() const {
-    return static_cast<int32_t>(number("--device", 0, 1023, 0));
-}
-
 std::optional<std::string> Arguments::file(std::string_view option, const char* example) const {
     const auto given = get(option);
     if (given && given->empty())
@@ -448,6 +453,22 @@ std::optional<uint32_t> parse_number(std::string_view text) {
     if (error != std::errc() || end != text.data() + text.size())
         return std::nullopt;
     return value;
+}
+
+std::optional<uint64_t> parse_decimal(std::string_view text, std::size_t decimals) {
+    const std::size_t point = std::min(text.find('.'), text.size());
+    std::string fraction(text.substr(std::min(point + 1, text.size())));
+    if (fraction.size() > decimals || (fraction.empty() && point != text.size()))
+        return std::nullopt;
+    fraction.resize(decimals, '0');
+    const auto whole = parse_number(text.substr(0, point));
+    const auto rest = parse_number(fraction);
+    if (!whole || !rest)
+        return std::nullopt;
+    uint64_t value = *whole;
+    for (std::size_t i = 0; i < decimals; i++)
+        value *= 10;
+    return value + *rest;
 }
 
 Invocation parse(std::span<char* const> words) {

@@ -1,6 +1,7 @@
 // The command line: the commands with their options and help, and what was given.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,8 +36,6 @@ class Arguments {
     // Returns the option's value as a number from least to most, or otherwise if it was not given.
     uint32_t number(std::string_view option, uint32_t least, uint32_t most,
                     uint32_t otherwise) const;
-    // Returns the value of --device as an ordinal, 0 if it was not given.
-    int32_t device() const;
     // Returns the value of an option that names a file. Throws UsageError if it is empty.
     std::optional<std::string> file(std::string_view option, const char* example) const;
 
@@ -96,6 +95,10 @@ Invocation parse(std::span<char* const> words);
 
 // Returns a whole number without a sign, and nothing if the text is anything else.
 std::optional<uint32_t> parse_number(std::string_view text);
+
+// Returns a number like "12.5" without a sign in units of its last decimal, exactly; nothing if the
+// text is anything else or has more decimals. There are 9 decimals at most.
+std::optional<uint64_t> parse_decimal(std::string_view text, std::size_t decimals);
 
 // Runs the command, or returns the text that --help or --version asks for. Throws UsageError.
 Report report_of(const Invocation& invocation);

@@ -717,9 +717,9 @@ void add_note(Report& report, const gcx_driver_info& driver, const char* note) {
 } // namespace
 
 Report run_bench(const Arguments& arguments) {
-    const int32_t device = arguments.device();
     const uint32_t rounds = arguments.number("--rounds", 2, kMaxRounds, kDefaultRounds);
     const gcx_driver_info driver = open_driver(arguments);
+    const int32_t device = device_option(arguments);
     Bench bench(driver, device, rounds);
     bench.run();
 
@@ -753,9 +753,9 @@ Report run_bench(const Arguments& arguments) {
 }
 
 Report run_bench_repartition(const Arguments& arguments) {
-    const int32_t device = arguments.device();
     const uint32_t rounds = arguments.number("--rounds", 2, kMaxChanges, kDefaultChanges);
     const gcx_driver_info driver = open_driver(arguments);
+    const int32_t device = device_option(arguments);
     const std::vector<Row> rows = Repartition(driver, device, rounds).run();
 
     Report report;

@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
 
 namespace gcx::cli {
 namespace {
@@ -13,37 +16,108 @@ std::string driver_choice; // of --driver or the environment
 bool driver_is_simulated = false;
 
 constexpr std::string_view kSmsExample =
-    "give counts of SMs like --sms 108,24, or rest for what the others leave, like --sms 24,rest";
+    "give counts of SMs like --sms 108,24, percentages like --sms 50%,25%, or rest for what the "
+    "others leave, like --sms 24,rest";
 
-request read_count(const std::string& all, const std::string& text, std::size_t position) {
-    if (text == "rest")
-        return rest;
-    std::string wrong;
-    const uint32_t count = parse_number(text).value_or(0);
-    if (text.empty())
-        wrong = format("count %zu is empty", position);
-    else if (!parse_number(text))
-        wrong = format("\"%s\" is not a count of SMs", text.c_str());
-    else if (count == 0)
-        wrong = "a partition of 0 SMs can run nothing";
-    else if (count > GCX_MAX_SMS)
-        wrong = format("%u SMs are more than any GPU has (%u at most)", count, GCX_MAX_SMS);
-    if (!wrong.empty())
-        throw UsageError("--sms " + all + ": " + wrong + "; " + std::string(kSmsExample));
-    return count;
+constexpr std::size_t kPercentDecimals = 9;
+constexpr uint64_t kWhole = 100'000'000'000; // 100% in billionths of a percent
+
+constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
+
+// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
+std::string uuid_digits(std::string text) {
+    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
+        text.erase(0, 4);
+    std::erase(text, '-');
+    for (char& c : text) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::strchr("0123456789abcdef", c) == nullptr)
+            return "";
+    }
+    return text;
 }
 
-std::vector<request> read_sms(const Arguments& arguments) {
+std::vector<SmShare> read_sms(const Arguments& arguments) {
     const auto given = arguments.get("--sms");
     if (!given)
         throw UsageError("--sms is missing: " + std::string(kSmsExample));
-    std::vector<request> requests;
-    for (const std::string& count : split(*given, ','))
-        requests.push_back(read_count(*given, count, requests.size() + 1));
-    if (requests.size() > GCX_MAX_SMS)
+    std::vector<SmShare> shares;
+    for (const std::string& share : split(*given, ',')) {
+        if (share.empty())
+            throw UsageError("--sms " + *given +
+                             format(": count %zu is empty; ", shares.size() + 1) +
+                             std::string(kSmsExample));
+        shares.push_back(read_share(share, "--sms " + *given, kSmsExample));
+    }
+    if (shares.size() > GCX_MAX_SMS)
         throw UsageError(format("--sms has %zu counts, more than any GPU has SMs (%u at most)",
-                                requests.size(), GCX_MAX_SMS));
-    return requests;
+                                shares.size(), GCX_MAX_SMS));
+    return shares;
+}
+
+// Returns what a split of these SMs gives for a count; 0 if there is no such split.
+uint32_t planned(const resource& all, uint32_t sm_count) {
+    try {
+        return all.plan({sm_count}).groups[0];
+    } catch (const error&) {
+        return 0;
+    }
+}
+
+// Returns the first partition that is larger than its percentage allows. Throws gcx::error if there
+// is no such split.
+std::optional<std::size_t> first_too_large(const Layout& layout,
+                                           const std::vector<SmSizes>& sizes) {
+    const auto counts =
+        gcx::device(layout.device).sms().plan(layout.requests, layout.flags()).groups;
+    for (std::size_t i = 0; i < counts.size(); i++) {
+        if (counts[i] > sizes[i].most)
+            return i;
+    }
+    return std::nullopt;
+}
+
+bool fits(const Layout& layout, const std::vector<SmSizes>& sizes) {
+    try {
+        return !first_too_large(layout, sizes);
+    } catch (const error&) {
+        return false;
+    }
+}
+
+// Sets the requests. Only one partition has the remainder atom, so if the preferred sizes do not
+// fit next to each other, one percentage takes its other size: the last that can.
+void choose_requests(Layout& layout) {
+    const resource whole = gcx::device(layout.device).sms();
+    const std::string label = format("device %d", layout.device);
+    std::vector<SmSizes> sizes;
+    for (const SmShare& share : layout.shares) {
+        if (!share.is_percentage()) {
+            sizes.push_back({share.sm_count, share.sm_count});
+        } else {
+            const resource all = whole.split({rest}, layout.family->flags).groups[0];
+            sizes.push_back(layout.exact ? find_exact_sizes(share, all, *layout.family, label)
+                                         : find_sizes(share, all, label));
+        }
+        layout.requests.emplace_back(sizes.back().preferred);
+    }
+    if (std::ranges::none_of(layout.shares, &SmShare::is_percentage) || fits(layout, sizes))
+        return;
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+        if (!layout.shares[i].is_percentage() || sizes[i].least == sizes[i].most)
+            continue;
+        const bool has_least = sizes[i].preferred == sizes[i].least;
+        layout.requests[i] = request(has_least ? sizes[i].most : sizes[i].least);
+        if (fits(layout, sizes))
+            return;
+        layout.requests[i] = request(sizes[i].preferred);
+    }
+    if (const auto large = first_too_large(layout, sizes))
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("partition %s: %s of %s is %u SMs, and next to the others the atoms "
+                             "allow no partition of at most that; give counts, or rest for one",
+                             partition_name(*large).c_str(), layout.shares[*large].text.c_str(),
+                             count_of(whole.sm_count(), "SM").c_str(), sizes[*large].most));
 }
 
 } // namespace
@@ -64,6 +138,38 @@ gcx_driver_info open_driver_named(const std::string& name) {
     const gcx_driver_info info = driver_info();
     driver_is_simulated = info.simulated != 0;
     return info;
+}
+
+int32_t device_named(const std::string& name, int32_t count) {
+    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
+        if (*ordinal >= static_cast<uint32_t>(count))
+            throw Failure(GCX_ERROR_INVALID_DEVICE,
+                          format("there is no device %s; this driver shows %s, from 0 on",
+                                 name.c_str(),
+                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
+        return static_cast<int32_t>(*ordinal);
+    }
+    const std::string digits = uuid_digits(name);
+    if (digits.size() < kLeastDigits)
+        throw UsageError(
+            format("device %s: give an ordinal or at least %zu digits of a UUID, e.g. 0 "
+                   "or GPU-1b2c3d4e",
+                   name.c_str(), kLeastDigits));
+    std::vector<int32_t> found;
+    for (int32_t device = 0; device < count; device++) {
+        if (uuid_digits(uuid_text(gcx::device(device).info().uuid)).starts_with(digits))
+            found.push_back(device);
+    }
+    if (found.size() != 1)
+        throw Failure(GCX_ERROR_INVALID_DEVICE,
+                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
+                             found.empty() ? "none" : "more than one", name.c_str()));
+    return found[0];
+}
+
+int32_t device_option(const Arguments& arguments) {
+    const auto given = arguments.get("--device");
+    return given ? device_named(*given, gcx::device::count()) : 0;
 }
 
 void* driver_library(const gcx_driver_info& driver) {
@@ -180,6 +286,106 @@ Family find_family(int32_t device, const FamilyName& name) {
     return family;
 }
 
+Json SmShare::json() const {
+    return is_percentage() ? Json(text) : count_json(sm_count);
+}
+
+SmShare read_share(const std::string& text, const std::string& option, std::string_view help) {
+    SmShare share{.text = text};
+    if (text == "rest")
+        return share;
+    std::string wrong;
+    if (text.ends_with('%')) {
+        const auto percentage =
+            parse_decimal(std::string_view(text).substr(0, text.size() - 1), kPercentDecimals);
+        share.percentage = percentage.value_or(0);
+        if (!percentage)
+            wrong =
+                format("\"%s\" is not a percentage like 12.5%%, with at most %zu digits after the "
+                       "point",
+                       text.c_str(), kPercentDecimals);
+        else if (share.percentage > kWhole)
+            wrong = format("%s is more than there can be (100%% at most)", text.c_str());
+    } else {
+        const auto count = parse_number(text);
+        share.sm_count = count.value_or(0);
+        if (!count)
+            wrong = format("\"%s\" is not a count of SMs", text.c_str());
+        else if (share.sm_count > GCX_MAX_SMS)
+            wrong = format("%u SMs are more than any GPU has (%u at most)", share.sm_count,
+                           GCX_MAX_SMS);
+    }
+    if (wrong.empty() && share.percentage == 0 && (text.ends_with('%') || share.sm_count == 0))
+        wrong = "a partition of 0 SMs can run nothing";
+    if (!wrong.empty())
+        throw UsageError(option + ": " + wrong + "; " + std::string(help));
+    return share;
+}
+
+// A percentage means a number of SMs of the whole resource, whatever others have of it. It has two
+// sizes, without the remainder atom and with it, both less than an atom below the percentage. Only
+// one of several partitions can have that atom: a share above 50% prefers to, so that smaller ones
+// fit next to it. An allocator that can't give the smaller size gives the larger one instead, unless
+// there is only one.
+SmSizes find_sizes(const SmShare& share, const resource& all, const std::string& label) {
+    if (!share.is_percentage())
+        return {share.sm_count, share.sm_count};
+    const uint32_t sm_count = all.sm_count();
+    const auto most = static_cast<uint32_t>(sm_count * share.percentage / kWhole);
+    const uint32_t unit = all.atom(0).sm_count();
+    const uint32_t last = all.atom(all.info().atom_count - 1).sm_count();
+    const uint32_t remainder = last != unit ? last : 0;
+    const uint32_t units = (sm_count - remainder) / unit;
+    const auto size_with = [&](uint32_t part) {
+        const uint32_t size = part + std::min((most - std::min(part, most)) / unit, units) * unit;
+        return size <= most && most - size < unit ? size : 0;
+    };
+    const uint32_t without = size_with(0);
+    const uint32_t with = remainder != 0 ? size_with(remainder) : 0;
+    if (without == 0 && with == 0) {
+        const uint32_t smallest = remainder != 0 ? std::min(unit, remainder) : unit;
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("%s of the %u SMs of %s is less than the smallest part, %u SMs; give "
+                             "%u%% or more, or --sms %u",
+                             share.text.c_str(), sm_count, label.c_str(), smallest,
+                             (100 * smallest + sm_count - 1) / sm_count, smallest));
+    }
+    if (without == 0 || with == 0)
+        return {without + with, without + with, without + with};
+    return {share.percentage > kWhole / 2 ? with : without, std::min(with, without),
+            std::max(with, without)};
+}
+
+SmSizes find_exact_sizes(const SmShare& share, const resource& all, const FamilyName& family,
+                         const std::string& label) {
+    const uint32_t sm_count = all.sm_count();
+    if (!share.is_percentage() && (share.sm_count == rest || share.sm_count > sm_count))
+        return {share.sm_count, share.sm_count}; // the reservation or the split refuses too many
+    const uint64_t requested =
+        share.is_percentage() ? sm_count * share.percentage : uint64_t{share.sm_count} * kWhole;
+    const auto whole = static_cast<uint32_t>(requested / kWhole);
+    if (requested % kWhole == 0 && planned(all, whole) == whole)
+        return {whole, whole, whole};
+    const std::string text =
+        share.is_percentage()
+            ? format("%s of %s (%g)", share.text.c_str(), count_of(sm_count, "SM").c_str(),
+                     static_cast<double>(requested) / static_cast<double>(kWhole))
+            : count_of(share.sm_count, "SM");
+    throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                  format("--exact: %s can't give exactly %s in the %s family; %s", label.c_str(),
+                         text.c_str(), family.name, nearest_sizes(all, whole).c_str()));
+}
+
+std::string nearest_sizes(const resource& all, uint32_t sm_count) {
+    uint32_t below = sm_count;
+    while (below != 0 && planned(all, below) != below)
+        below--;
+    const uint32_t above = planned(all, sm_count + 1);
+    if (below == 0 || above == 0)
+        return format("the nearest size that can be given is %u", below != 0 ? below : above);
+    return format("the nearest sizes that can be given are %u and %u", below, above);
+}
+
 gcx::split_flags Layout::flags() const {
     return family->flags | (exact ? split_flags::exact : split_flags::none);
 }
@@ -190,16 +396,18 @@ std::string Layout::line() const {
                   count_of(of.sms().sm_count(), "SM").c_str(), family->name);
 }
 
-Json Layout::json(const gcx_driver_info& driver) const {
+Json Layout::json() const {
     return report_start(driver).set("device", device).set("family", family->name);
 }
 
-Layout read_layout(const Arguments& arguments) {
+Layout open_layout(const Arguments& arguments) {
     Layout layout;
-    layout.requests = read_sms(arguments);
-    layout.device = arguments.device();
+    layout.shares = read_sms(arguments);
     layout.family = &read_family(arguments);
     layout.exact = arguments.has("--exact");
+    layout.driver = open_driver(arguments);
+    layout.device = device_option(arguments);
+    choose_requests(layout);
     return layout;
 }
 

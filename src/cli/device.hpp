@@ -19,6 +19,13 @@ namespace gcx::cli {
 gcx_driver_info open_driver(const Arguments& arguments);
 gcx_driver_info open_driver_named(const std::string& name);
 
+// Returns the ordinal of the device that an ordinal or the beginning of a UUID names. Throws
+// UsageError if the name is neither, and Failure if none of count devices has it.
+int32_t device_named(const std::string& name, int32_t count);
+
+// Returns the device that --device names, 0 if it was not given. The driver is open.
+int32_t device_option(const Arguments& arguments);
+
 // Returns dlopen's handle of the open driver, for functions that gcx does not have.
 void* driver_library(const gcx_driver_info& driver);
 
@@ -92,25 +99,57 @@ struct Family {
 // few SMs for large clusters; `unavailable` is set then.
 Family find_family(int32_t device, const FamilyName& name);
 
+// SMs as --sms names them.
+struct SmShare {
+    std::string text;         // "24", "12.5%" or "rest"
+    uint32_t sm_count = rest; // of a count
+    uint64_t percentage = 0;  // in billionths of a percent; 0: a count, or the rest
+
+    bool is_percentage() const { return percentage != 0; }
+    // Returns the count as a number, anything else as text.
+    Json json() const;
+};
+
+// Reads a share. Throws UsageError with the option as it was given, and help.
+SmShare read_share(const std::string& text, const std::string& option, std::string_view help);
+
+// The SM counts that a share allows.
+struct SmSizes {
+    uint32_t preferred = rest;  // requested first
+    uint32_t least = rest;      // requested if that can't be given; the atoms may make more of it
+    uint32_t most = UINT32_MAX; // more is not acceptable
+};
+
+// Returns the sizes for a share of a resource, which label names in messages: "device 0". Exact
+// sizes are those that a split gives without rounding. Throws Failure if there is none.
+SmSizes find_sizes(const SmShare& share, const resource& all, const std::string& label);
+SmSizes find_exact_sizes(const SmShare& share, const resource& all, const FamilyName& family,
+                         const std::string& label);
+
+// "the nearest sizes that can be given are 8 and 12", of these SMs.
+std::string nearest_sizes(const resource& all, uint32_t sm_count);
+
 struct Layout {
+    gcx_driver_info driver{};
     int32_t device = 0;
     const FamilyName* family = nullptr;
     bool exact = false;
-    std::vector<request> requests;
+    std::vector<SmShare> shares;
+    std::vector<request> requests; // of the shares
 
     gcx::split_flags flags() const;
     // "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled", with the SMs that can be divided.
     // Inside gcx exec these may be fewer than the device reports.
     std::string line() const;
     // Returns the members simulated, driver, device and family of a report.
-    Json json(const gcx_driver_info& driver) const;
+    Json json() const;
 };
 
-// Reads the options. Throws UsageError. Opens no driver.
-Layout read_layout(const Arguments& arguments);
+// Reads the options and opens the driver. Throws UsageError.
+Layout open_layout(const Arguments& arguments);
 
 struct Partition {
-    uint32_t requested = 0; // SMs, or GCX_REST
+    uint32_t requested = 0; // SMs, or GCX_REST; of a percentage its size
     uint32_t sm_count = 0;
     gcx::context context;
     gcx::stream stream;

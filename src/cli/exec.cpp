@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -36,31 +35,9 @@ namespace gcx::cli {
 namespace {
 
 constexpr uint32_t kMaxSeconds = 4000000; // fits a number of milliseconds
+constexpr std::chrono::milliseconds kPause{100};
 
 // ---- The command line
-
-// "24", "50%" or "rest".
-struct SmShare {
-    enum class Unit { kSms, kPercent, kRest };
-    Unit unit = Unit::kRest;
-    uint32_t number = 0;
-
-    // Returns the share in SMs, or GCX_REST. A percentage is rounded down to whole atoms, so that
-    // shares that add up to 100 fit. Throws Failure if it is less than an atom.
-    uint32_t of(uint32_t sm_count, uint32_t atom_sm_count) const {
-        if (unit != Unit::kPercent)
-            return unit == Unit::kRest ? rest : number;
-        const uint32_t atoms = sm_count * number / 100 / atom_sm_count;
-        if (atoms == 0)
-            throw Failure(
-                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                format("%u%% of %u SMs is less than the smallest part, %u SMs; give %u%% or more, "
-                       "or --sms %u",
-                       number, sm_count, atom_sm_count,
-                       (100 * atom_sm_count + sm_count - 1) / sm_count, atom_sm_count));
-        return atoms * atom_sm_count;
-    }
-};
 
 struct DeviceShare {
     std::string device; // an ordinal or a UUID, as given
@@ -72,7 +49,8 @@ struct ExecLayout {
     std::optional<SmShare> of_each; // if set, the share of every device instead
 };
 
-constexpr char kShares[] = "give SMs like --sms 24, a part of them like --sms 50%, or --sms rest";
+constexpr char kShares[] =
+    "give SMs like --sms 24, a part of them like --sms 50%, or --sms rest for all that are free";
 constexpr char kLayouts[] = "give each device its SMs, like --layout 0=24,1=50%";
 constexpr char kDevices[] =
     "give ordinals or UUIDs, like --device 0,2 or --device GPU-1b2c; all if not given";
@@ -86,32 +64,8 @@ std::vector<std::string> read_list(const std::string& text, const char* option, 
     return parts;
 }
 
-SmShare read_share(const std::string& text, const std::string& where, const char* help) {
-    if (text == "rest")
-        return {};
-    SmShare share;
-    std::string_view number = text;
-    share.unit = SmShare::Unit::kSms;
-    if (number.ends_with('%')) {
-        share.unit = SmShare::Unit::kPercent;
-        number.remove_suffix(1);
-    }
-    const auto value = parse_number(number);
-    if (!value)
-        throw UsageError(
-            format("%s: \"%s\" is not a count of SMs; %s", where.c_str(), text.c_str(), help));
-    if (*value == 0)
-        throw UsageError(
-            format("%s: a partition of 0 SMs can run nothing; %s", where.c_str(), help));
-    const bool percent = share.unit == SmShare::Unit::kPercent;
-    if (*value > (percent ? 100 : GCX_MAX_SMS))
-        throw UsageError(format("%s: %s is more than there can be (%s at most); %s", where.c_str(),
-                                text.c_str(), percent ? "100%" : "1024 SMs", help));
-    share.number = *value;
-    return share;
-}
-
-void add_device(std::vector<DeviceShare>& devices, const std::string& device, SmShare share) {
+void add_device(std::vector<DeviceShare>& devices, const std::string& device,
+                const SmShare& share) {
     if (std::ranges::find(devices, device, &DeviceShare::device) != devices.end())
         throw UsageError(format("device %s is given twice; give each once", device.c_str()));
     devices.push_back({device, share});
@@ -154,53 +108,7 @@ ExecLayout read_exec_layout(const Arguments& arguments) {
 
 // ---- Devices and SMs
 
-constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
-
 using Clock = std::chrono::steady_clock;
-
-// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
-std::string digits_of(std::string text) {
-    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
-        text.erase(0, 4);
-    std::erase(text, '-');
-    for (char& c : text) {
-        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (std::strchr("0123456789abcdef", c) == nullptr)
-            return "";
-    }
-    return text;
-}
-
-std::string digits_of(const gcx_device_info& device) {
-    return digits_of(uuid_text(device.uuid));
-}
-
-int32_t device_named(const std::string& name, int32_t count) {
-    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
-        if (*ordinal >= static_cast<uint32_t>(count))
-            throw Failure(GCX_ERROR_INVALID_DEVICE,
-                          format("there is no device %s; this driver shows %s, from 0 on",
-                                 name.c_str(),
-                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
-        return static_cast<int32_t>(*ordinal);
-    }
-    const std::string digits = digits_of(name);
-    if (digits.size() < kLeastDigits)
-        throw UsageError(
-            format("device %s: give an ordinal or at least %zu digits of a UUID, e.g. 0 "
-                   "or GPU-1b2c3d4e",
-                   name.c_str(), kLeastDigits));
-    std::vector<int32_t> found;
-    for (int32_t device = 0; device < count; device++) {
-        if (digits_of(gcx::device(device).info()).starts_with(digits))
-            found.push_back(device);
-    }
-    if (found.size() != 1)
-        throw Failure(GCX_ERROR_INVALID_DEVICE,
-                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
-                             found.empty() ? "none" : "more than one", name.c_str()));
-    return found[0];
-}
 
 const FamilyName& outer_family(const interpose::DevicePart& outer, const FamilyName* requested) {
     const auto* const found = std::ranges::find(family_names, outer.family, &FamilyName::family);
@@ -353,9 +261,10 @@ void end_at_signals() {
 struct ExecPart {
     int32_t device = 0;
     uint32_t available = 0; // SMs of the device, or of the partition around
-    uint32_t requested = 0; // or GCX_REST
-    bool reserved = false;  // other processes that request SMs don't get these
-    bool nested = false;    // the SMs are part of the reservation around
+    SmShare share;
+    SmSizes sizes;         // of the share
+    bool reserved = false; // other processes that request SMs don't get these
+    bool nested = false;   // the SMs are part of the reservation around
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
     interpose::DevicePart plan;
 
@@ -364,9 +273,17 @@ struct ExecPart {
         std::string text = format("%u of the %s of device %d (%s)", plan.sm_count,
                                   count_of(available, "SM").c_str(), device,
                                   plain_name(gcx::device(device).info()).c_str());
-        if (requested != rest && requested != plan.sm_count)
-            text += format(", %u requested", requested);
+        if (share.is_percentage() || (share.sm_count != rest && share.sm_count != plan.sm_count))
+            text += ", " + share.text + " requested";
         return text;
+    }
+
+    // "50% (64 SMs)", "24 SMs" or "the rest".
+    std::string requested_text() const {
+        if (sizes.preferred == rest)
+            return "the rest";
+        const std::string text = count_of(sizes.preferred, "SM");
+        return share.is_percentage() ? share.text + " (" + text + ")" : text;
     }
 };
 
@@ -378,14 +295,16 @@ struct ReserveOptions {
     std::chrono::milliseconds timeout{0}; // for the SMs of all devices together
 };
 
-std::string refusal_text(const ExecPart& part, const ReserveOptions& options, const Place& place) {
-    const std::string requested =
-        part.requested == rest ? "the rest" : count_of(part.requested, "SM");
-    const long long seconds = options.timeout.count() / 1000;
-    return format("%s%s of %s requested, which has %s; request fewer, %s, or use SMs that other "
-                  "processes may use as well with --shared",
-                  seconds == 0 ? "" : format("timed out after %lld s: ", seconds).c_str(),
-                  requested.c_str(), place.label.c_str(), usage_text(place).c_str(),
+// free_sizes: those that the free SMs have, if none of them is acceptable; else empty.
+std::string refusal_text(const ExecPart& part, const ReserveOptions& options, const Place& place,
+                         const std::string& free_sizes) {
+    const double seconds = std::chrono::duration<double>(options.timeout).count();
+    return format("%s%s of %s requested, which has %s; %s, %s, or use SMs that other processes may "
+                  "use as well with --shared",
+                  seconds == 0 ? "" : format("timed out after %.10g s: ", seconds).c_str(),
+                  part.requested_text().c_str(), place.label.c_str(), usage_text(place).c_str(),
+                  free_sizes.empty() ? "request fewer"
+                                     : (free_sizes + "; request another size").c_str(),
                   seconds == 0 ? "wait for them with --wait SECONDS" : "wait longer");
 }
 
@@ -398,19 +317,28 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
     params.flags = reservation_flags::inherit;
     params.family = name.family;
     gcx::reservation reserved;
+    std::string free_sizes; // see refusal_text()
     // Returns why there are no SMs now: other processes have them, or have the folder locked.
-    const auto acquire = [&]() -> std::optional<error> {
+    const auto acquire = [&](uint32_t sm_count) -> std::optional<error> {
+        free_sizes.clear();
         try {
-            reserved = gcx::reservation(part.device, part.requested, params);
-            return std::nullopt;
+            reserved = gcx::reservation(part.device, sm_count, params);
         } catch (const error& error) {
             if (error.result() != GCX_ERROR_ALREADY_ACQUIRED && error.result() != GCX_ERROR_TIMEOUT)
                 throw;
             return error;
         }
+        if (reserved.sm_count() <= part.sizes.most)
+            return std::nullopt;
+        // The remainder atom is free, and too few others are.
+        free_sizes = nearest_sizes(reserved.get_resource(), sm_count);
+        reserved.close();
+        return error(GCX_ERROR_ALREADY_ACQUIRED, free_sizes);
     };
-    std::optional<error> refused = acquire();
+    std::optional<error> refused = acquire(part.sizes.preferred);
     const bool in_use = refused && refused->result() == GCX_ERROR_ALREADY_ACQUIRED;
+    if (in_use && part.sizes.least != part.sizes.preferred)
+        refused = acquire(part.sizes.least);
     if (refused && options.timeout.count() != 0) {
         std::optional<WaitNotice> notice;
         try {
@@ -418,12 +346,27 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
                 notice.emplace(place);
         } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): waits without it
         }
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
-        params.timeout = std::max(left, std::chrono::milliseconds(0));
-        refused = acquire();
+        const auto time_left = [&] {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
+            return std::max(left, std::chrono::milliseconds(0));
+        };
+        params.timeout = time_left();
+        refused = acquire(part.sizes.least);
+        // A request waits until its SMs or more are free. If more is not acceptable, asks again when
+        // the reservations have changed, so that it takes no SMs from others in between.
+        std::string usage;
+        while (!free_sizes.empty() && time_left().count() != 0) {
+            std::this_thread::sleep_for(std::min(time_left(), kPause));
+            std::string now = usage_text(place);
+            if (now == usage)
+                continue;
+            usage = std::move(now);
+            params.timeout = time_left();
+            refused = acquire(part.sizes.least);
+        }
     }
-    if (refused && in_use)
-        throw Failure(GCX_ERROR_ALREADY_ACQUIRED, refusal_text(part, options, place));
+    if (refused && (in_use || !free_sizes.empty()))
+        throw Failure(GCX_ERROR_ALREADY_ACQUIRED, refusal_text(part, options, place, free_sizes));
     if (refused)
         throw error(*refused);
     const resource sms = reserved.get_resource();
@@ -432,49 +375,6 @@ resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& o
     part.nested = outer != nullptr;
     static_cast<void>(reserved.detach());
     return sms;
-}
-
-// Returns what a split of these SMs gives for a count; 0 if there is no such split.
-uint32_t planned(const resource& all, uint32_t sm_count) {
-    try {
-        return all.plan({sm_count}).groups[0];
-    } catch (const error&) {
-        return 0;
-    }
-}
-
-// "the nearest sizes that can be given are 8 and 12".
-std::string nearest_sizes(const resource& all, uint32_t sm_count) {
-    uint32_t below = sm_count;
-    while (below != 0 && planned(all, below) != below)
-        below--;
-    const uint32_t above = planned(all, sm_count + 1);
-    if (below == 0 || above == 0)
-        return format("the nearest size that can be given is %u", below != 0 ? below : above);
-    return format("the nearest sizes that can be given are %u and %u", below, above);
-}
-
-// Returns the share in SMs, or GCX_REST. Throws Failure if a split can't give exactly that.
-uint32_t exact_count(const SmShare& share, const resource& all, const FamilyName& family,
-                     const std::string& label) {
-    const uint32_t sm_count = all.sm_count();
-    double requested = share.number;
-    if (share.unit == SmShare::Unit::kPercent)
-        requested = static_cast<double>(sm_count) * share.number / 100;
-    if (share.unit == SmShare::Unit::kRest)
-        return rest;
-    if (requested > sm_count)
-        return share.number; // which the reservation or the split refuses
-    const auto whole = static_cast<uint32_t>(requested);
-    if (static_cast<double>(whole) == requested && planned(all, whole) == whole)
-        return whole;
-    const std::string share_text =
-        share.unit == SmShare::Unit::kPercent
-            ? format("%u%% of %s (%g)", share.number, count_of(sm_count, "SM").c_str(), requested)
-            : count_of(share.number, "SM");
-    throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                  format("--exact: %s can't give exactly %s in the %s family; %s", label.c_str(),
-                         share_text.c_str(), family.name, nearest_sizes(all, whole).c_str()));
 }
 
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* requested, bool exact,
@@ -495,22 +395,17 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* reque
     part.device = device;
     part.available = all.sm_count();
     const std::string label = place_of(device, part.available, name.family, outer).label;
-    part.requested = exact ? exact_count(share, all, name, label)
-                           : share.of(part.available, family.sm_counts.front());
+    part.share = share;
+    part.sizes = exact ? find_exact_sizes(share, all, name, label) : find_sizes(share, all, label);
     part.mps = gcx::device(device).info().mps;
     if (outer != nullptr)
         part.plan.token = outer->token;
     // Nothing can be reserved of a partition that is not reserved.
     const bool reserved = options.wanted && (outer == nullptr || !outer->token.empty());
     const resource sms = reserved ? reserve(part, name, options, outer, wait_end)
-                                  : all.split({part.requested}).groups[0];
+                                  : all.split({part.sizes.preferred}).groups[0];
     part.plan.family = name.family;
     part.plan.sm_count = sms.sm_count();
-    if (exact && part.requested != rest && part.plan.sm_count != part.requested)
-        throw Failure(GCX_ERROR_ALREADY_ACQUIRED,
-                      format("--exact: what others leave of %s can't give exactly %s now; %s",
-                             label.c_str(), count_of(part.requested, "SM").c_str(),
-                             nearest_sizes(sms, part.requested).c_str()));
     part.plan.atoms = atoms_of(sms, family);
     part.plan.family_atoms = static_cast<uint32_t>(family.atoms.size());
     std::ranges::copy(info.uuid, part.plan.uuid.begin());
@@ -540,7 +435,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     // for several devices don't wait for each other.
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
-        by_uuid.try_emplace(digits_of(gcx::device(device).info()), device, share);
+        by_uuid.try_emplace(uuid_text(gcx::device(device).info().uuid), device, share);
     end_at_signals();
     const Clock::time_point wait_end = Clock::now() + options.timeout;
     std::vector<ExecPart> parts;
@@ -653,14 +548,14 @@ gcx_driver_info open_driver_of(const Arguments& arguments, const interpose::Plan
 }
 
 // Refuses a program that no partition can reach, and warns of one that only its children reach.
-void check_reach(const std::string& command, bool quiet) {
+void check_reach(const std::string& command) {
     const ProgramKind kind = program_kind(command);
     if (kind.reach == ProgramKind::Reach::kNone)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       format("%s, so the system clears its environment; run gcx exec inside it, "
                              "like sudo gcx exec --sms 24 -- COMMAND",
                              kind.why.c_str()));
-    if (kind.reach == ProgramKind::Reach::kChildren && !quiet)
+    if (kind.reach == ProgramKind::Reach::kChildren)
         std::fprintf(stderr,
                      "gcx exec: %s: it isn't in the partition itself, only programs that it "
                      "starts are\n",
@@ -691,11 +586,21 @@ std::string with_element(const char* variable, const std::string& text,
     return (others.empty() ? "" : others + ":") + element;
 }
 
+std::chrono::milliseconds read_wait(const Arguments& arguments) {
+    const std::string text = arguments.get("--wait").value_or("0");
+    const auto wait = parse_decimal(text, 3);
+    if (!wait || *wait > 1000 * uint64_t{kMaxSeconds})
+        throw UsageError(format("--wait %s: \"%s\" is not a number of seconds from 0 to %u with at "
+                                "most 3 digits after the point, e.g. --wait 60",
+                                text.c_str(), text.c_str(), kMaxSeconds));
+    return std::chrono::milliseconds(*wait);
+}
+
 ReserveOptions read_reserve_options(const Arguments& arguments) {
     ReserveOptions options;
     options.wanted = !arguments.has("--shared");
     options.quiet = arguments.has("--quiet");
-    options.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMaxSeconds, 0));
+    options.timeout = read_wait(arguments);
     const std::string& command = arguments.operands[0];
     const auto given = arguments.get("--name");
     if (given && given->size() >= max_lease_name)
@@ -791,7 +696,7 @@ Report run_exec(const Arguments& arguments) {
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
         keep_unnamed_devices(*outer, plan);
-    check_reach(command, options.quiet);
+    check_reach(command);
     if (!options.quiet)
         warn_of_old_loader();
 

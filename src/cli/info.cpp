@@ -230,6 +230,14 @@ std::string effect_of(const Variable& variable, const char* value) {
     return "no partition: the driver that is shown above is not limited by it";
 }
 
+// Leaves the token of a reservation out: whoever has it can join the reservation.
+std::string without_token(const char* value) {
+    std::string text;
+    for (const std::string& word : split(value, ' '))
+        text += (text.empty() ? "" : " ") + (word.starts_with("token=") ? "token=..." : word);
+    return text;
+}
+
 // Adds the environment variables that limit the SMs of a process.
 void add_environment(Report& report) {
     std::vector<Json> variables;
@@ -237,13 +245,14 @@ void add_environment(Report& report) {
     for (const Variable& variable : kVariables) {
         const char* const value = std::getenv(variable.name);
         const std::string effect = effect_of(variable, value);
-        variables.push_back(Json::object()
-                                .set("name", variable.name)
-                                .set("value", value != nullptr ? Json(value) : Json())
-                                .set("effect", effect));
+        variables.push_back(
+            Json::object()
+                .set("name", variable.name)
+                .set("value", value != nullptr ? Json(without_token(value)) : Json())
+                .set("effect", effect));
         if (value != nullptr)
-            text += std::string("  ") + variable.name + "=" + visible(value) + "\n      " + effect +
-                    "\n";
+            text += std::string("  ") + variable.name + "=" + visible(without_token(value)) +
+                    "\n      " + effect + "\n";
     }
     report.text += "environment\n" + (text.empty() ? "  nothing that limits SMs is set\n" : text);
     report.json.set("environment", Json::array(variables));
@@ -363,10 +372,10 @@ std::string library_version() {
 
 Report run_info(const Arguments& arguments) {
     const bool one = arguments.has("--device");
-    const int32_t device = arguments.device();
     const auto recording = arguments.file("--record", "gpu.profile");
     const gcx_driver_info driver = open_driver(arguments);
     const int32_t count = gcx::device::count();
+    const int32_t device = device_option(arguments);
 
     Report report;
     report.json = report_start(driver).set("version", library_version());

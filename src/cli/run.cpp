@@ -146,10 +146,13 @@ Report cannot_run(const std::string& command, int reason, bool on_simulation) {
     const bool found = reason != ENOENT || why_not_found(command) == 0;
     Report report;
     report.status = found ? 126 : 127;
-    report.problems.push_back(format("can't run %s: %s", command.c_str(),
-                                     found && reason == ENOENT
-                                         ? "the interpreter or loader that it names does not exist"
-                                         : std::strerror(reason)));
+    if (command.empty())
+        report.problems.emplace_back("can't run the command: its name is empty; give one after --");
+    else
+        report.problems.push_back(format(
+            "can't run %s: %s", command.c_str(),
+            found && reason == ENOENT ? "the interpreter or loader that it names does not exist"
+                                      : std::strerror(reason)));
     report.json.set("simulated", on_simulation)
         .set("error", error_json(GCX_ERROR_OPERATING_SYSTEM, report.problems[0]));
     return report;

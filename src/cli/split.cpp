@@ -38,14 +38,15 @@ std::vector<Times> create(Partitions& partitions) {
     return times;
 }
 
-void add_groups(Report& report, const Partitions& partitions, const std::vector<Times>& times) {
+void add_groups(Report& report, const Layout& layout, const Partitions& partitions,
+                const std::vector<Times>& times) {
     report.text += "partition  requested  SMs  seen  cluster    context us   stream us\n";
     std::vector<Json> groups;
     for (std::size_t i = 0; i < partitions.list.size(); i++) {
         const Partition& partition = partitions.list[i];
         const uint32_t cluster = partitions.groups[i].max_cluster_size();
         groups.push_back(Json::object()
-                             .set("requested", count_json(partition.requested))
+                             .set("requested", layout.shares[i].json())
                              .set("sm_count", partition.sm_count)
                              .set("seen", partition.seen)
                              .set("max_cluster_size", cluster)
@@ -53,8 +54,8 @@ void add_groups(Report& report, const Partitions& partitions, const std::vector<
                              .set("stream_us", times[i].stream));
         report.text +=
             format("%-9s  %9s  %3u  %4zu  %7u  %12.1f %11.1f\n", partition_name(i).c_str(),
-                   count_text(partition.requested).c_str(), partition.sm_count,
-                   partition.seen.size(), cluster, times[i].context, times[i].stream);
+                   layout.shares[i].text.c_str(), partition.sm_count, partition.seen.size(),
+                   cluster, times[i].context, times[i].stream);
     }
     report.text += format("remainder             %3u\n", partitions.remainder);
     report.text += "the first context's time includes creating the device's primary context\n";
@@ -97,31 +98,28 @@ void destroy(Report& report, Partitions& partitions) {
 } // namespace
 
 Report run_plan(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     const auto [sm_counts, remainder] =
         gcx::device(layout.device).sms().plan(layout.requests, layout.flags());
 
     Report report;
-    report.text = banner(driver) + layout.line() + "partition  requested  SMs\n";
+    report.text = banner(layout.driver) + layout.line() + "partition  requested  SMs\n";
     std::vector<Json> groups;
     for (std::size_t i = 0; i < sm_counts.size(); i++) {
         const uint32_t requested = layout.requests[i].sm_count;
         groups.push_back(
-            Json::object().set("requested", count_json(requested)).set("sm_count", sm_counts[i]));
+            Json::object().set("requested", layout.shares[i].json()).set("sm_count", sm_counts[i]));
         report.text += format("%-9s  %9s  %3u%s\n", partition_name(i).c_str(),
-                              count_text(requested).c_str(), sm_counts[i],
+                              layout.shares[i].text.c_str(), sm_counts[i],
                               requested != rest && sm_counts[i] != requested ? "  rounded up" : "");
     }
     report.text += format("remainder             %3u\n", remainder);
-    report.json =
-        layout.json(driver).set("groups", Json::array(groups)).set("remainder", remainder);
+    report.json = layout.json().set("groups", Json::array(groups)).set("remainder", remainder);
     return report;
 }
 
 Report run_split(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     static_cast<void>(gcx::device(layout.device).sms()); // starts the driver
 
     Stopwatch watch;
@@ -133,13 +131,13 @@ Report run_split(const Arguments& arguments) {
     report.problems = verify_partitions(layout, partitions).problems;
     const double kernels_us = watch.lap();
 
-    report.json = layout.json(driver).set("split_us", split_us).set("kernels_us", kernels_us);
+    report.json = layout.json().set("split_us", split_us).set("kernels_us", kernels_us);
     report.text =
-        banner(driver) + layout.line() +
+        banner(layout.driver) + layout.line() +
         format("split in %.1f us, kernels in all partitions in %.1f us\n", split_us, kernels_us);
-    add_groups(report, partitions, times);
+    add_groups(report, layout, partitions, times);
     destroy(report, partitions);
-    if (driver.simulated != 0)
+    if (layout.driver.simulated != 0)
         report.text += std::string(simulated_times) + "\n";
     return report;
 }

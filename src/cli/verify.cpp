@@ -75,12 +75,13 @@ std::optional<OuterPartition> outer_partition(int32_t device) {
     return outer;
 }
 
-SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
+SmMap map_of(const Layout& layout, const Partitions& partitions,
              const std::optional<OuterPartition>& outer, bool ok) {
     SmMap map;
     map.title = count_of(partitions.list.size(), "partition") + " of " +
                 count_of(partitions.available, "SM") + (ok ? ": as promised" : ": NOT as promised");
-    map.device = gcx::device(layout.device).name() + ", CUDA " + version_text(driver.version);
+    map.device =
+        gcx::device(layout.device).name() + ", CUDA " + version_text(layout.driver.version);
     if (outer && !outer->left())
         map.within = outer->seen;
     else
@@ -109,6 +110,24 @@ void compare_with_outer(Verification& found, const OuterPartition& outer, const 
     }
 }
 
+// Names what has higher SM numbers than SMs: programs see the count, and kernels the numbers. Under
+// MPS the numbers begin with 0, so there are none.
+std::string numbers_beyond_counts(const Partitions& partitions,
+                                  const std::optional<OuterPartition>& outer) {
+    std::string text;
+    const auto add = [&](const std::string& name, uint32_t sm_count, const auto& seen) {
+        if (!seen.empty() && seen.back() >= sm_count)
+            text += format("%s%u in %s", text.empty() ? "" : ", ", seen.back(), name.c_str());
+    };
+    if (outer && !outer->left())
+        add("this process", outer->visible_sm_count, outer->seen);
+    for (std::size_t i = 0; i < partitions.list.size(); i++)
+        add(partition_name(i), partitions.list[i].sm_count, partitions.list[i].seen);
+    return text.empty() ? ""
+                        : "%smid goes up to " + text +
+                              ": kernels must not index an array of a partition's SM count by it\n";
+}
+
 std::string conclusion(const Verification& found, bool inside) {
     if (found.problem_count != 0)
         return "FAILED: " + count_of(found.problem_count, "problem") + "\n";
@@ -130,18 +149,17 @@ std::string legends(const SmMap& map) {
     return text;
 }
 
-Json json_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
-             const Verification& found, const std::optional<OuterPartition>& outer) {
-    const auto group = [](const Partition& partition) {
+Json json_of(const Layout& layout, const Partitions& partitions, const Verification& found,
+             const std::optional<OuterPartition>& outer) {
+    const auto group = [&](const Partition& partition) {
+        const auto index = static_cast<std::size_t>(&partition - partitions.list.data());
         return Json::object()
-            .set("requested", count_json(partition.requested))
+            .set("requested", layout.shares[index].json())
             .set("sm_count", partition.sm_count)
             .set("seen", partition.seen);
     };
-    return report_start(driver)
+    return layout.json()
         .set("ok", found.problems.empty())
-        .set("device", layout.device)
-        .set("family", layout.family->name)
         .set("groups", Json::array(partitions.list, group))
         .set("overlap", found.virtual_sm_numbers ? Json() : Json(found.overlap_count))
         .set("remainder", partitions.remainder)
@@ -154,9 +172,8 @@ Json json_of(const gcx_driver_info& driver, const Layout& layout, const Partitio
 } // namespace
 
 Report run_verify(const Arguments& arguments) {
-    const Layout layout = read_layout(arguments);
     const auto svg = arguments.file("--svg", "sms.svg");
-    const gcx_driver_info driver = open_driver(arguments);
+    const Layout layout = open_layout(arguments);
     if (svg && gcx::device(layout.device).info().mps == mps_state::on)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
@@ -174,12 +191,13 @@ Report run_verify(const Arguments& arguments) {
 
     Report report;
     report.problems = found.problems;
-    const SmMap map = map_of(driver, layout, partitions, outer, found.problem_count == 0);
-    report.json = json_of(driver, layout, partitions, found, outer);
-    report.text = banner(driver) + layout.line();
+    const SmMap map = map_of(layout, partitions, outer, found.problem_count == 0);
+    report.json = json_of(layout, partitions, found, outer);
+    report.text = banner(layout.driver) + layout.line();
     if (outer)
         report.text += outer->text(!found.virtual_sm_numbers);
     report.text += found.virtual_sm_numbers ? legends(map) : terminal_map(map, wants_colours());
+    report.text += numbers_beyond_counts(partitions, outer);
     report.text += conclusion(found, outer.has_value());
     if (svg) {
         write_file(*svg, svg_map(map));

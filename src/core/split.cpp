@@ -214,7 +214,34 @@ class SplitPlanner {
         const uint32_t available = shape_.sm_count(input_);
         return format("%s SMs, in whole atoms of %u that is %s; %s has %u", requested.c_str(),
                       shape_.unit_size, rounded.c_str(), where_, available) +
-               (total <= available ? ", in " + describe_atoms() : "");
+               (total <= available ? ", in " + describe_atoms() : "") + nearest_sizes();
+    }
+
+    // "; 68 + 64 can be given". Returns nothing if the counts exceed what there is.
+    std::string nearest_sizes() const {
+        uint64_t requested = 0;
+        for (const uint32_t count : counts_)
+            requested += count == kRest ? 0 : count;
+        if (requested > shape_.sm_count(input_))
+            return "";
+        // The group that exceeds its count most is rounded down first.
+        std::vector<Share> shares = shares_with(best_remainder_group());
+        while (!fits(shares)) {
+            Share* largest = nullptr;
+            int64_t most = 0;
+            for (std::size_t i = 0; i < shares.size(); i++) {
+                const int64_t excess = static_cast<int64_t>(sms(shares[i])) - counts_[i];
+                if (counts_[i] != kRest && shares[i].units > (shares[i].remainder ? 0 : 1) &&
+                    (largest == nullptr || excess > most)) {
+                    largest = &shares[i];
+                    most = excess;
+                }
+            }
+            if (largest == nullptr)
+                return "";
+            largest->units--;
+        }
+        return "; " + list_sms(shares) + " can be given";
     }
 
     std::string rest_problem(const std::vector<Share>& shares) const {

@@ -242,7 +242,7 @@ void note_opened(const char* name, uintptr_t& cookie) {
         return;
     if (std::strcmp(name, state.driver) == 0)
         cookie = kDriverCookie;
-    else if (is_libcuda(name) && same(file_named(name), state.driver_file))
+    else if (is_libcuda(name) || same(file_named(name), state.driver_file))
         print_once(Notice::kBypass,
                    "dlmopen opened libcuda outside the partition; its callers can use the whole "
                    "GPU: ",

@@ -156,8 +156,14 @@ echo "$tried"
         ("21", "coscheduled", 24),
         ("50%", "coscheduled", 64),
         ("7%", "coscheduled", 8),
+        ("12.5%", "coscheduled", 16),
+        ("33.333333333%", "coscheduled", 40),
+        ("80%", "coscheduled", 100),  # above 50 % with the remainder atom
+        ("97%", "coscheduled", 124),
         ("100%", "coscheduled", 132),
         ("rest", "coscheduled", 132),
+        ("50%", "fine", 66),
+        ("50%", "max-cluster", 48),
         ("21", "fine", 22),
         ("24", "max-cluster", 24),
     ],
@@ -166,7 +172,7 @@ def test_exec_share_gives_whole_atoms(unaware: str, sms: str, family: str, given
     done = gcx("exec", "--sms", sms, "--family", family, "--", unaware)
     assert output(done) == str(given)
     assert f" has {given} of the 132 SMs" in done.stderr
-    asked = sms.isdigit() and int(sms) != given
+    asked = sms not in {"rest", str(given)}
     assert (f", {sms} requested" in done.stderr) == asked
 
 
@@ -362,22 +368,64 @@ PERCENTAGES = [
     (50, 50), (25, 25, 25, 25), (20, 80), (80, 20), (75, 25), (30, 70), (70, 30), (33, 33, 34),
     (10, 20, 30, 40), (40, 30, 20, 10), (99,), (15, 85), (20, 20, 20, 20, 20), (45, 10, 45),
 ]  # fmt: skip
+GIVEN = re.compile(r" has (\d+) of the (\d+) SMs of .*, ([\d.]+)% requested")
 
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("family", ["coscheduled", "fine"])
 def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str) -> None:
-    """Each command requests its share while those before it run."""
+    """Each command requests its share while those before it run, and gets no more."""
     for driver in ("13.0", "13.5"):
         for shares in PERCENTAGES:
-            given: list[str] = []
             with ExitStack() as stack:
                 for share in shares:
                     words = ["exec", "--sms", f"{share}%", "--family", family, "--", "cat"]
                     line = said(stack.enter_context(started(*words, driver=f"sim:{gpu}@{driver}")))
                     if "less than the smallest part" not in line:
-                        assert " has " in line, (gpu, driver, shares, given, line)
-                        given.append(line)
+                        given = GIVEN.search(line)
+                        assert given is not None, (gpu, driver, shares, line)
+                        assert 100 * int(given[1]) <= share * int(given[2]), line
+
+
+def test_exec_percentage_next_to_others_is_never_more() -> None:
+    """What is left of an H100 decides only whether the remainder atom of 12 SMs is in it."""
+
+    def next_to(*others: str) -> Done:
+        with ExitStack() as stack:
+            for sms in others[:-1]:
+                process = started("exec", "--sms", sms, "--", "cat")
+                assert " has " in said(stack.enter_context(process))
+            return gcx("exec", "--sms", others[-1], "--", "true")
+
+    for requests, given in {
+        ("24", "80%"): 100,
+        ("50%", "50%"): 60,
+        ("64", "50%"): 60,
+        ("12", "50%"): 64,
+        ("12", "60%"): 72,
+        ("120", "10%"): 12,
+    }.items():
+        assert f" has {given} of the 132 SMs" in next_to(*requests).stderr, requests
+    done = next_to("120", "8%")
+    assert done.returncode == 125
+    assert "8% (8 SMs) of device 0 requested, which has 132 SMs, of which 12 are" in done.stderr
+    assert "the nearest size that can be given is 12; request another size, wait" in done.stderr
+    assert "8% (8 SMs) of device 0 requested" in next_to("rest", "8%").stderr
+
+
+@pytest.mark.parametrize(
+    ("holds", "options", "given"),
+    [("120", "--sms 8%", 8), ("120", "--sms 50%", 60), ("12", "--sms 20 --exact", 20)],
+)
+def test_exec_waits_for_an_acceptable_size(holds: str, options: str, given: int) -> None:
+    with started("exec", "--sms", holds, "--", "cat") as holder:
+        said(holder)
+        with started("exec", *options.split(), "--wait", "60", "--", "true") as waiting:
+            assert "waiting for SMs of device 0" in said(waiting)
+            assert holder.stdin is not None
+            holder.stdin.close()
+            assert f" has {given} of the 132 SMs" in said(waiting)
+    assert listed_reservations() == []
 
 
 def test_exec_locked_folder_is_reported(folder: Path) -> None:
@@ -508,7 +556,7 @@ def test_exec_exact_count_that_others_prevent_is_refused() -> None:
     with started("exec", "--sms", "12", "--", "cat") as holder:
         said(holder)
         message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
-        assert "what others leave of device 0 can't give exactly 20 SMs now" in message
+        assert "20 SMs of device 0 requested, which has 132 SMs, of which 120 are free" in message
         assert "the nearest sizes that can be given are 16 and 24" in message
         assert len(listed_reservations()) == 1
 
@@ -533,12 +581,17 @@ def test_exec_quiet_prints_only_errors(unaware: str, tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     with started("exec", "--sms", "100", "--", "cat") as holder:
         said(holder)
-        message = fail("exec", "--quiet", *WAIT_FOR_100[1:4], "1", "--", "true", status=125)
-        assert "timed out after 1 s" in message
+        for seconds in ("0.5", "1", "1.0"):
+            words = ["exec", "--quiet", *WAIT_FOR_100[1:4], seconds, "--", "true"]
+            start = time.monotonic()
+            message = fail(*words, status=125)
+            assert float(seconds) < time.monotonic() - start < float(seconds) + 30
+            assert f"timed out after {float(seconds):g} s" in message
         assert message.count("\n") == 1
     static = compiled(tmp_path / "static", "int main(void) { return 0; }\n", "-static")
-    assert "statically linked" in inside(static).stderr
-    assert gcx("exec", "--quiet", "--sms", "24", "--", static).stderr == ""
+    done = gcx("exec", "--quiet", "--sms", "24", "--", static)
+    assert done.stderr.endswith("only programs that it starts are\n"), "is outside of the partition"
+    assert done.stderr.count("\n") == 1
 
 
 def test_ps_names_the_command_and_a_live_process() -> None:
@@ -644,10 +697,17 @@ def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
 WRONG = {
     "no command to run": ["", "--sms 24"],
     "--sms is missing": ["-- true"],
-    "0 SMs": ["--sms 0 -- true", "--sms 0% -- true"],
+    "0 SMs": ["--sms 0 -- true", "--sms 0% -- true", "--sms 0.0% -- true", "--layout 0=0% -- true"],
     '"x"': ["--sms x -- true"],
+    '"12.5" is not a count of SMs': ["--sms 12.5 -- true"],
+    **{
+        f'"{text}%" is not a percentage like 12.5%, with at most 9 digits after the point': [
+            f"--sms {text}% -- true"
+        ]
+        for text in ("1e3", "-5", "nan", "12.5.1", "+5", "5.", ".5", "1.0000000001", "50%", "0x5")
+    },
     '"24,"': ["--sms 24, -- true"],
-    "100% at most": ["--sms 101% -- true"],
+    "100% at most": ["--sms 101% -- true", "--layout 0=100.1% -- true"],
     '"%"': ["--sms % -- true"],
     "1024": ["--sms 99999 -- true"],
     "2 is empty": ["--sms 24 --device 0,,1 -- true"],
@@ -665,6 +725,10 @@ WRONG = {
     "none of this driver's devices": ["--sms 24 --device GPU-ffff0000 -- true"],
     "132": ["--sms 140 -- true"],
     "give 7% or more, or --sms 8": ["--sms 5% -- true"],
+    "from 0 to 4000000 with at most 3 digits after the point, e.g. --wait 60": [
+        f"--sms 8 --wait {seconds} -- true"
+        for seconds in ("-1", "1.", ".5", "0.0001", "4000001", "4000000.001", "1e3", "inf")
+    ],
     "leave one": ["--sms 8 --shared --name x -- true", "--sms 8 --shared --wait 3 -- true"],
     '"soon"': ["--sms 8 --wait soon -- true"],
     "/nowhere/libcuda.so.1": ["--driver /nowhere/libcuda.so.1 --sms 24 -- true"],
@@ -738,6 +802,10 @@ def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
             assert done.returncode == 126, done
             assert f"can't run {word}: " in done.stderr
     assert "interpreter or loader that it names does not exist" in done.stderr
+    for line in (("exec", "--sms", "24"), ("sim", "run")):
+        done = gcx(*line, "--", "")
+        assert done.returncode == 127
+        assert done.stderr.endswith("can't run the command: its name is empty; give one after --\n")
     assert inside(str(tmp_path)).returncode == 126
     os.mkfifo(tmp_path / "pipe", 0o755)
     script = tmp_path / "script"
@@ -931,6 +999,28 @@ def test_exec_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
     reservations = {reservation["name"]: reservation for reservation in listed}
     assert reservations["a"]["parent"] == reservations["outer"]["id"]
     assert reservations["outer"]["parent"] is None
+
+
+def test_exec_nested_with_another_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Its reservation would not be a part of the outer one."""
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.mkdir(mode=0o700)
+    link.symlink_to(folder)
+
+    def nested(variable: str, *options: str) -> Done:
+        words = ["env", variable, program(), "exec", "--sms", "8", *options, "--", "true"]
+        return gcx("exec", "--quiet", "--sms", "24", "--", *words)
+
+    done = nested(f"GCX_RESERVATION_DIR={other}")
+    assert done.returncode == 125
+    assert (
+        f"gcx exec: SIMULATED: GCX_RESERVATION_DIR is {other}; gcx exec reserved the SMs of this "
+        f"process in {folder}, and stores reservations in them there; leave it out"
+    ) in done.stderr
+    for same in (f"GCX_RESERVATION_DIR={link}", f"GCX_RESERVATION_DIR={folder}/", "OTHER=1"):
+        assert nested(same).returncode == 0
+    assert nested("-uGCX_RESERVATION_DIR").returncode == 0
+    assert nested(f"GCX_RESERVATION_DIR={other}", "--shared").returncode == 0
 
 
 def test_exec_nested_in_shared_sms_reserves_nothing() -> None:

@@ -69,6 +69,8 @@ def test_info_device_option_selects_the_device() -> None:
     assert [device["sm_count"] for device in devices] == [132, 132, 108]
     (device,) = succeed_json("info", "--device", "2", driver=machine)["devices"]
     assert device == devices[2]
+    (device,) = succeed_json("info", "--device", devices[1]["uuid"], driver=machine)["devices"]
+    assert device == devices[1]
     document, _ = fail_json("info", "--device", "3", driver=machine)
     assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
 
@@ -95,10 +97,14 @@ def plan_line(done: Done) -> str:
     return effect.strip()
 
 
-def test_info_inside_gcx_exec_names_the_partition() -> None:
+def test_info_inside_gcx_exec_names_the_partition(folder: Path) -> None:
     inside = ("exec", "--sms", "24", "--")
     info = [os.environ["GCX_CLI"], "info"]
     assert plan_line(gcx(*inside, *info)) == PARTITION
+    for more in ((), ("--json",)):
+        shown = gcx(*inside, *info, *more).stdout
+        assert " of=16 token=..." in shown, "whoever has the token can join the reservation"
+        assert folder.name + "/" not in shown
     # Another driver is not the partition's.
     other = plan_line(gcx(*inside, *info, "--driver", "sim:a100@13.0"))
     assert other == "no partition: the driver that is shown above is not limited by it"

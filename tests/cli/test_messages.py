@@ -23,6 +23,8 @@ LINES = [
         "--sms 132,8", "--sms rest,140", "--sms 132,rest", "--sms 1000,1000",
         "--sms 8 --family max-cluster --driver sim:a100@13.0",
         "--sms 8 --family max-cluster --driver sim:orin@12.4", "--sms 0", "--sms x",
+        "--sms 0%", "--sms 101%", "--sms x%", "--sms 1%", "--sms 100%,8%",
+        f"--sms 8%{15 * ',8%'}", "--sms 50% --exact",
         "--sms 8 --driver sim:h100@12.2", "--sms 8 --driver sim:none@13.0",
         "--sms 8 --driver sim:nogpu", "--sms 8 --driver sim:h100@99",
         "--sms 8 --driver sim:/nonexistent", "--sms 8 --driver /nonexistent.so",
@@ -52,7 +54,8 @@ INSIDE = [
 ]  # fmt: skip
 # While another has 120 of the 132 SMs.
 NEXT_TO = [
-    "exec --sms 24 -- true", "exec --sms 24 --wait 1 -- true", "exec --sms 20 --exact -- true",
+    "exec --sms 24 -- true", "exec --sms 24 --wait 1 -- true", "exec --sms 8% -- true",
+    "exec --sms 20 --exact -- true",
     "exec --sms 8 --family fine -- true", "exec --sms 24 --driver sim:h100@12.8 -- true",
     "exec --layout 0=24 --wait 1 --quiet -- true",
 ]  # fmt: skip

@@ -22,9 +22,11 @@ SPLITTING = ["plan", "split", "verify"]
 WRONG_COUNTS = {
     "2 is empty": ["108,,24", "108,"],
     "1 is empty": [",108"],
+    '"COUNT" is not a percentage': ["-3%", "1e9%", "5.%", "%", "8%%"],
+    "100% at most": ["101%"],
     '"COUNT"': ["-3", "1e9", "12x", " 8", "+8", "0x10", "8.0", "8;8", "4294967297", "Rest"],
     "99999": ["99999"],
-    "0 SMs": ["0"],
+    "0 SMs": ["0", "0%", "0.00%"],
 }
 WRONG_LINES = {
     "gcx help": [""],
@@ -40,8 +42,10 @@ WRONG_LINES = {
     "--json takes no value": ["plan --sms 8 --json=yes"],
     "--exact takes no value": ["plan --sms 8 --exact=1"],
     "--version takes no value": ["--version=1"],
-    '"x"': ["plan --sms 8 --device x"],
-    '"-1"': ["plan --sms 8 --device -1"],
+    "give an ordinal or at least 4 digits of a UUID": [
+        *(f"plan --sms 8 --device {device}" for device in ("x", "-1", "GPU-12", "1.0")),
+        *(f"{command} --device 1b2" for command in ("info", "bench", "bench repartition")),
+    ],
     "--device needs a value": ["plan --sms 8 --device"],
     "coscheduled, fine and max-cluster": ["plan --sms 8 --family structured"],
     "unknown option --svg": ["plan --sms 8 --svg a.svg"],
@@ -138,6 +142,12 @@ def test_device_option_selects_the_device(line: str) -> None:
         if "groups" in document:
             given = sum(group["sm_count"] for group in document["groups"])
             assert given + document["remainder"] == total
+    uuid = succeed_json("info", driver="sim:h100,orin,a100@13.0")["devices"][2]["uuid"]
+    for name in (uuid, uuid.upper().removeprefix("GPU-"), uuid[:16]):
+        words = [*line.split(), "--device", name]
+        assert succeed_json(*words, driver="sim:h100,orin,a100@13.0")["device"] == 2
+    for name in ("1", "GPU-ffff0000"):
+        fail(*line.split(), "--device", name)
     document, _ = fail_json(*line.split(), "--device", "1")
     error = document["error"]
     assert (error["result"], error["code"]) == ("GCX_ERROR_INVALID_DEVICE", 101)

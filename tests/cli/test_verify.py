@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from .command import FAMILIES, MACHINES, SM_COUNTS, Json, compiled, fail, gcx, succeed, succeed_json
+from .command import (
+    FAMILIES,
+    MACHINES,
+    SM_COUNTS,
+    Json,
+    compiled,
+    fail,
+    gcx,
+    program,
+    succeed,
+    succeed_json,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 ESCAPE = "\x1b"
@@ -221,3 +232,13 @@ def test_verify_with_shared_sms_under_mps_explains_without_numbers() -> None:
     for problem in document["problems"]:
         assert "were seen on 26" in problem
         assert "a loaded module with dynamic parallelism adds as many" in problem
+
+
+def test_verify_names_sm_numbers_beyond_the_count() -> None:
+    """Under MPS they are virtual and begin with 0."""
+    line = "\n%smid goes up to 131 in A, 53 in B: kernels must not index an array of a partition's "
+    assert line in succeed("verify", "--sms", "108,24")
+    assert "%smid" not in succeed("verify", "--sms", "132")
+    assert "%smid" not in succeed("verify", "--sms", "108,24", env={"GCX_SIM_MPS": "1"})
+    words = ["exec", "--sms", "32", "--quiet", "--", program(), "verify", "--sms", "8"]
+    assert "\n%smid goes up to 55 in this process, 49 in A: " in gcx(*words).stdout

@@ -9,6 +9,7 @@
 
 #include <ctime>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,42 @@ void too_many_requests_are_refused_quickly() {
     CHECK(plan_of(most, most.all(), Counts(512, 3), true).message.size() < 300);
 }
 
+// The sizes after the last ';': "; 68 + 64 can be given".
+Counts suggested_by(const std::string& message) {
+    Counts sizes;
+    const std::size_t begin = message.rfind("; ") + 2;
+    if (!message.ends_with(" can be given"))
+        return sizes;
+    std::istringstream words(message.substr(begin));
+    for (uint32_t size = 0; words >> size;) {
+        sizes.push_back(size);
+        char plus = 0;
+        words >> plus;
+    }
+    return sizes;
+}
+
+void refused_counts_that_are_there_come_with_sizes_that_fit() {
+    CHECK(suggested_by(plan_of(kH100, kH100.all(), {66, 66}, false).message) == Counts({68, 64}));
+    CHECK(suggested_by(plan_of(kH100, kH100.all(), {66, 66}, true).message) == Counts({68, 64}));
+    CHECK(suggested_by(plan_of(kH100, kH100.all(), {66, 67}, false).message).empty());
+    uint32_t refused = 0;
+    for (const AtomShape& shape : kShapes) {
+        const uint32_t most = shape.sm_count(shape.all());
+        for (uint32_t a = 1; a < most; a++) {
+            for (const uint32_t b : {(most - a + 1) / 2, most - a}) {
+                const Outcome outcome = plan_of(shape, shape.all(), {a, b}, false);
+                if (outcome.plan || shape.atom_count() < 2)
+                    continue;
+                refused++;
+                const Counts sizes = suggested_by(outcome.message);
+                CHECK(sizes.size() == 2 && plan_of(shape, shape.all(), sizes, true).plan);
+            }
+        }
+    }
+    CHECK(refused > 100);
+}
+
 } // namespace
 
 int main() {
@@ -143,5 +180,6 @@ int main() {
     larger_first_group_contains_the_smaller();
     group_with_the_remainder_atom_is_last();
     too_many_requests_are_refused_quickly();
+    refused_counts_that_are_there_come_with_sizes_that_fit();
     return check::summary("planner");
 }
