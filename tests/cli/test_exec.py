@@ -42,13 +42,6 @@ WAIT_FOR_100 = ("exec", "--sms", "100", "--wait", "60", "--", "true")
 NAMESPACE = ("unshare", "--pid", "--fork")
 
 
-@pytest.fixture(scope="module")
-def unaware(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program of exec_program.c, built."""
-    source = Path(__file__).with_name("exec_program.c")
-    return compiled(tmp_path_factory.mktemp("exec") / "unaware", source, "-ldl", "-pthread")
-
-
 def sim_folder() -> str:
     """The folder with the simulated libcuda.so.1."""
     return os.environ["GCX_SIM_LIBDIR"]
