@@ -173,8 +173,9 @@ typedef struct gcx_live_reservation {
 /* Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
  * then the waiting requests in the order of their queue. folder may be NULL, as in
  * gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
- * GPU, and changes nothing in the folder. Invalid files are skipped with a warning in the log. If
- * the user's own folder is missing, the list is empty.
+ * GPU. If a reservation with GCX_RESERVATION_INHERIT has no process, waits up to 100 ms for one that
+ * is starting, and then removes the file; changes nothing else in the folder. Invalid files are
+ * skipped with a warning in the log. If the user's own folder is missing, the list is empty.
  *
  * Errors:
  *   GCX_ERROR_UNSAFE_FOLDER, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire

@@ -76,6 +76,8 @@ constexpr std::array kExecOptions = {
            "given"},
     Option{"--name", "NAME",
            "the reservation's name in gcx ps; the name of the command if not given"},
+    Option{"--join", "NAME",
+           "share the SMs of your reservation of this name, instead of reserving any"},
     Option{"--shared", "", "reserve nothing: other processes may use the same SMs"},
     Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
     Option{

@@ -4,11 +4,13 @@
 #include "cli/ps.hpp"
 #include "cli/run.hpp"
 #include "interpose/exec_plan.hpp"
+#include "ipc/lock_dir.hpp"
 
 #include <gcx_sim.h>
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <limits.h>
 #include <link.h>
@@ -21,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -152,6 +155,15 @@ struct Place {
     std::optional<nonnull_string> folder;
 };
 
+// A token is the path of a file, whose name ends with the id of the reservation.
+std::string folder_of_token(const std::string& token) {
+    return token.substr(0, token.rfind('/'));
+}
+
+uint64_t id_of_token(const std::string& token) {
+    return std::strtoull(token.c_str() + token.rfind('-') + 1, nullptr, 16);
+}
+
 Place place_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
                const interpose::DevicePart* outer) {
     Place place{.label = format("device %d", device),
@@ -163,9 +175,8 @@ Place place_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
     if (outer == nullptr)
         return place;
     place.label = "this partition of " + place.label;
-    const std::string& token = outer->token;
-    place.folder = token.substr(0, token.rfind('/'));
-    place.parent = std::strtoull(token.c_str() + token.rfind('-') + 1, nullptr, 16);
+    place.folder = folder_of_token(outer->token);
+    place.parent = id_of_token(outer->token);
     return place;
 }
 
@@ -266,6 +277,7 @@ struct ExecPart {
     bool reserved = false; // other processes that request SMs don't get these
     bool nested = false;   // the SMs are part of the reservation around
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
+    std::string shared_with; // the process whose reservation the command joins; empty: none
     interpose::DevicePart plan;
 
     // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
@@ -447,6 +459,209 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     return parts;
 }
 
+// ---- A reservation to join
+
+// Returns the name that --join gives, or nothing. Throws UsageError for an option next to it that
+// chooses SMs.
+std::optional<std::string> read_join(const Arguments& arguments) {
+    auto name = arguments.get("--join");
+    if (!name)
+        return std::nullopt;
+    for (const char* option :
+         {"--sms", "--device", "--layout", "--family", "--exact", "--wait", "--name", "--shared"}) {
+        if (arguments.has(option))
+            throw UsageError(format("--join gives the SMs of a reservation as they are; leave out "
+                                    "%s",
+                                    option));
+    }
+    if (name->empty())
+        throw UsageError("--join has no name; give one that gcx ps shows");
+    return name;
+}
+
+struct Joinable {
+    int32_t device;
+    const interpose::DevicePart* outer; // null: the device is in no partition
+    bool outside;                       // the SMs are no part of that partition
+    gcx_live_reservation reservation;
+
+    std::string text() const {
+        return format("\"%s\" of ", reservation.name) + process_text(reservation);
+    }
+};
+
+// Returns whether a reservation divides the one with the id, or a part of that.
+bool is_within(const Reservations& reservations, const gcx_live_reservation& part, uint64_t id) {
+    const gcx_live_reservation* step = &part;
+    for (std::size_t i = 0; i < reservations.size() && step->parent != id; i++) {
+        const auto parent =
+            std::ranges::find(reservations, step->parent, &gcx_live_reservation::id);
+        if (parent == reservations.end())
+            return false;
+        step = &*parent;
+    }
+    return step->parent == id;
+}
+
+// Returns the reservations of this user on the devices of this driver that have a name.
+std::vector<Joinable> find_joinable(const interpose::Plan* outer,
+                                    const std::optional<nonnull_string>& folder) {
+    std::vector<Joinable> found;
+    const Reservations reservations = live_reservations(folder);
+    for (int32_t device = 0; device < gcx::device::count(); device++) {
+        const gcx_device_info info = gcx::device(device).info();
+        const interpose::DevicePart* const part =
+            outer != nullptr ? outer->find(info.uuid) : nullptr;
+        for (const gcx_live_reservation& reservation : reservations) {
+            if (*reservation.name == '\0' || reservation.user != geteuid() ||
+                (reservation.simulated != 0) != is_simulated() ||
+                !std::ranges::equal(reservation.device_uuid, info.uuid))
+                continue;
+            const bool inside =
+                part == nullptr || (!part->token.empty() &&
+                                    is_within(reservations, reservation, id_of_token(part->token)));
+            found.push_back({device, part, !inside, reservation});
+        }
+    }
+    return found;
+}
+
+std::string list_text(const std::vector<Joinable>& joinable) {
+    constexpr std::size_t kMost = 8;
+    std::set<std::string> texts;
+    for (const Joinable& each : joinable)
+        texts.insert(each.text());
+    std::string text;
+    std::size_t listed = 0;
+    for (const std::string& each : texts) {
+        if (++listed > kMost)
+            return text + " and others";
+        text += (text.empty() ? "" : ", ") + visible(each);
+    }
+    return text;
+}
+
+// Returns the reservations with the name: one, or those of one process on several devices, which
+// count as those of one command. Throws Failure if there are none, or others.
+std::vector<Joinable> choose_joined(std::vector<Joinable> joinable, const std::string& name,
+                                    const std::string& where) {
+    std::vector<Joinable> named;
+    const auto has_name = [&](const Joinable& each) { return each.reservation.name == name; };
+    std::ranges::copy_if(joinable, std::back_inserter(named), has_name);
+    std::erase_if(joinable, [](const Joinable& each) { return each.outside; });
+    const std::string option = "--join " + visible(name);
+    if (std::ranges::none_of(joinable, has_name))
+        throw Failure(
+            GCX_ERROR_NOT_FOUND,
+            format("%s: this user has no reservation of that name in %s; %s%s", option.c_str(),
+                   where.c_str(),
+                   joinable.empty() ? "it has none there, so reserve SMs with --sms" : "it has ",
+                   list_text(joinable).c_str()));
+    // Requests of other processes, and what they have outside, are not meant.
+    const auto waits_or_outside = [](const Joinable& each) {
+        return each.reservation.waits != 0 || each.outside;
+    };
+    auto meant = std::ranges::find_if_not(named, waits_or_outside);
+    if (meant == named.end())
+        meant = std::ranges::find(named, false, &Joinable::outside);
+    const int32_t pid = meant->reservation.pid;
+    std::erase_if(named, [&](const Joinable& each) {
+        return waits_or_outside(each) && each.reservation.pid != pid;
+    });
+    const auto waits = std::ranges::find_if(
+        named, [](const Joinable& each) { return each.reservation.waits != 0; });
+    if (waits != named.end())
+        throw Failure(GCX_ERROR_NOT_FOUND,
+                      format("%s: %s waits for SMs of device %d; try again when gcx ps shows that "
+                             "it has them",
+                             option.c_str(), visible(process_text(waits->reservation)).c_str(),
+                             waits->device));
+    const auto is_of_other_command = [&](const Joinable& each) {
+        return pid == 0 || each.reservation.pid != pid ||
+               std::ranges::count(named, each.device, &Joinable::device) != 1;
+    };
+    if (named.size() > 1 && std::ranges::any_of(named, is_of_other_command))
+        throw Failure(GCX_ERROR_INVALID_VALUE,
+                      format("%s: %zu reservations in %s have that name, and are not known to be "
+                             "of one command: %s; end all but one, or give each a name of its own",
+                             option.c_str(), named.size(), where.c_str(),
+                             list_text(named).c_str()));
+    const auto outside = std::ranges::find(named, true, &Joinable::outside);
+    if (outside != named.end())
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("%s: %s also has SMs of device %d, outside the partition in which "
+                             "gcx exec runs; run it outside too",
+                             option.c_str(), visible(process_text(outside->reservation)).c_str(),
+                             outside->device));
+    return named;
+}
+
+// Lets the command inherit a lock on the reservation, which this process has joined: it has none of
+// its own before its loader runs.
+void pass_on(const std::string& token) {
+    constexpr int kLowest = 700; // programs expect to get low numbers
+    const int opened = open(token.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    const int moved = fcntl(opened, F_DUPFD, kLowest);
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    if (fcntl(moved >= 0 ? moved : opened, F_OFD_SETLK, &lock) != 0)
+        throw Failure(GCX_ERROR_OPERATING_SYSTEM,
+                      format("--join: can't lock %s: %s", token.c_str(), std::strerror(errno)));
+    if (moved >= 0)
+        close(opened);
+}
+
+ExecPart join_part(const Joinable& joinable, const std::string& folder) {
+    const gcx_live_reservation& reservation = joinable.reservation;
+    gcx::reservation joined = gcx::reservation::join(
+        folder + "/" + (reservation.simulated != 0 ? "simulated-" : "") + "reservation-" +
+        digits_of(uuid_text(reservation.device_uuid)) + "-" + id_text(reservation.id));
+    const resource sms = joined.get_resource();
+    const Family family =
+        find_family(joinable.device,
+                    *std::ranges::find(family_names, joined.info().family, &FamilyName::family));
+    ExecPart part;
+    part.device = joinable.device;
+    part.available = joinable.outer != nullptr ? joinable.outer->sm_count : family.all.sm_count();
+    part.requested = sms.sm_count();
+    part.reserved = true;
+    part.nested = joinable.outer != nullptr;
+    part.mps = gcx::device(joinable.device).info().mps;
+    part.shared_with = process_text(reservation);
+    std::ranges::copy(reservation.device_uuid, part.plan.uuid.begin());
+    part.plan.family = joined.info().family;
+    part.plan.sm_count = sms.sm_count();
+    part.plan.atoms = atoms_of(sms, family);
+    part.plan.family_atoms = static_cast<uint32_t>(family.atoms.size());
+    part.plan.token = joined.token();
+    pass_on(part.plan.token);
+    static_cast<void>(joined.detach());
+    return part;
+}
+
+// Joins the reservations of a command, on all of its devices.
+std::vector<ExecPart> join_parts(const std::string& name, const interpose::Plan* outer) {
+    std::string folder = chosen_folder().empty() ? usual_folder() : chosen_folder();
+    std::optional<nonnull_string> listed; // nothing: a missing folder of the user has none
+    if (!chosen_folder().empty())
+        listed = folder;
+    if (outer != nullptr) {
+        for (const interpose::DevicePart& part : outer->devices) {
+            if (!part.token.empty())
+                listed = folder = folder_of_token(part.token);
+        }
+    }
+    while (folder.size() > 1 && folder.back() == '/')
+        folder.pop_back();
+    const std::string where =
+        visible(folder) + (outer != nullptr ? ", inside the partition in which gcx exec runs" : "");
+    std::vector<ExecPart> parts;
+    for (const Joinable& each : choose_joined(find_joinable(outer, listed), name, where))
+        parts.push_back(join_part(each, folder));
+    return parts;
+}
+
 // ---- Libraries and the environment
 
 std::string absolute(const char* path) {
@@ -621,7 +836,7 @@ ReserveOptions read_reserve_options(const Arguments& arguments) {
 std::string folders_of(const std::vector<ExecPart>& parts) {
     std::set<std::string> folders;
     for (const ExecPart& part : parts)
-        folders.insert(part.plan.token.substr(0, part.plan.token.rfind('/')));
+        folders.insert(folder_of_token(part.plan.token));
     std::string text;
     for (const std::string& folder : folders)
         text += (text.empty() ? "" : " and ") + visible(folder);
@@ -657,6 +872,8 @@ void announce(const std::string& command, const std::vector<ExecPart>& parts) {
     std::string text;
     for (const ExecPart& part : parts)
         text += (text.empty() ? "" : ", ") + part.text();
+    if (!parts[0].shared_with.empty())
+        text += ", shared with " + parts[0].shared_with;
     std::fprintf(stderr, "gcx exec: %s%s has %s%s\n", is_simulated() ? "SIMULATED: " : "",
                  visible(command).c_str(), visible(text).c_str(),
                  other_processes_text(parts).c_str());
@@ -668,7 +885,8 @@ Report run_exec(const Arguments& arguments) {
     if (arguments.operands.empty())
         throw UsageError("there is no command to run; e.g. gcx exec --sms 24 -- python serve.py");
     const std::string& command = arguments.operands[0];
-    const ExecLayout layout = read_exec_layout(arguments);
+    const auto joined = read_join(arguments);
+    const ExecLayout layout = joined ? ExecLayout() : read_exec_layout(arguments);
     const FamilyName* const family = arguments.has("--family") ? &read_family(arguments) : nullptr;
     const auto around = outer_plan();
     const interpose::Plan* const outer = around ? &*around : nullptr;
@@ -688,7 +906,8 @@ Report run_exec(const Arguments& arguments) {
     program = command.substr(command.rfind('/') + 1);
     program_invocation_short_name = program.data();
     const std::vector<ExecPart> parts =
-        find_parts(layout, family, arguments.has("--exact"), outer, options);
+        joined ? join_parts(*joined, outer)
+               : find_parts(layout, family, arguments.has("--exact"), outer, options);
     const std::string auditor = find_auditor();
     plan.shim = find_library("libgcx-shim.so");
     plan.driver = open_driver_path(driver);

@@ -181,8 +181,15 @@ class Acquisition final : private Cancel::Wait {
         return prefix_of(record_.uuid, driver.simulated());
     }
 
-    LockDir locked_dir() {
+    // Looks for dead files before the directory is locked, since that may take 100 ms.
+    LockDir open_dir() {
         LockDir dir = LockDir::open(request_.dir);
+        dead_ = find_dead(dir, dir.names(prefix_));
+        return dir;
+    }
+
+    LockDir locked_dir() {
+        LockDir dir = open_dir();
         const auto deadline = request_.timeout_ms == GCX_FOREVER
                                   ? Clock::time_point::max()
                                   : std::max(end_, Clock::now() + kLockTimeout);
@@ -193,7 +200,7 @@ class Acquisition final : private Cancel::Wait {
 
     // Becomes an owner of the reservation to divide, and restricts this one to its atoms.
     void join_parent(const LockDir& dir) {
-        parent_ = join_in(dir, request_.parent);
+        parent_ = join_in(dir, request_.parent, dead_);
         const Record& parent = parent_->record();
         if (!same_atoms(record_, parent))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
@@ -205,7 +212,7 @@ class Acquisition final : private Cancel::Wait {
 
     // Reads the device's files, and finds the reservations that contain this one.
     Reservations read_others(const LockDir& dir) {
-        Reservations others = read_reservations(dir, prefix_, OnInvalid::fail, true, known_dead_);
+        Reservations others = read_reservations(dir, prefix_, OnInvalid::fail, true, dead_);
         ancestors_.clear();
         const Record* ancestor = nullptr;
         for (uint64_t id = record_.parent; id != 0 && ancestors_.size() <= others.size();
@@ -388,7 +395,7 @@ class Acquisition final : private Cancel::Wait {
     }
 
     bool try_to_acquire(Reservations& others, Previous& previous, Clock::time_point lock_deadline) {
-        LockDir dir = LockDir::open(request_.dir);
+        LockDir dir = open_dir();
         if (!dir.lock(lock_deadline, [this] { return cancelled(); }))
             return false;
         others = read_others(dir);
@@ -473,9 +480,9 @@ class Acquisition final : private Cancel::Wait {
     std::string dir_;
     std::shared_ptr<Reservation> parent_; // null: divides the device
     AtomSet within_ = request_.usable.value_or(family_->all());
-    std::vector<uint64_t> ancestors_;     // the ids of the reservations that contain this one
-    std::vector<std::string> known_dead_; // the files that need no second wait for an owner
-    std::mutex state_mutex_;              // guards the members below
+    std::vector<uint64_t> ancestors_; // the ids of the reservations that contain this one
+    std::vector<std::string> dead_;   // from find_dead()
+    std::mutex state_mutex_;          // guards the members below
     State state_ = State::undecided;
     CloseOnForkFile file_;
 };

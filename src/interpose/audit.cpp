@@ -112,29 +112,55 @@ const char* copy_of(const char* text) {
     return copy != MAP_FAILED ? static_cast<const char*>(std::memcpy(copy, text, size)) : text;
 }
 
+struct flock lock_of(short type, off_t first, off_t size) {
+    struct flock lock{};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = first;
+    lock.l_len = size;
+    return lock;
+}
+
+// Shares the bytes from the first one on. A process that removes the file locks it for a moment.
+bool lock_from(off_t first, int file) {
+    constexpr int kAttempts = 50;
+    constexpr timespec kPause = {0, 1000000};
+    for (int i = 0; i < kAttempts; i++) {
+        struct flock lock = lock_of(F_RDLCK, first, 0);
+        if (fcntl(file, F_OFD_SETLK, &lock) == 0)
+            return true;
+        if (errno != EAGAIN && errno != EACCES)
+            return false;
+        nanosleep(&kPause, nullptr);
+    }
+    return false;
+}
+
+// Returns whether a reservation was found dead: its file was marked, or removed and then its mark.
+bool has_ended(const char* token, const char* mark, int file) {
+    struct flock owners = lock_of(F_WRLCK, 0, 1);
+    const bool has_owner = fcntl(file, F_OFD_GETLK, &owners) == 0 && owners.l_type != F_UNLCK;
+    return (!has_owner && file_named(mark).known) ||
+           !same(file_named(token), file_of_descriptor(file));
+}
+
 // Keeps a reservation from the program's first instruction until its last process ends. A
 // descriptor is not enough, since programs close unknown descriptors and start other programs
 // without them. A mapping keeps the file open and its lock held, and is inherited over fork. A
 // failure is reported when the program creates its green context.
 void keep_reservation(const char* token) {
-    constexpr int kAttempts = 50;
-    constexpr timespec kPause = {0, 1000000};
+    constexpr char kDead[] = ".dead"; // ipc/lock_dir.hpp, which also has the rules
+    char mark[PATH_MAX + sizeof kDead];
+    const std::size_t length = std::strlen(token);
+    std::memcpy(mark, token, length + 1);
+    std::memcpy(mark + length, kDead, sizeof kDead);
     const int file = open(token, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
         return;
-    struct flock lock{};
-    lock.l_type = F_RDLCK;
-    lock.l_whence = SEEK_SET;
-    // A process that finds no lock locks the file for a moment and removes it.
-    bool locked = false;
-    for (int i = 0; i < kAttempts && !locked; i++) {
-        locked = fcntl(file, F_OFD_SETLK, &lock) == 0;
-        if (!locked && errno != EAGAIN && errno != EACCES)
-            break;
-        if (!locked)
-            nanosleep(&kPause, nullptr);
-    }
-    if (!locked || mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE, file, 0) != MAP_FAILED) {
+    // The first look spares others the lock of a program whose environment is of an earlier time.
+    const bool kept = !has_ended(token, mark, file) && lock_from(1, file) &&
+                      !has_ended(token, mark, file) && lock_from(0, file);
+    if (!kept || mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE, file, 0) != MAP_FAILED) {
         close(file);
         return;
     }

@@ -656,8 +656,26 @@ bool LockDir::remove_dead(const std::string& name) const {
             return false;
         fail_in_dir("can't lock", path_ + "/" + name, errno);
     }
-    remove(name);
-    return true;
+    return unlinkat(dir_.get(), name.c_str(), 0) == 0 || errno == ENOENT || mark_dead(name);
+}
+
+bool LockDir::exists(const std::string& name) const {
+    return faccessat(dir_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool LockDir::mark_dead(const std::string& name) const {
+    const std::string mark = name + std::string(kDead);
+    const Found found = look_at(name); // opens the file before descriptors may run out
+    const CloseOnForkFile created(dir_.get(), mark.c_str(), O_RDONLY | O_CREAT | O_EXCL,
+                                  kModeReadOnly);
+    if (!created && errno != EEXIST)
+        return false;
+    // A process that has a byte locked may have looked before the mark was there. With an earlier
+    // mark the file is dead already, and the process is about to see that.
+    const bool alive = found.file && has_owner(found.file, path_ + "/" + name);
+    if (alive && created)
+        remove(mark);
+    return !alive;
 }
 
 std::string read_proc(int32_t pid, const std::string& name) {

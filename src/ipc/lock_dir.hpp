@@ -6,6 +6,10 @@
 // 2. A file appears under its name when it is complete and owned, by rename().
 // 3. Processes that change what others rely on lock the whole directory first.
 // 4. A child of a fork owns nothing of its parent: it closes the files.
+// 5. A file that was found dead stays dead: it is removed, or marked where the directory's sticky bit
+//    prevents that. Processes become owners with the directory locked. The audit library of
+//    `gcx exec`, which can't wait for that lock, first locks all but the first byte, and gives up if
+//    the file is gone by then, or marked and without an owner, who has the first byte locked.
 //
 // Other users may write to the directory of a group, so nothing in it is trusted unchecked.
 #pragma once
@@ -139,10 +143,14 @@ class LockDir {
     CloseOnForkFile create_read_only(const std::string& name, std::size_t size) const;
     // Takes no lock and no memory, so that it can be called while the process ends.
     void remove(const std::string& name) const noexcept;
-    // Removes a file without an owner. Returns false if it has one: a process may become an owner
-    // without locking the directory, but not while the file is being removed here. Throws if that is
-    // not known, because descriptors, memory or locks ran out.
+    // Removes a file without an owner, or marks it as dead if only other users may remove it; lock
+    // the directory first. Returns false if the file has an owner, or can be neither removed nor
+    // marked. Throws if that is not known, because descriptors, memory or locks ran out.
     [[nodiscard]] bool remove_dead(const std::string& name) const;
+    // The mark is an empty file, with this at the end of its name. It has no meaning while the file
+    // has an owner.
+    static constexpr std::string_view kDead = ".dead";
+    bool exists(const std::string& name) const;
 
     // Overwrites an open file.
     void write(const CloseOnForkFile& file, std::string_view bytes) const;
@@ -158,6 +166,7 @@ class LockDir {
     CloseOnForkFile create(const std::string& name, std::string_view bytes, std::size_t size,
                            mode_t mode) const;
     void allocate(const CloseOnForkFile& file, std::size_t size, mode_t mode) const;
+    bool mark_dead(const std::string& name) const;
 
     CloseOnForkFile dir_;
     std::string path_;

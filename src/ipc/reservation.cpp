@@ -139,32 +139,17 @@ class ExecProcesses {
     std::optional<Plans> plans_;
 };
 
-struct DeadFiles {
-    const std::vector<std::string>* known; // sorted; those that had no owner for long enough
-    ExecProcesses* processes;              // null: not to be asked yet
-    std::vector<std::string> names;
-    bool may_return = false; // one of them
+// Returns whether a file without an owner is dead. dead: from find_dead().
+bool is_dead(const LockDir& dir, const LockDir::Found& found, const std::string& name,
+             const std::vector<std::string>& dead) {
+    return std::binary_search(dead.begin(), dead.end(), name) ||
+           dir.exists(name + std::string(LockDir::kDead)) || !may_return(found.file, name);
+}
 
-    // Returns false if a process will own the file.
-    bool add(const LockDir::Found& found, const std::string& name) {
-        const bool returns = !std::binary_search(known->begin(), known->end(), name) &&
-                             gcx::reservations::may_return(found.file, name);
-        if (returns && processes != nullptr && processes->find(name) != 0)
-            return false;
-        names.push_back(name);
-        may_return = may_return || returns;
-        return true;
-    }
-};
-
-// Returns nothing if the file is to be skipped. Adds a file without an owner to dead, if that is
-// not null.
+// Returns nothing if the file is to be skipped.
 std::optional<StoredReservation> read_file(const LockDir& dir, const std::string& name,
-                                           OnInvalid on_invalid, DeadFiles* dead) {
-    const LockDir::Found found = dir.look_at(name);
+                                           OnInvalid on_invalid, const LockDir::Found& found) {
     if (!found.is_plain || (!found.file && found.problem.empty()))
-        return std::nullopt;
-    if (found.file && !found.alive && (dead == nullptr || dead->add(found, name)))
         return std::nullopt;
     StoredReservation stored{name, found.user, {}};
     const std::string problem =
@@ -178,44 +163,16 @@ std::optional<StoredReservation> read_file(const LockDir& dir, const std::string
     return std::nullopt;
 }
 
-// Returns whether the process that created the file was killed before it was complete, provided
-// that the directory is locked.
-bool is_unfinished(std::string_view name) {
-    if (!name.ends_with(LockDir::kUnfinished))
-        return false;
-    name.remove_suffix(LockDir::kUnfinished.size());
-    return is_file_name(name);
-}
-
-// Waits if one of the files without an owner may get an owner again, and moves those that do to
-// alive. Returns the others.
-std::vector<std::string> await_return(const LockDir& dir, DeadFiles dead, OnInvalid on_invalid,
-                                      std::vector<StoredReservation>& alive) {
-    ExecProcesses processes;
-    const auto begin = Clock::now();
-    auto waited = Clock::duration::zero();
-    while (dead.may_return && waited < kReturnTimeout) {
-        std::this_thread::sleep_for(kReturnCheckInterval);
-        waited = Clock::now() - begin;
-        DeadFiles still_dead{dead.known, waited < kReadProcessesAfter ? nullptr : &processes, {}};
-        for (const std::string& name : dead.names) {
-            if (auto stored = read_file(dir, name, on_invalid, &still_dead))
-                alive.push_back(std::move(*stored));
-        }
-        dead = std::move(still_dead);
+// Returns whether a file is of no use, provided that the directory is locked: the process that
+// created it was killed before it was complete, or it marks a file that is gone.
+bool is_leftover(const LockDir& dir, std::string_view name) {
+    for (const std::string_view suffix : {LockDir::kUnfinished, LockDir::kDead}) {
+        const std::string_view file =
+            name.substr(0, name.size() - std::min(suffix.size(), name.size()));
+        if (name.ends_with(suffix) && is_file_name(file))
+            return suffix == LockDir::kUnfinished || !dir.exists(std::string(file));
     }
-    return std::move(dead.names);
-}
-
-// Removes files without an owner. Adds those that get one just now to alive.
-void remove_dead(const LockDir& dir, const std::vector<std::string>& dead, OnInvalid on_invalid,
-                 std::vector<StoredReservation>& alive) {
-    for (const std::string& name : dead) {
-        if (dir.remove_dead(name))
-            continue;
-        if (auto stored = read_file(dir, name, on_invalid, nullptr))
-            alive.push_back(std::move(*stored));
-    }
+    return false;
 }
 
 // Returns the current name of a process. The kernel truncates names, so a longer one in the record
@@ -339,42 +296,46 @@ std::string read_checked(const CloseOnForkFile& file, const std::string& name, R
     }
 }
 
-LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
+std::vector<std::string> find_dead(const LockDir& dir, std::vector<std::string> names) {
     ExecProcesses processes;
     const auto begin = Clock::now();
     while (true) {
         const auto waited = Clock::now() - begin;
-        LockDir::Found found = dir.look_at(name);
-        if (found.alive || !may_return(found.file, name))
-            return found;
-        found.alive = waited >= kReadProcessesAfter && processes.find(name) != 0;
-        if (found.alive || waited >= kReturnTimeout)
-            return found;
+        std::erase_if(names, [&](const std::string& name) {
+            if (!is_file_name(name))
+                return true;
+            const LockDir::Found found = dir.look_at(name);
+            return !found.file || found.alive || is_dead(dir, found, name, {}) ||
+                   (waited >= kReadProcessesAfter && processes.find(name) != 0);
+        });
+        if (names.empty() || waited >= kReturnTimeout)
+            return names;
         std::this_thread::sleep_for(kReturnCheckInterval);
     }
 }
 
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
                                                  OnInvalid on_invalid, bool clean_up,
-                                                 std::vector<std::string>& known_dead) {
-    std::vector<StoredReservation> found;
-    DeadFiles dead{&known_dead, nullptr, {}};
-    for (const std::string& name : dir.names(prefix)) {
-        if (clean_up && is_unfinished(name))
-            dir.remove(name);
+                                                 const std::vector<std::string>& dead) {
+    std::vector<StoredReservation> stored;
+    const std::vector<std::string> names = dir.names(prefix);
+    for (const std::string& name : names) {
         if (!is_file_name(name))
             continue;
-        if (auto stored = read_file(dir, name, on_invalid, &dead))
-            found.push_back(std::move(*stored));
+        LockDir::Found found = dir.look_at(name);
+        if (found.file && !found.alive && is_dead(dir, found, name, dead)) {
+            if (!clean_up || dir.remove_dead(name))
+                continue;
+            found = dir.look_at(name); // it may have an owner now, or be another file
+        }
+        if (auto read = read_file(dir, name, on_invalid, found))
+            stored.push_back(std::move(*read));
     }
-    const std::size_t before = found.size();
-    known_dead = await_return(dir, std::move(dead), on_invalid, found);
-    if (clean_up)
-        remove_dead(dir, known_dead, on_invalid, found);
-    if (found.size() != before)
-        std::sort(found.begin(), found.end(),
-                  [](const auto& a, const auto& b) { return a.name < b.name; });
-    return found;
+    for (const std::string& name : names) {
+        if (clean_up && is_leftover(dir, name))
+            dir.remove(name);
+    }
+    return stored;
 }
 
 std::string reservation_dir(const char* dir) {
@@ -395,11 +356,18 @@ std::vector<StoredReservation> list(const char* dir_path) {
     auto dir = LockDir::find(reservation_dir(dir_path));
     if (!dir)
         return {};
+    std::vector<std::string> names = dir->names(kPrefix);
+    std::ranges::copy(dir->names(kSimulatedPrefix), std::back_inserter(names));
+    const std::vector<std::string> dead = find_dead(*dir, std::move(names));
     // Without the lock, a file that is being written has a wrong checksum and is skipped.
-    static_cast<void>(dir->lock(LockDir::Clock::now() + kListTimeout));
-    std::vector<std::string> known_dead;
-    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false, known_dead);
-    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false, known_dead);
+    const bool locked = dir->lock(Clock::now() + kListTimeout);
+    // The next process need not wait for them again. The others are left to requests.
+    for (const std::string& name : dead) {
+        if (locked && !dir->look_at(name).alive)
+            static_cast<void>(dir->remove_dead(name));
+    }
+    auto found = read_reservations(*dir, kPrefix, OnInvalid::skip, false, dead);
+    auto simulated = read_reservations(*dir, kSimulatedPrefix, OnInvalid::skip, false, dead);
     std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
     const auto order = [](const StoredReservation& stored) {
         const Record& record = stored.record;
@@ -474,17 +442,21 @@ bool Reservation::lost() const {
     return file_.is_gone_from(token().c_str());
 }
 
-std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& token) {
+std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& token,
+                                     const std::vector<std::string>& dead) {
     const auto [path, name] = parts_of(token);
-    LockDir::Found found = look_patiently(dir, name);
+    LockDir::Found found = dir.look_at(name);
     if (found.is_plain && !found.problem.empty())
         refuse_file(dir, name, found.problem);
-    if (!found.file || !found.alive) {
-        if (found.file)
-            static_cast<void>(dir.remove_dead(name));
+    const bool ended = found.file && !found.alive && is_dead(dir, found, name, dead);
+    if (ended)
+        static_cast<void>(dir.remove_dead(name));
+    if (ended || !found.file)
         fail(GCX_ERROR_NOT_FOUND,
-             format("the reservation of the token %s has ended", token.c_str()));
-    }
+             format("the reservation of the token %s has ended, and other processes may have its "
+                    "SMs; reserve SMs again, and unset GCX_EXEC_PLAN and LD_AUDIT if an earlier "
+                    "gcx exec set them",
+                    token.c_str()));
     Record record{};
     if (const std::string problem = read_checked(found.file, name, record); !problem.empty())
         refuse_file(dir, name, problem);
@@ -496,9 +468,11 @@ std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& toke
 }
 
 std::shared_ptr<Reservation> join(const std::string& token) {
-    LockDir dir = LockDir::open(dir_of_token(token));
+    const TokenParts parts = parts_of(token);
+    LockDir dir = LockDir::open(parts.dir);
+    const std::vector<std::string> dead = find_dead(dir, {parts.name});
     static_cast<void>(dir.lock_or_fail(Clock::now() + kJoinTimeout));
-    return join_in(dir, token);
+    return join_in(dir, token, dead);
 }
 
 std::string dir_of_token(const std::string& token) {
@@ -513,10 +487,13 @@ void release_file(const std::string& dir_path, const std::string& name, CloseOnF
     file = {}; // from here on other processes may reserve its SMs
     try {
         LockDir dir = LockDir::open(dir_path);
+        std::vector<std::string> dead = {name};
+        if (patient)
+            dead = find_dead(dir, std::move(dead));
         if (!dir.lock(Clock::now() + kReleaseTimeout))
             return;
-        const LockDir::Found found = patient ? look_patiently(dir, name) : dir.look_at(name);
-        if (found.file && !found.alive)
+        const LockDir::Found found = dir.look_at(name);
+        if (found.file && !found.alive && is_dead(dir, found, name, dead))
             static_cast<void>(dir.remove_dead(name));
     } catch (const Error&) { // NOLINT(bugprone-empty-catch): the next process removes the file
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same

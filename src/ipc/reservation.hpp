@@ -83,15 +83,18 @@ struct StoredReservation {
 // What to do with a file that has an owner and no valid record.
 enum class OnInvalid : uint8_t { fail, skip };
 
-// Reads the reservations whose file names have this prefix, sorted by name. An inheritable one
-// without an owner counts as owned if a visible process was started with it by `gcx exec`, which
-// takes some 20 ms; otherwise the call takes 100 ms, unless the file is in known_dead. With
-// clean_up, which needs the directory's lock, removes those without an owner; in a group's
-// directory with the sticky bit, those of other users stay. known_dead then contains the names of
-// all those without an owner.
+// Returns those of these files that can be inherited, but have no owner and get none: no visible
+// process was started with them by `gcx exec`, and they stay without an owner for 100 ms. Don't lock
+// the directory: the call takes 100 ms if it finds one, and some 20 ms if a process was started.
+std::vector<std::string> find_dead(const LockDir& dir, std::vector<std::string> names);
+
+// Reads the reservations whose file names have this prefix, sorted by name. dead: from find_dead().
+// A file that is not among them may just have lost its owner, and counts as owned if it can be
+// inherited. With clean_up, which needs the directory's lock, removes those without an owner, or
+// marks them as dead.
 std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string_view prefix,
                                                  OnInvalid on_invalid, bool clean_up,
-                                                 std::vector<std::string>& known_dead);
+                                                 const std::vector<std::string>& dead);
 // Reads the record of an open file. Throws if that fails.
 Record read_record(const CloseOnForkFile& file);
 // Does the same and returns what is wrong; an empty string if the record is valid.
@@ -100,16 +103,12 @@ std::string read_checked(const CloseOnForkFile& file, const std::string& name, R
 // Throws: a file that has an owner has no valid record, so its SMs are unknown.
 [[noreturn]] void refuse_file(const LockDir& dir, const std::string& name, const std::string& why);
 
-// Looks at a file, and looks again for up to 100 ms while it has no owner but may get one. What
-// counts as owned for read_reservations() does here too.
-LockDir::Found look_patiently(const LockDir& dir, const std::string& name);
-
 // Returns the path of the directory for reservations: dir, or the environment's if that is NULL. An
 // empty string stands for the user's own.
 std::string reservation_dir(const char* dir);
 
 // Returns all reservations of a directory, by device; on each device those that have SMs come
-// before those that wait. dir is as for reservation_dir().
+// before those that wait. Removes those of find_dead(). dir is as for reservation_dir().
 std::vector<StoredReservation> list(const char* dir);
 
 struct Process {
@@ -160,8 +159,9 @@ class Reservation {
 
 // Becomes an owner of another process's reservation.
 std::shared_ptr<Reservation> join(const std::string& token);
-// Does the same in the token's directory, which the caller has locked.
-std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& token);
+// Does the same in the token's directory, which the caller has locked. dead: from find_dead().
+std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& token,
+                                     const std::vector<std::string>& dead);
 // Returns the directory of a token. Throws if the text is no token.
 std::string dir_of_token(const std::string& token);
 

@@ -6,8 +6,11 @@
 #include <dirent.h>
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -15,6 +18,7 @@
 using namespace reservations;
 using namespace support;
 using publish::Folder;
+using publish::Other;
 
 namespace {
 
@@ -45,20 +49,32 @@ void join_file() {
     fcntl(joined_file, F_OFD_SETLK, &lock);
 }
 
-// A folder that is not locked while /proc is read; empty: any may be.
+// A folder that is not locked while /proc is read, or while a thread sleeps; empty: any may be.
 std::string unlocked_path;
 int lookups = 0;
-int locked_lookups = 0;
+int sleeps = 0;
+int locked_waits = 0; // of both
+
+void count_wait(int& waits) {
+    if (unlocked_path.empty())
+        return;
+    const int file = open(unlocked_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    waits++;
+    locked_waits += flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : 1;
+    close(file);
+}
 
 } // namespace
 
+extern "C" __attribute__((visibility("default"))) int nanosleep(const timespec* time,
+                                                                timespec* rest) {
+    count_wait(sleeps);
+    errno = clock_nanosleep(CLOCK_MONOTONIC, 0, time, rest);
+    return errno == 0 ? 0 : -1;
+}
+
 extern "C" __attribute__((visibility("default"))) DIR* opendir(const char* path) {
-    if (!unlocked_path.empty()) {
-        const int file = open(unlocked_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        lookups++;
-        locked_lookups += flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : 1;
-        close(file);
-    }
+    count_wait(lookups);
     const int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return file < 0 ? nullptr : fdopendir(file);
 }
@@ -196,9 +212,138 @@ void owners_are_looked_up_without_the_lock() {
         CHECK_EQ(try_reserve(132), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK_EQ(try_reserve(132, {.timeout_ms = 2}), GCX_ERROR_TIMEOUT);
         CHECK(lookups >= 2);
-        CHECK_EQ(locked_lookups, 0);
+        CHECK_EQ(locked_waits, 0);
         release(own);
     });
+}
+
+// Returns whether the body had to wait.
+template <class Body>
+bool waits(const Body& body) {
+    sleeps = 0;
+    body();
+    return sleeps != 0;
+}
+
+// A process that has 24 SMs of device 1, which programs that it starts may inherit.
+struct Owner {
+    Owner() { process.arrived(); }
+    Other process{[](Other& self) {
+        publish::open_machine("2xh100@13.0");
+        reserve(24, {.name = "dead", .flags = GCX_RESERVATION_INHERIT, .device = 1});
+        self.point();
+    }};
+};
+
+// A killed owner's file costs the first process that looks 100 ms, and the others nothing, whatever
+// they do.
+void owner_killed_first_call_waits_with_the_folder_unlocked() {
+    const Folder folder;
+    in_child("the others", [&] {
+        Owner owners[4];
+        publish::open_machine("2xh100@13.0");
+        unlocked_path = folder.inner();
+        const auto list = [] { return waits([] { listed(); }); };
+        const auto reserve_rest = [](int32_t device) {
+            return waits([device] { CHECK_OK(try_reserve(GCX_REST, {.device = device})); });
+        };
+        owners[0].process.kill(SIGKILL);
+        CHECK(list());
+        CHECK_EQ(folder.files().size(), 3U);
+        CHECK(!list());
+        owners[1].process.kill(SIGKILL);
+        CHECK(!reserve_rest(0));
+        CHECK(reserve_rest(1));
+        CHECK_EQ(folder.files().size(), 2U);
+        CHECK(!list());
+        std::string token = folder.files().at(0);
+        gcx_reservation joined = nullptr;
+        CHECK_OK(gcx_reservation_join(token.c_str(), &joined));
+        owners[2].process.kill(SIGKILL);
+        owners[3].process.kill(SIGKILL);
+        CHECK(waits([&] { release(joined); }));
+        CHECK_EQ(folder.files().size(), 1U);
+        token = folder.files().at(0);
+        const auto join = [&] {
+            CHECK_EQ(gcx_reservation_join(token.c_str(), &joined), GCX_ERROR_NOT_FOUND);
+        };
+        CHECK(waits(join));
+        CHECK(!waits(join));
+        const gcx_reservation own = reserve(132, {.device = 1});
+        CHECK_EQ(try_reserve(132, {.timeout_ms = 50, .device = 1}), GCX_ERROR_TIMEOUT);
+        release(own);
+        CHECK_EQ(locked_waits, 0);
+    });
+    CHECK(folder.files().empty());
+}
+
+// Only the user and root can remove a file from a group's folder. The first process of another user
+// that finds it dead marks it.
+void owner_killed_in_a_group_others_mark_its_file() {
+    if (geteuid() != 0)
+        return;
+    const GroupFolder folder;
+    unlocked_path = folder.inner();
+    Other owner([](Other& self) {
+        GroupFolder::become(1001);
+        reserve(24, {.flags = GCX_RESERVATION_INHERIT});
+        self.point();
+    });
+    owner.arrived();
+    const std::string token = folder.files().at(0);
+    owner.kill(SIGKILL);
+    const auto as_member = [](uid_t user, const std::function<void()>& body) {
+        Other member([&](Other&) {
+            GroupFolder::become(user);
+            body();
+            CHECK_EQ(locked_waits, 0);
+        });
+        member.ended();
+    };
+    for (const bool first : {true, false}) {
+        as_member(1002, [&] { CHECK_EQ(waits([] { CHECK(listed().empty()); }), first); });
+        CHECK_EQ(folder.files().size(), 2U);
+    }
+    as_member(1003, [] { CHECK(!waits([] { CHECK_OK(try_reserve(132)); })); });
+    // A program that looked for the mark before it was there has this lock, until it looks again.
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    lock.l_start = 1;
+    const int starting = open(token.c_str(), O_RDONLY | O_CLOEXEC);
+    CHECK_EQ(fcntl(starting, F_OFD_SETLK, &lock), 0);
+    as_member(1002, [] { listed(); });
+    CHECK_EQ(folder.files().size(), 2U);
+    close(starting);
+    as_member(1001, [&] {
+        // It can't come back, though nobody has its SMs.
+        gcx_reservation joined = nullptr;
+        CHECK_EQ(gcx_reservation_join(token.c_str(), &joined), GCX_ERROR_NOT_FOUND);
+        CHECK(message_has("has ended"));
+        CHECK_EQ(folder.files().size(), 1U); // the mark, which is of user 1002
+    });
+    as_member(1002, [] { CHECK_OK(try_reserve(8)); });
+    CHECK(folder.files().empty());
+    unlocked_path.clear();
+}
+
+// Anybody in the group can create a mark.
+void mark_of_a_reservation_with_an_owner_is_ignored() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_reservation own = reserve(24, {.flags = GCX_RESERVATION_INHERIT});
+        const std::string mark = token_of(own) + ".dead";
+        std::ofstream(mark).close();
+        CHECK_EQ(listed().size(), 1U);
+        CHECK_EQ(try_reserve(132), GCX_ERROR_ALREADY_ACQUIRED);
+        gcx_reservation joined = nullptr;
+        CHECK_OK(gcx_reservation_join(token_of(own).c_str(), &joined));
+        release(joined);
+        CHECK_EQ(listed().size(), 1U);
+        CHECK(std::filesystem::exists(mark));
+        release(own);
+        release(reserve(132));
+    });
+    CHECK(folder.files().empty());
 }
 
 void allocation_interrupted_by_signals_is_repeated() {
@@ -217,6 +362,9 @@ int main() {
     file_joined_while_descriptors_are_exhausted_stays();
     dead_file_replaced_by_a_locked_fifo_is_ignored();
     owners_are_looked_up_without_the_lock();
+    owner_killed_first_call_waits_with_the_folder_unlocked();
+    owner_killed_in_a_group_others_mark_its_file();
+    mark_of_a_reservation_with_an_owner_is_ignored();
     allocation_interrupted_by_signals_is_repeated();
     return check::summary("reservation faults");
 }

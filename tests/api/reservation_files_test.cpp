@@ -177,23 +177,6 @@ void unusable_folder_is_refused(const Folder& folder) {
     }
 }
 
-// A folder of group 4711, which several users reserve in.
-class GroupFolder : public Folder {
-  public:
-    GroupFolder() {
-        CHECK_EQ(chmod(path().c_str(), 0755), 0);
-        CHECK_EQ(chown(inner().c_str(), 0, 4711), 0);
-        CHECK_EQ(chmod(inner().c_str(), 03770), 0);
-    }
-    // Opens the driver as a member of the group.
-    static void become(uid_t user) {
-        publish::open_machine(kH100);
-        CHECK_EQ(setgid(4711), 0);
-        CHECK_EQ(setuid(user), 0);
-        umask(0777);
-    }
-};
-
 // In a group's folder, all members see each other's reservations.
 void group_members_respect_each_other() {
     if (geteuid() != 0)
@@ -224,9 +207,9 @@ void group_members_respect_each_other() {
     first.kill(SIGKILL);
     second.next();
     second.ended();
-    CHECK_EQ(folder.files().size(), 1U);
+    CHECK_EQ(folder.files().size(), 2U); // the file and its mark
     CHECK(listed().empty());
-    remove_dead_files(); // as root, who may
+    remove_dead_files(); // as root, who may remove both
     CHECK(folder.files().empty());
 }
 
@@ -343,48 +326,6 @@ void unreadable_file_of_a_member_is_refused() {
         CHECK(message_has("it can't be opened: Permission denied"));
         CHECK(listed().empty());
     });
-    second.ended();
-    remove_dead_files(); // as root, who may
-    CHECK(folder.files().empty());
-}
-
-// Counts how often the folder's lock is free, in percent.
-int lock_is_free(const std::string& folder) {
-    int free = 0;
-    for (int tries = 0; tries < 100; tries++) {
-        const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        free += flock(file, LOCK_EX | LOCK_NB) == 0 ? 1 : 0;
-        close(file);
-        std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    }
-    return free;
-}
-
-// An inherited reservation is dead if it has no owner for 100 ms. A waiting request waits that long
-// once, though it may not remove the file.
-void waiter_does_not_keep_the_folder_locked_for_a_dead_file() {
-    if (geteuid() != 0)
-        return;
-    const GroupFolder folder;
-    Other first([](Other& self) {
-        GroupFolder::become(1001);
-        reserve(24, {.flags = GCX_RESERVATION_INHERIT});
-        self.point();
-    });
-    first.arrived();
-    Other second([](Other& self) {
-        GroupFolder::become(1002);
-        const gcx_reservation rest = reserve(GCX_REST);
-        self.point();
-        self.say_arrived();
-        CHECK_EQ(try_reserve(132, {.timeout_ms = 1'000}), GCX_ERROR_TIMEOUT);
-        release(rest);
-    });
-    second.arrived();
-    first.kill(SIGKILL);
-    second.proceed();
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    CHECK(lock_is_free(folder.inner()) > 60);
     second.ended();
     remove_dead_files(); // as root, who may
     CHECK(folder.files().empty());
@@ -560,6 +501,37 @@ void folder_replaced_reservation_is_lost(const Folder& folder) {
     release(reservation);
 }
 
+// Monitors may see the folder in a read-only mount, where they can't remove dead files.
+void folder_read_only_list_has_only_live_reservations() {
+    const Folder folder;
+    in_child("a read-only mount", [&] {
+        const std::string view = folder.path() / "view";
+        fs::create_directory(view);
+        if (!enter_mount_namespace() ||
+            mount(folder.inner().c_str(), view.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+            mount("none", view.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+            return;
+        Other dead([](Other& self) {
+            publish::open_machine(kH100);
+            reserve(24);
+            reserve(24, {.flags = GCX_RESERVATION_INHERIT});
+            self.point();
+        });
+        dead.arrived();
+        publish::open_machine(kH100);
+        const gcx_reservation own = reserve(8);
+        dead.kill(SIGKILL);
+        CHECK_EQ(held_sms(listed(view.c_str())), 8U);
+        CHECK_EQ(folder.files().size(), 3U);
+        CHECK_EQ(try_reserve(8, {.folder = view.c_str()}), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(held_sms(listed()), 8U);
+        CHECK_EQ(folder.files().size(), 2U);
+        release(own);
+        release(reserve(132));
+    });
+    CHECK(folder.files().empty());
+}
+
 int count_open(const fs::path& path) {
     int count = 0;
     for (int number = 3; number < 1024; number++) {
@@ -614,12 +586,12 @@ int main() {
     unreadable_file_of_a_member_is_refused();
     leaves_no_file(forged_last_ticket_all_are_served);
     leaves_no_file(forged_cycle_of_parts_counts_as_others);
-    waiter_does_not_keep_the_folder_locked_for_a_dead_file();
     resource_exhausted_is_reported();
     leaves_no_file(program_without_standard_streams_keeps_files_apart);
     descriptors_closed_reservation_stays();
     descriptors_closed_while_waiting_foreign_file_is_untouched();
     leaves_no_file(folder_replaced_reservation_is_lost);
     folder_replaced_while_locked_is_refused();
+    folder_read_only_list_has_only_live_reservations();
     return check::summary("reservation files");
 }

@@ -1,5 +1,6 @@
 #include "reservations.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,19 @@ void leaves_no_file(void (*body)(const publish::Folder& folder), const char* spe
     const publish::Folder folder;
     support::on_machine(spec, [&] { body(folder); });
     CHECK(folder.files().empty());
+}
+
+GroupFolder::GroupFolder() {
+    CHECK_EQ(chmod(path().c_str(), 0755), 0);
+    CHECK_EQ(chown(inner().c_str(), 0, 4711), 0);
+    CHECK_EQ(chmod(inner().c_str(), 03770), 0);
+}
+
+void GroupFolder::become(uid_t user) {
+    publish::open_machine("h100@13.0");
+    CHECK_EQ(setgid(4711), 0);
+    CHECK_EQ(setuid(user), 0);
+    umask(0777);
 }
 
 gcx_reservation_info info_of(gcx_reservation reservation) {

@@ -25,11 +25,20 @@ gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted = {});
 gcx_reservation reserve(uint32_t sm_count, const Wanted& wanted = {});
 void release(gcx_reservation reservation);
 // Acquires and releases a reservation of each device in another process, or in this one if it has a
-// driver: that removes the files of processes that have ended. Lists remove none.
+// driver: that removes the files of processes that have ended. Lists remove no others than those
+// that they waited for.
 void remove_dead_files(const char* folder = nullptr, const char* spec = "h100@13.0");
 
 // Runs the body on a machine with a private folder, in which no file stays.
 void leaves_no_file(void (*body)(const publish::Folder& folder), const char* spec = "h100@13.0");
+
+// A folder of group 4711, which several users reserve in. Only root can make one.
+class GroupFolder : public publish::Folder {
+  public:
+    GroupFolder();
+    // Opens the driver as a member of the group.
+    static void become(uid_t user);
+};
 
 gcx_reservation_info info_of(gcx_reservation reservation);
 std::string token_of(gcx_reservation reservation);

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from .command import compiled
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -14,3 +16,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.mkdir(mode=0o700)
     monkeypatch.setenv("GCX_RESERVATION_DIR", str(path))
     return path
+
+
+@pytest.fixture(scope="session")
+def unaware(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program of exec_program.c, built."""
+    source = Path(__file__).with_name("exec_program.c")
+    return compiled(tmp_path_factory.mktemp("exec") / "unaware", source, "-ldl", "-pthread")

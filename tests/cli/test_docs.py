@@ -44,6 +44,7 @@ def comparable(text: str) -> str:
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
     text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)
+    text = re.sub(r"process \d+ \(python\S*\);", "process PID (python);", text)
     text = re.sub(r"\d+ s +python\S* +\d+ +\d+", "TIME PYTHON PID USER", text)
     return re.sub(r" +", " ", text)
 

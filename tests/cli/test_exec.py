@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from .command import (
     succeed_json,
     until,
 )
+from .publishing import publishers
 
 CHECKOUT = str(Path(__file__).parents[2])
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
@@ -40,13 +42,6 @@ MPS = {"GCX_SIM_MPS": "1"}
 TAKE_100 = ("exec", "--sms", "100", "--", "true")
 WAIT_FOR_100 = ("exec", "--sms", "100", "--wait", "60", "--", "true")
 NAMESPACE = ("unshare", "--pid", "--fork")
-
-
-@pytest.fixture(scope="module")
-def unaware(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program of exec_program.c, built."""
-    source = Path(__file__).with_name("exec_program.c")
-    return compiled(tmp_path_factory.mktemp("exec") / "unaware", source, "-ldl", "-pthread")
 
 
 def sim_folder() -> str:
@@ -693,6 +688,127 @@ def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
         until(lambda: gcx(*TAKE_100).returncode == 0)
 
 
+@contextmanager
+def named(name: str, *words: str, under: Sequence[str] = (), **options: str) -> Iterator[int]:
+    """Reserves until the block ends, and returns the process."""
+    line = ["exec", *words, "--name", name, "--", "sh", "-c", "echo; exec sleep 100"]
+    with started(*line, under=under, **options) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "\n", process.communicate()
+        yield process.pid
+
+
+def tokens_in(text: str) -> list[str]:
+    return re.findall(r" token=(\S+)", text)
+
+
+def test_exec_join_shares_the_reservation(unaware: str, folder: Path) -> None:
+    """It lasts until the process that joined has ended, and can be joined by that one's name."""
+    with ExitStack() as second:
+        with named("decode", "--sms", "24") as first, named("other", "--sms", "32"):
+            done = gcx("exec", "--join", "decode", "--", "env")
+            assert done.stderr == (
+                "gcx exec: SIMULATED: env has 24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)"
+                f", shared with process {first} (sleep); reserved in {folder}; without MPS, "
+                "processes take turns on all SMs\n"
+            )
+            assert atoms_in(done.stdout) == {0, 1, 2}
+            assert output(gcx("exec", "--join", "decode", "--", unaware)) == "24"
+            assert len(listed_reservations()) == 2
+            line = ["--join", "decode", "--quiet", "--", "sh", "-c", "echo; exec sleep 100"]
+            joined = second.enter_context(started("exec", *line))
+            assert joined.stdout is not None
+            assert joined.stdout.readline() == "\n"
+        assert [(each["name"], each["pid"]) for each in listed_reservations()] == [
+            ("decode", joined.pid)
+        ]
+        assert "112 SMs of device 0 requested" in fail(
+            "exec", "--sms", "112", "--", "true", status=125
+        )
+        third = gcx("exec", "--join", "decode", "--", "true")
+        assert f"shared with process {joined.pid} (sleep)" in third.stderr
+    until(lambda: listed_reservations() == [])
+    assert inside("true", sms="132").returncode == 0
+
+
+def test_exec_join_includes_all_devices(unaware: str) -> None:
+    with named("decode", "--layout", "0=24,1=16", driver=TWO):
+        done = gcx("exec", "--join", "decode", "--", "env", driver=TWO)
+        assert "24 of the 132 SMs of device 0" in done.stderr
+        assert "16 of the 108 SMs of device 1" in done.stderr
+        assert len(set(tokens_in(done.stdout))) == 2
+        assert output(gcx("exec", "--join", "decode", "--", unaware, driver=TWO)) == "24 16"
+        # On each device of another command is one of that name.
+        with named("decode", "--layout", "1=8", driver=TWO):
+            message = fail("exec", "--join", "decode", "--", "true", status=125, driver=TWO)
+            assert "3 reservations" in message
+            assert "not known to be of one command" in message
+
+
+def test_exec_join_without_such_a_reservation_lists_others(folder: Path) -> None:
+    line = ["exec", "--join", "decode", "--", "true"]
+    assert "it has none there, so reserve SMs with --sms" in fail(*line, status=125)
+    with named("train", "--sms", "8") as train, named("all", "--sms", "rest"):
+        message = fail(*line, status=125)
+        assert f'of that name in {folder}; it has "all" of process ' in message
+        assert f'"train" of process {train} (sleep)\n' in message
+        request = ["exec", "--sms", "8", "--name", "decode", "--wait", "60", "--", "true"]
+        with started(*request) as waiting:
+            said(waiting)
+            message = fail(*line, status=125)
+            assert (
+                f"--join decode: process {waiting.pid} (gcx) waits for SMs of device 0" in message
+            )
+            # Of another process than the one that has them.
+            request[4] = "train"
+            with started(*request) as other:
+                said(other)
+                assert gcx("exec", "--join", "train", "--", "true").returncode == 0
+
+
+def test_exec_join_finds_reservations_of_programs(unaware: str) -> None:
+    """Also one that is not for other programs: the program that joined keeps it."""
+    with publishers(("server", "reservation:library:24")) as (owner,):
+        assert output(gcx("exec", "--join", "library", "--", unaware)) == "24"
+        line = ["exec", "--join", "library", "--", "sh", "-c", "echo; read _; exec " + unaware]
+        with started(*line) as joined:
+            assert joined.stdout is not None
+            assert joined.stdout.readline() == "\n"
+            owner.end()
+            assert [each["pid"] for each in listed_reservations()] == [joined.pid]
+            assert joined.communicate("\n", timeout=60)[0] == "24\n"
+    assert listed_reservations() == []
+
+
+def test_exec_join_inside_a_partition_is_of_its_parts(unaware: str) -> None:
+    script = """
+$GCX exec --sms 8 --name part -- sh -c 'echo > part; exec sleep 100' &
+while [ ! -e part ]; do sleep 0.01; done
+$GCX exec --join part -- $UNAWARE
+$GCX exec --join outside -- true
+$GCX exec --join both -- true
+kill $!
+"""
+    with named("outside", "--sms", "24"):
+        env = {"GCX": program(), "UNAWARE": unaware}
+        line = ["exec", "--sms", "16", "--name", "both", "--", "sh", "-c", script]
+        done = gcx(*line, env=env, cwd=Path(os.environ["GCX_RESERVATION_DIR"]).parent)
+    assert done.stdout == "8\n"
+    lines = done.stderr.splitlines()
+    assert "8 of the 16 SMs of device 0 (NVIDIA H100 80GB HBM3), shared with process" in lines[2]
+    for message, name in zip(lines[3:5], ("outside", "both"), strict=True):
+        assert f"--join {name}: this user has no reservation of that name in " in message
+        assert 'inside the partition in which gcx exec runs; it has "part" of process' in message
+
+
+def test_exec_join_of_what_is_partly_outside_is_refused() -> None:
+    with named("decode", "--layout", "0=24,1=16", driver=TWO):
+        inner = [program(), "exec", "--join", "decode", "--", "true"]
+        done = gcx("exec", "--layout", "0=8", "--", *inner, driver=TWO)
+        assert "also has SMs of device 0, outside the partition" in done.stderr
+        assert done.returncode == 125
+
+
 # What is said of a wrong command line, and the lines.
 WRONG = {
     "no command to run": ["", "--sms 24"],
@@ -731,6 +847,15 @@ WRONG = {
     ],
     "leave one": ["--sms 8 --shared --name x -- true", "--sms 8 --shared --wait 3 -- true"],
     '"soon"': ["--sms 8 --wait soon -- true"],
+    "as they are; leave out --sms": ["--join x --sms 8 -- true"],
+    "as they are; leave out --layout": ["--join x --layout 0=8 -- true"],
+    "as they are; leave out --device": ["--join x --device 0 -- true"],
+    "as they are; leave out --family": ["--join x --family fine -- true"],
+    "as they are; leave out --exact": ["--join x --exact -- true"],
+    "as they are; leave out --wait": ["--join x --wait 3 -- true"],
+    "as they are; leave out --name": ["--join x --name y -- true"],
+    "as they are; leave out --shared": ["--join x --shared -- true"],
+    "--join has no name": ["--join= -- true"],
     "/nowhere/libcuda.so.1": ["--driver /nowhere/libcuda.so.1 --sms 24 -- true"],
 }
 
