@@ -183,9 +183,11 @@ gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_
             request.cancel = &**cancel;
         }
         claim_leases();
-        auto acquired = lib.leases.acquire(its_device, request);
-        auto handle = std::make_unique<LeaseHandle>(lib.leases, std::move(acquired));
-        *lease = handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
+        // First, since a lease without a handle could not be released.
+        auto room = lib.lease_handles.make_room();
+        auto handle = std::make_unique<LeaseHandle>(lib.leases, nullptr);
+        handle->lease = lib.leases.acquire(its_device, request);
+        *lease = handle_of<gcx_lease>(lib.lease_handles.add(std::move(room), std::move(handle)));
     });
 }
 

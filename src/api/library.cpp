@@ -100,12 +100,15 @@ bool visit_mappings(const Visit& visit) {
                                                                std::fclose);
     if (file == nullptr)
         return false;
-    char* line = nullptr;
-    std::size_t room = 0;
-    while (getline(&line, &room, file.get()) > 0) {
+    struct Line {
+        ~Line() { std::free(text); }
+        char* text = nullptr;
+        std::size_t room = 0;
+    } line;
+    while (getline(&line.text, &line.room, file.get()) > 0) {
         // "begin-end permissions offset device inode path"
         char* rest = nullptr;
-        const uintptr_t begin = std::strtoul(line, &rest, 16);
+        const uintptr_t begin = std::strtoul(line.text, &rest, 16);
         if (*rest != '-')
             continue;
         const uintptr_t end = std::strtoul(rest + 1, &rest, 16);
@@ -119,7 +122,6 @@ bool visit_mappings(const Visit& visit) {
         if (visit(Mapping{begin, end, std::move(its_path)}))
             break;
     }
-    std::free(line);
     return true;
 }
 
@@ -148,19 +150,24 @@ std::optional<std::string> find_other_claim(const void* own) {
     return known ? std::optional(found) : std::nullopt;
 }
 
-void* map_claim() {
+struct Unmap {
+    void operator()(void* mapping) const { munmap(mapping, kClaimBytes); }
+};
+using Claim = std::unique_ptr<void, Unmap>;
+
+// Returns null if the system can't do it.
+Claim map_claim() {
     const std::string name =
         format("%s%llx", kClaimName,
                static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(&claim_anchor)));
     const int file = memfd_create(name.c_str(), MFD_CLOEXEC);
     if (file < 0)
-        return MAP_FAILED;
-    void* const mapping = mmap(nullptr, kClaimBytes, PROT_NONE, MAP_PRIVATE, file, 0);
+        return nullptr;
+    void* const address = mmap(nullptr, kClaimBytes, PROT_NONE, MAP_PRIVATE, file, 0);
     close(file);
-    if (mapping != MAP_FAILED && madvise(mapping, kClaimBytes, MADV_DONTFORK) != 0) {
-        munmap(mapping, kClaimBytes);
-        return MAP_FAILED;
-    }
+    Claim mapping(address != MAP_FAILED ? address : nullptr);
+    if (mapping != nullptr && madvise(address, kClaimBytes, MADV_DONTFORK) != 0)
+        return nullptr;
     return mapping;
 }
 
@@ -174,8 +181,7 @@ void warn_unwatched() {
 
 // Releases the claim, so that another copy can have it.
 void drop_claim_to_leases() noexcept {
-    if (void* const mapping = claim.exchange(nullptr); mapping != nullptr)
-        munmap(mapping, kClaimBytes);
+    const Claim dropped(claim.exchange(nullptr));
 }
 
 // Runs at dlclose and when the process exits.
@@ -311,19 +317,18 @@ void claim_leases() {
         return;
     std::string other;
     for (int tries = 0; tries < kClaimTries; tries++) {
-        void* const mapping = map_claim();
-        const auto found = mapping != MAP_FAILED ? find_other_claim(mapping) : std::nullopt;
+        Claim mapping = map_claim();
+        const auto found = mapping != nullptr ? find_other_claim(mapping.get()) : std::nullopt;
         if (found && found->empty()) {
-            claim.store(mapping, std::memory_order_release);
+            claim.store(mapping.release(), std::memory_order_release);
             return;
         }
-        if (mapping != MAP_FAILED)
-            munmap(mapping, kClaimBytes);
         if (!found) {
             warn_unwatched();
             return;
         }
         other = *found;
+        mapping.reset();
         std::this_thread::sleep_for(
             std::chrono::microseconds(random_bits() % kLongestClaimPauseUs));
     }

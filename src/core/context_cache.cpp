@@ -158,8 +158,13 @@ ContextCache::Ref ContextCache::make_uncached(const ContextKey& key) {
     make(*context);
     const std::lock_guard lock(mutex_);
     context->complete_ = true;
-    count(*context, Use::handle, 1);
-    detached_.push_back(std::move(context));
+    try {
+        detached_.push_back(std::move(context));
+    } catch (...) {
+        destroy(*context); // not moved
+        throw;
+    }
+    count(*detached_.back(), Use::handle, 1);
     return Ref(*this, *detached_.back(), Use::handle);
 }
 

@@ -80,18 +80,48 @@ class HandleTable {
         uint64_t handle_;
     };
 
-    // Adds an object and returns its handle. If the table is full, closes the object and throws.
-    uint64_t add(std::unique_ptr<T> object) {
-        const std::lock_guard lock(mutex_);
-        try {
-            if (first_free_ == nullptr)
-                grow();
-        } catch (...) {
-            object->close();
-            throw;
+    // Room for an object that is to be created. Adding it then does not fail.
+    class Room {
+      public:
+        Room(Room&& other) noexcept
+            : table_(other.table_), slot_(std::exchange(other.slot_, nullptr)) {}
+        Room& operator=(Room&&) = delete;
+        ~Room() {
+            if (slot_ == nullptr)
+                return;
+            const std::lock_guard lock(table_.mutex_);
+            table_.line_up(*slot_);
         }
+
+      private:
+        friend class HandleTable;
+        Room(HandleTable& table, Slot& slot) : table_(table), slot_(&slot) {}
+        HandleTable& table_;
+        Slot* slot_;
+    };
+
+    // Throws if the table is full.
+    Room make_room() {
+        const std::lock_guard lock(mutex_);
+        if (first_free_ == nullptr)
+            grow();
         Slot& s = *first_free_;
         first_free_ = s.next_free;
+        return Room(*this, s);
+    }
+
+    // Adds an object and returns its handle. If the table is full, closes the object and throws.
+    uint64_t add(std::unique_ptr<T> object) {
+        try {
+            return add(make_room(), std::move(object));
+        } catch (...) {
+            object->close(); // not moved
+            throw;
+        }
+    }
+    uint64_t add(Room room, std::unique_ptr<T>&& object) {
+        const std::lock_guard lock(mutex_);
+        Slot& s = *std::exchange(room.slot_, nullptr);
         live_++;
         const uint64_t generation = s.state.load(std::memory_order_relaxed) >> kStateBits;
         s.object = std::move(object);

@@ -92,10 +92,10 @@ std::optional<Workqueue> LeaseManager::workqueue(const Device& device) {
 }
 
 LeaseManager::DeviceState& LeaseManager::state_of(Device& device) {
-    std::unique_ptr<DeviceState>& found = device_states_[&device];
-    if (found == nullptr)
-        found = std::make_unique<DeviceState>(device);
-    return *found;
+    auto found = device_states_.find(&device);
+    if (found == device_states_.end())
+        found = device_states_.emplace(&device, std::make_unique<DeviceState>(device)).first;
+    return *found->second;
 }
 
 SmAllocator& LeaseManager::allocator_of(DeviceState& state, const std::shared_ptr<Family>& family) {
@@ -142,15 +142,25 @@ bool LeaseManager::grant(DeviceState& state, Waiter& waiter) {
                                   withheld_atoms(state, *waiter.family, *waiter.terms, &waiter));
     if (!planned)
         return false;
-    state.entries[waiter.request.owner].name = waiter.terms->name;
+    std::string name = waiter.terms->name;
+    allocator.make_room(1);
+    state.entries[waiter.request.owner].name.swap(name);
     allocator.assign(waiter.request.owner, planned->front());
     waiter.granted = planned->front();
     return true;
 }
 
 // Grants waiting requests in order of arrival. A request that cannot be granted blocks only its own
-// queue.
+// queue. If memory runs out, the next change grants the others.
 void LeaseManager::serve_waiters(DeviceState& state) {
+    try {
+        grant_waiting(state);
+    } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): see above
+    }
+    changed_.notify_all();
+}
+
+void LeaseManager::grant_waiting(DeviceState& state) {
     const auto now = Clock::now();
     std::erase_if(state.waiters, [&](const Waiter* waiter) { return waiter->until <= now; });
     std::set<uint64_t> blocked_queues;
@@ -163,7 +173,6 @@ void LeaseManager::serve_waiters(DeviceState& state) {
             ++next;
         }
     }
-    changed_.notify_all();
 }
 
 template <class Is>
@@ -723,6 +732,17 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
     }
     Dropped dropped;
     lock.lock();
+    try {
+        make_room(state, transitions, dropped);
+        allocator.make_room(transitions.size());
+    } catch (...) {
+        mark.end();
+        serve_waiters(state);
+        lock.unlock();
+        for (Transition& transition : transitions)
+            transition.context = ContextCache::Ref();
+        throw;
+    }
     mark.end();
     for (const Transition& transition : transitions) {
         if (transition.releases)
@@ -748,7 +768,47 @@ void LeaseManager::apply(Lock& lock, DeviceState& state, Transitions transitions
         state.events.clear();
 }
 
-// Fails only if memory runs out.
+// Makes room for all that commit() adds, so that it does not fail.
+void LeaseManager::make_room(DeviceState& state, const Transitions& transitions, Dropped& dropped) {
+    const auto reserve = [](auto& list, std::size_t count) {
+        if (list.capacity() < count)
+            list.reserve(std::max(count, 2 * list.capacity()));
+    };
+    std::size_t works = state.pending.size();
+    std::size_t contexts = transitions.size();
+    std::size_t dropping = 0;
+    bool releases = false;
+    const auto count = [&](const PendingWork& work) {
+        contexts += work.contexts_.size();
+        dropping += work.implies_.size();
+    };
+    for (const auto& work : state.pending)
+        count(*work);
+    for (const Transition& transition : transitions) {
+        const std::lock_guard lease_lock(transition.lease->mutex_);
+        works += transition.lease->unregistered_.size();
+        dropping += transition.lease->awaited_.size() + transition.lease->closed_.size();
+        releases = releases || transition.releases;
+        for (const auto& work : transition.lease->unregistered_)
+            count(*work);
+    }
+    for (const Transition& transition : transitions) {
+        Lease& lease = *transition.lease;
+        const std::lock_guard lease_lock(lease.mutex_);
+        reserve(lease.awaited_, lease.awaited_.size() + works);
+        for (const auto& work : lease.unregistered_)
+            reserve(work->contexts_, contexts);
+    }
+    if (releases) {
+        reserve(dropped.retired, works);
+        for (const auto& work : state.pending)
+            reserve(work->contexts_, contexts);
+    }
+    reserve(state.pending, works);
+    reserve(dropped.contexts, contexts);
+    reserve(dropped.works, dropping + works + works * transitions.size());
+}
+
 void LeaseManager::commit(DeviceState& state, Transitions& transitions, bool deferred,
                           Dropped& dropped) {
     sweep_pending(state, kSweptPerChange, dropped);
@@ -870,8 +930,8 @@ void LeaseManager::absorb_implied(DeviceState& state, PendingWork& work, Dropped
 // waited for. Before the release it could not, because new streams of the lease wait for earlier
 // owners' work but not for the lease's own.
 void LeaseManager::retire_work_of(DeviceState& state, Lease& lease, Dropped& dropped) {
-    const PendingWorks all = state.pending;
-    for (const auto& work : all) {
+    dropped.retired = state.pending;
+    for (const auto& work : dropped.retired) {
         if (work->source.lease != lease.id)
             continue;
         for (const Lease::Awaited& awaited : lease.awaited_) {

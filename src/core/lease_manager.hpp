@@ -121,6 +121,7 @@ class LeaseManager {
         PendingWorks works;
         std::vector<ContextCache::Ref> contexts;
         std::shared_ptr<const reservations::Reservation> reservation;
+        PendingWorks retired; // the pending work before that of a released lease is retired
     };
     // The change of one lease in an operation on several.
     struct Transition {
@@ -158,6 +159,7 @@ class LeaseManager {
                                const LeaseTerms& terms, const std::string& requested);
     static bool grant(DeviceState& state, Waiter& waiter);
     void serve_waiters(DeviceState& state);
+    static void grant_waiting(DeviceState& state);
     // Removes the waiters that match a predicate and serves the ones behind them.
     template <class Is>
     void remove_waiters(DeviceState& state, const Is& is);
@@ -183,6 +185,7 @@ class LeaseManager {
     // Returns what resize() would do, once no other thread changes one of the leases.
     Transitions plan_next(Lock& lock, std::span<const Size> sizes);
     static void check_same_pool(std::span<const Size> sizes);
+    static void make_room(DeviceState& state, const Transitions& transitions, Dropped& dropped);
     static void commit(DeviceState& state, Transitions& transitions, bool deferred,
                        Dropped& dropped);
     static void retarget_streams(Lease& lease, Transition& transition, bool deferred,

@@ -433,6 +433,12 @@ void SmAllocator::assign(uint64_t owner, const Allocation& allocation) {
         allocations_.erase(at);
 }
 
+void SmAllocator::make_room(std::size_t owners) {
+    const std::size_t count = allocations_.size() + owners;
+    if (allocations_.capacity() < count)
+        allocations_.reserve(std::max(count, 2 * allocations_.capacity()));
+}
+
 void SmAllocator::forget(uint64_t owner) {
     assign(owner, {});
     if (layout_owners_.erase(owner) != 0)

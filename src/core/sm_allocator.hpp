@@ -54,6 +54,8 @@ class SmAllocator {
     void remember(std::span<const Request> requests, const Allocations& layout);
     static constexpr std::size_t kMaxLayouts = 1024;
 
+    // Makes room for more owners, so that assign() does not fail.
+    void make_room(std::size_t owners);
     // Replaces the allocation of an owner.
     void assign(uint64_t owner, const Allocation& allocation);
     // Removes an owner, with its allocation and layouts.

@@ -1,10 +1,11 @@
-// Makes each driver call of every operation fail in turn: the result is an error with a message or
-// a correct success, what the operation was to change is unchanged or changed completely, it then
-// works, and nothing is left after cleanup.
+// Makes each driver call and each allocation of every operation fail in turn, allocations also with
+// all after it: the result is an error with a message or a correct success, what the operation was
+// to change is unchanged or changed completely, it then works, and nothing is left after cleanup.
 //
 //     api-faults objects|ahead|graphs|leases DRIVER
 
 #include "calls.hpp"
+#include "failing_memory.hpp"
 #include "graph_kernels.hpp"
 #include "leases.hpp"
 #include "work.hpp"
@@ -29,22 +30,50 @@ struct Operation {
     std::function<void()> cleanup; // destroys what the two have created
 };
 
-// Runs an operation, makes its nth driver call fail (0: none), and returns its number of calls.
-uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
-                  CUresult injected) {
+// What fails during an operation.
+struct Fault {
+    enum class Of { kNothing, kCall, kAllocation, kAllocations };
+    Of of = Of::kNothing;
+    uint64_t nth = 0;
+    CUresult result = CUDA_SUCCESS; // of a call
+    bool of_memory() const { return of == Of::kAllocation || of == Of::kAllocations; }
+};
+
+// The driver calls and the allocations of an operation.
+struct Counts {
+    uint64_t calls = 0;
+    uint64_t allocations = 0;
+};
+
+void begin(const Fault& fault) {
+    if (fault.of == Fault::Of::kCall)
+        sim::fail(nullptr, fault.nth, fault.result);
+    else if (fault.of_memory())
+        memory::fail(fault.nth, fault.of == Fault::Of::kAllocations);
+}
+
+// The checks after an operation must not fail.
+void no_more_failures() {
+    memory::fail(0, false);
+    sim::fail(nullptr, 0, CUDA_SUCCESS);
+}
+
+// Runs an operation with a fault, and returns what it made.
+Counts run_once(const Operation& operation, const std::string& spec, const Fault& fault) {
     CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
     const gcx_sim_counts before = sim::counts();
     operation.prepare();
-    if (nth != 0)
-        sim::fail(nullptr, nth, injected);
-    const uint64_t calls = sim::calls();
+    const Counts began{sim::calls(), memory::allocations()};
+    begin(fault);
     const gcx_result result = operation.run();
-    const uint64_t made = sim::calls() - calls;
-    sim::fail(nullptr, 0, CUDA_SUCCESS);
-    if (nth == 0)
+    const Counts made{sim::calls() - began.calls, memory::allocations() - began.allocations};
+    no_more_failures();
+    if (fault.of == Fault::Of::kNothing)
         CHECK_OK(result);
     else if (result != GCX_SUCCESS && CHECK(*gcx_last_error_message() != '\0'))
         note_message(result);
+    if (fault.of_memory() && result != GCX_SUCCESS)
+        CHECK(message_has("the host's memory is exhausted"));
     // A failure changed nothing, so the operation works now. A handle that is null was destroyed.
     CHECK_OK(gcx_cache_set_limit(64));
     if (result != GCX_SUCCESS)
@@ -71,13 +100,27 @@ uint64_t first_failing(const Operation& operation, const std::string& spec) {
 }
 
 void every_call_fails_with(const Operation& operation, const std::string& spec, CUresult injected) {
-    const uint64_t calls =
-        answer_of_child([&] { return run_once(operation, spec, 0, CUDA_SUCCESS); });
+    const uint64_t calls = answer_of_child([&] { return run_once(operation, spec, {}).calls; });
     for (uint64_t nth = first_failing(operation, spec); nth <= calls; nth += kStep) {
         const std::string name =
             spec + ": " + operation.name + ", call " + std::to_string(nth) + " fails";
-        in_child(name, [&] { run_once(operation, spec, nth, injected); });
+        in_child(name, [&] { run_once(operation, spec, {Fault::Of::kCall, nth, injected}); });
     }
+}
+
+// Each allocation fails with one of the three driver versions.
+void every_allocation_fails(const Operation& operation, const std::string& spec) {
+    constexpr uint64_t kVersions = 3;
+    const uint64_t version = spec.ends_with("12.4") ? 0 : spec.ends_with("13.0") ? 1 : 2;
+    const uint64_t allocations =
+        answer_of_child([&] { return run_once(operation, spec, {}).allocations; });
+    for (const Fault::Of of : {Fault::Of::kAllocation, Fault::Of::kAllocations})
+        for (uint64_t nth = 1 + version; nth <= allocations; nth += kVersions) {
+            const char* const which = of == Fault::Of::kAllocation ? "" : " and all after it";
+            const std::string name = spec + ": " + operation.name + ", allocation " +
+                                     std::to_string(nth) + which + " fails";
+            in_child(name, [&] { run_once(operation, spec, {of, nth}); });
+        }
 }
 
 // Makes each driver call of the operation fail, as often as the operation makes it.
@@ -86,6 +129,8 @@ void every_call_fails(const Operation& operation, const std::string& spec) {
     // Runs in this process with the same sequence of calls.
     if (!check::slow)
         every_call_fails_with(operation, spec, CUDA_ERROR_OUT_OF_MEMORY);
+    if (memory::can_fail && !check::slow)
+        every_allocation_fails(operation, spec);
 }
 
 // Destroys an object that the operation may have created.
@@ -118,11 +163,6 @@ int test_all(const char* name, const std::string& driver, const Named<State> (&o
                          "h100@" + driver);
     }
     return support::summary((name + ("-" + driver)).c_str());
-}
-
-// The checks after an operation must not fail.
-void no_more_failures() {
-    sim::fail(nullptr, 0, CUDA_SUCCESS);
 }
 
 // A destroy function that fails keeps the handle valid; success sets it to null, and a repetition
