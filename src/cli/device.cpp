@@ -24,19 +24,6 @@ constexpr uint64_t kWhole = 100'000'000'000; // 100% in billionths of a percent
 
 constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
 
-// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
-std::string uuid_digits(std::string text) {
-    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
-        text.erase(0, 4);
-    std::erase(text, '-');
-    for (char& c : text) {
-        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (std::strchr("0123456789abcdef", c) == nullptr)
-            return "";
-    }
-    return text;
-}
-
 std::vector<SmShare> read_sms(const Arguments& arguments) {
     const auto given = arguments.get("--sms");
     if (!given)
@@ -121,6 +108,18 @@ void choose_requests(Layout& layout) {
 }
 
 } // namespace
+
+std::string uuid_digits(std::string text) {
+    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
+        text.erase(0, 4);
+    std::erase(text, '-');
+    for (char& c : text) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::strchr("0123456789abcdef", c) == nullptr)
+            return "";
+    }
+    return text;
+}
 
 gcx_driver_info open_driver(const Arguments& arguments) {
     const auto given = arguments.get("--driver");

@@ -19,6 +19,9 @@ namespace gcx::cli {
 gcx_driver_info open_driver(const Arguments& arguments);
 gcx_driver_info open_driver_named(const std::string& name);
 
+// Returns the hex digits of a UUID with or without "GPU-" or "MIG-"; empty if the text is none.
+std::string uuid_digits(std::string text);
+
 // Returns the ordinal of the device that an ordinal or the beginning of a UUID names. Throws
 // UsageError if the name is neither, and Failure if none of count devices has it.
 int32_t device_named(const std::string& name, int32_t count);

@@ -616,7 +616,7 @@ ExecPart join_part(const Joinable& joinable, const std::string& folder) {
     const gcx_live_reservation& reservation = joinable.reservation;
     gcx::reservation joined = gcx::reservation::join(
         folder + "/" + (reservation.simulated != 0 ? "simulated-" : "") + "reservation-" +
-        digits_of(uuid_text(reservation.device_uuid)) + "-" + id_text(reservation.id));
+        uuid_digits(uuid_text(reservation.device_uuid)) + "-" + id_text(reservation.id));
     const resource sms = joined.get_resource();
     const Family family =
         find_family(joinable.device,
@@ -624,7 +624,6 @@ ExecPart join_part(const Joinable& joinable, const std::string& folder) {
     ExecPart part;
     part.device = joinable.device;
     part.available = joinable.outer != nullptr ? joinable.outer->sm_count : family.all.sm_count();
-    part.requested = sms.sm_count();
     part.reserved = true;
     part.nested = joinable.outer != nullptr;
     part.mps = gcx::device(joinable.device).info().mps;

@@ -13,7 +13,7 @@ _gcx() {
             _gcx_run "$value"
             return
             ;;
-        --device | --record | --driver | --sms | --family | --svg | --rounds | --layout | --report | --contexts | --wait | --name | --folder | --interval | --gpu) ((++i < ${#words[@]})) || option=${words[-1]} ;;
+        --device | --record | --driver | --sms | --family | --svg | --rounds | --layout | --report | --contexts | --wait | --name | --join | --folder | --interval | --gpu) ((++i < ${#words[@]})) || option=${words[-1]} ;;
         -*) ;;
         *) command+=${command:+ }${words[i]} ;;
         esac
@@ -73,7 +73,7 @@ _gcx() {
         esac
         ;;
     'exec')
-        options='--sms --device --layout --family --report --contexts --wait --name --shared --exact --quiet --driver --json --help'
+        options='--sms --device --layout --family --report --contexts --wait --name --join --shared --exact --quiet --driver --json --help'
         case $option in
         --family) choices='coscheduled fine max-cluster' ;;
         --report) choices='partition device auto' ;;

@@ -10,7 +10,7 @@ function __gcx_command
             case --
                 set -a command --
                 break
-            case --device --record --driver --sms --family --svg --rounds --layout --report --contexts --wait --name --folder --interval --gpu
+            case --device --record --driver --sms --family --svg --rounds --layout --report --contexts --wait --name --join --folder --interval --gpu
                 set -e words[1]
             case '-*'
             case '*'
@@ -96,6 +96,7 @@ complete -c gcx -n '__gcx_at "exec"' -l report -x -a 'partition device auto' -d 
 complete -c gcx -n '__gcx_at "exec"' -l contexts -x -a 'partition device' -d 'the SMs of contexts that programs create with cuCtxCreate: the partition\'s (partition, if not given) or all of the device (device)'
 complete -c gcx -n '__gcx_at "exec"' -l wait -x -d 'how long to wait for SMs that other processes have reserved, like 60 or 0.5; 0 if not given'
 complete -c gcx -n '__gcx_at "exec"' -l name -x -d 'the reservation\'s name in gcx ps; the name of the command if not given'
+complete -c gcx -n '__gcx_at "exec"' -l join -x -d 'share the SMs of your reservation of this name, instead of reserving any'
 complete -c gcx -n '__gcx_at "exec"' -l shared -d 'reserve nothing: other processes may use the same SMs'
 complete -c gcx -n '__gcx_at "exec"' -l exact -d 'refuse a count or percentage that would have to be rounded'
 complete -c gcx -n '__gcx_at "exec"' -l quiet -d 'print only errors, and that a command isn\'t in the partition itself, on standard error'
