@@ -842,10 +842,28 @@ std::string folders_of(const std::vector<ExecPart>& parts) {
     return text;
 }
 
+// Returns the variable by which MPS limits this process, as NAME=VALUE; empty if there is none.
+std::string mps_limit(const std::vector<ExecPart>& parts) {
+    for (const ExecPart& part : parts) {
+        const float percentage = gcx::device(part.device).info().mps_thread_percentage;
+        const bool limited = percentage > 0 && percentage < 100;
+        const char* const name =
+            limited ? "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" : "CUDA_MPS_SM_PARTITION";
+        const char* const value = std::getenv(name);
+        if (part.mps != GCX_MPS_OFF && value != nullptr && *value != '\0')
+            return std::string(name) + "=" + visible(value);
+    }
+    return "";
+}
+
 // Describes what other processes may do with the SMs.
 std::string other_processes_text(const std::vector<ExecPart>& parts) {
     const bool off =
         std::ranges::all_of(parts, [](const ExecPart& part) { return part.mps == GCX_MPS_OFF; });
+    if (const std::string limit = mps_limit(parts); !limit.empty())
+        return format("; MPS limits this process by %s, so other processes may have these SMs "
+                      "too; unset it to prevent that",
+                      limit.c_str());
     if (!std::ranges::all_of(parts, &ExecPart::reserved))
         return off ? "; without MPS, processes take turns on all SMs" : "";
     const std::string folder = folders_of(parts);

@@ -116,6 +116,10 @@ def test_variable_that_limits_is_named(variable: str) -> None:
         f"MPS limits this process to a part of the SMs, which other processes may have too: {name}"
         in (warned.stderr)
     )
+    done = gcx("exec", "--sms", "24", "--", "true", env=env)
+    assert f"MPS limits this process by {variable}, so other processes may have these SMs" in (
+        done.stderr
+    )
     assert variable in succeed("info", env=env)
     # Without MPS, or with the whole device, nothing is limited.
     for other in ({name: value}, {**MPS, SHARE: "100"}):
