@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,6 +22,7 @@ namespace pushed {
 struct Pushed {
     uint64_t handle;
     ContextCache::Ref green;
+    std::size_t depth; // of the thread's stack before
 };
 using Stack = std::vector<Pushed>;
 
@@ -107,6 +109,29 @@ CUcontext current_context(const Driver& driver) {
     return current;
 }
 
+// Returns the contexts of the calling thread's stack, the current one first. The driver shows them
+// only when they are popped.
+std::vector<CUcontext> pop_all(const Driver& driver) {
+    std::vector<CUcontext> stack;
+    CUcontext context = nullptr;
+    while (driver.cuCtxPopCurrent(&context) == CUDA_SUCCESS)
+        stack.push_back(context);
+    return stack;
+}
+
+// Pushes the last contexts of a stack again.
+void push_last(const Driver& driver, const std::vector<CUcontext>& stack, std::size_t count) {
+    const auto first = stack.end() - static_cast<std::ptrdiff_t>(std::min(count, stack.size()));
+    std::for_each(stack.rbegin(), std::make_reverse_iterator(first),
+                  [&](CUcontext each) { driver.cuCtxPushCurrent(each); });
+}
+
+std::size_t stack_depth(const Driver& driver) {
+    const std::vector<CUcontext> stack = pop_all(driver);
+    push_last(driver, stack, stack.size());
+    return stack.size();
+}
+
 // Returns the key of a context with these resources.
 ContextKey key_of_resources(Library& lib, const gcx_resource* resources, uint32_t count) {
     if (count == 0)
@@ -175,7 +200,8 @@ gcx_result gcx_context_destroy(gcx_context context) {
         auto pin = lib.contexts.pin(context);
         if (pushed::contains(pin.handle()))
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context is current in this thread; pop it with gcx_context_pop first");
+                 "the context was made current in this thread by gcx_context_push; pop it with "
+                 "gcx_context_pop first");
         const GreenContext& green = *pin->green;
         if (lib.cache.may_destroy(green)) {
             if (lib.driver.ended())
@@ -237,7 +263,8 @@ gcx_result gcx_context_push(gcx_context context) {
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         GreenContext& green = *pin->green;
-        pushed::Pushed entry = {pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
+        pushed::Pushed entry = {pin.handle(), lib.cache.share(green, ContextCache::Use::current),
+                                stack_depth(lib.driver)};
         pushed::reserve();
         if (const CUresult result = lib.driver.cuCtxPushCurrent(green.native);
             result != CUDA_SUCCESS) {
@@ -256,12 +283,14 @@ gcx_result gcx_context_pop(gcx_context* context) {
             fail(GCX_ERROR_INVALID_CONTEXT,
                  thread_has_ended ? "this thread is ending, and its contexts were popped"
                                   : "this thread has pushed no context with gcx_context_push");
-        if (current_context(lib.driver) != top->green->native)
-            fail(GCX_ERROR_INVALID_CONTEXT,
-                 "the current context is not the one that gcx_context_push pushed; the code that "
-                 "pushed or set another one must pop it first");
-        CUcontext popped = nullptr;
-        GCX_CALL(lib.driver, cuCtxPopCurrent, &popped);
+        // Other code may have set another context in its place, pushed some and left them, or
+        // popped it.
+        if (current_context(lib.driver) == top->green->native) {
+            CUcontext popped = nullptr;
+            GCX_CALL(lib.driver, cuCtxPopCurrent, &popped);
+        } else {
+            push_last(lib.driver, pop_all(lib.driver), top->depth);
+        }
         if (context != nullptr)
             *context = handle_of<gcx_context>(top->handle);
         pushed::drop_top();

@@ -252,24 +252,8 @@ void push_and_pop_nest() {
     }
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
 
-    // Other code puts another context on top, by pushing and by setting.
-    CUcontext popped = nullptr;
-    CHECK_OK(gcx_context_push(made.context));
-    CHECK_NATIVE(cuCtxPushCurrent, gcx_context_native(other));
-    CHECK_OK(gcx_context_get_current(&context));
-    CHECK(context == nullptr);
-    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-    CHECK(message_has("current context is not"));
-    CHECK_NATIVE(cuCtxPopCurrent, &popped);
-    CHECK(popped == gcx_context_native(other));
-    CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_OK(gcx_context_push(made.context));
-    CHECK_NATIVE(cuCtxPopCurrent, &popped); // other code popped it
-    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-    CHECK_NATIVE(cuCtxPushCurrent, popped);
-    CHECK_OK(gcx_context_pop(nullptr));
-
     // No other function changes which context is current.
+    CUcontext popped = nullptr;
     CHECK_NATIVE(cuCtxSetCurrent, gcx_context_native(other));
     CHECK_OK(gcx_context_synchronize(made.context));
     CHECK_OK(gcx_stream_synchronize(made.stream));
@@ -279,6 +263,63 @@ void push_and_pop_nest() {
     CHECK_NATIVE(cuCtxGetCurrent, &popped);
     CHECK(popped == gcx_context_native(other));
     CHECK_NATIVE(cuCtxSetCurrent, nullptr);
+    CHECK_OK(gcx_context_destroy(other));
+    made.destroy();
+}
+
+// The contexts that the thread has pushed, the current one last.
+std::vector<CUcontext> native_stack() {
+    std::vector<CUcontext> stack;
+    CUcontext context = nullptr;
+    while (NATIVE(cuCtxPopCurrent)(&context) == CUDA_SUCCESS)
+        stack.insert(stack.begin(), context);
+    for (const CUcontext each : stack)
+        CHECK_NATIVE(cuCtxPushCurrent, each);
+    return stack;
+}
+
+// Other code changes which context is current while one is pushed. Popping that one restores the
+// stack from before.
+void pop_survives_other_code() {
+    const Objects made = Objects::make();
+    const gcx_resource resource = split(whole_device(), {8, 16}).groups[1];
+    gcx_context other = nullptr;
+    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &other));
+    CUcontext primary = nullptr;
+    CUcontext popped = nullptr;
+    CHECK_NATIVE(cuDevicePrimaryCtxRetain, &primary, 0);
+    const CUcontext ours = gcx_context_native(made.context);
+    const CUcontext its_native = gcx_context_native(other);
+    const std::vector<std::function<void()>> changes = {
+        [] {},
+        [&] { CHECK_NATIVE(cuCtxSetCurrent, primary); }, // cudaSetDevice
+        [&] { CHECK_NATIVE(cuCtxSetCurrent, its_native); },
+        [&] { CHECK_NATIVE(cuCtxPushCurrent, primary); }, // and leaves it
+        [&] {
+            for (const CUcontext each : {its_native, ours, primary})
+                CHECK_NATIVE(cuCtxPushCurrent, each);
+        },
+        [&] { CHECK_NATIVE(cuCtxPopCurrent, &popped); },
+        [&] { CHECK_NATIVE(cuCtxSetCurrent, nullptr); },
+    };
+    using Stack = std::vector<CUcontext>;
+    for (const Stack& before : {Stack{}, Stack{primary}, Stack{its_native, primary},
+                                Stack{primary, primary}, Stack{ours, its_native}}) {
+        for (const CUcontext each : before)
+            CHECK_NATIVE(cuCtxPushCurrent, each);
+        for (const auto& change : changes) {
+            CHECK_OK(gcx_context_push(made.context));
+            change();
+            gcx_context context = nullptr;
+            CHECK_OK(gcx_context_pop(&context));
+            CHECK(context == made.context);
+            CHECK(native_stack() == before);
+            CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+        }
+        for (std::size_t i = 0; i < before.size(); i++)
+            CHECK_NATIVE(cuCtxPopCurrent, &popped);
+    }
+    CHECK_NATIVE(cuDevicePrimaryCtxRelease, 0);
     CHECK_OK(gcx_context_destroy(other));
     made.destroy();
 }
@@ -511,11 +552,12 @@ void short_arrays_are_refused() {
 int main() {
     for (const char* driver : drivers({"12.4", "12.8", "13.0", "13.5"})) {
         const std::string h100 = std::string("h100@") + driver;
-        for (const auto test : {null_pointers_are_refused, invalid_handles_are_refused,
-                                handles_of_other_types_are_refused, children_outlive_their_parents,
-                                current_contexts_are_not_destroyed, push_and_pop_nest,
-                                context_of_unfit_resources_is_refused, forged_resources_are_refused,
-                                unknown_enums_and_flags_are_refused, short_arrays_are_refused})
+        for (const auto test :
+             {null_pointers_are_refused, invalid_handles_are_refused,
+              handles_of_other_types_are_refused, children_outlive_their_parents,
+              current_contexts_are_not_destroyed, push_and_pop_nest, pop_survives_other_code,
+              context_of_unfit_resources_is_refused, forged_resources_are_refused,
+              unknown_enums_and_flags_are_refused, short_arrays_are_refused})
             leaves_nothing(h100, test);
         on_machine("2x" + h100, refusals_are_described);
     }

@@ -1136,8 +1136,12 @@ public final class Raw {
    * it. A pushed context stays alive until it is popped or the thread ends, which pops all that the
    * thread pushed. *context, if not NULL, receives the handle that was pushed.
    *
-   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed
-   * nothing, or another context is on top because other code pushed or set one: pop that first
+   * <p>While it is pushed, other code can make another context current: cudaSetDevice sets one in
+   * its place, as torch.cuda.set_device and the initialization of NCCL do, and some libraries push
+   * one and leave it. {@code Pushed.close} removes all of them, so that the stack is as it was
+   * before the push.
+   *
+   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed nothing
    *
    * @param context context
    * @throws GcxException the result is no success
@@ -1151,8 +1155,12 @@ public final class Raw {
    * it. A pushed context stays alive until it is popped or the thread ends, which pops all that the
    * thread pushed. *context, if not NULL, receives the handle that was pushed.
    *
-   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed
-   * nothing, or another context is on top because other code pushed or set one: pop that first
+   * <p>While it is pushed, other code can make another context current: cudaSetDevice sets one in
+   * its place, as torch.cuda.set_device and the initialization of NCCL do, and some libraries push
+   * one and leave it. {@code Pushed.close} removes all of them, so that the stack is as it was
+   * before the push.
+   *
+   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed nothing
    *
    * @return context
    * @throws GcxException the result is no success

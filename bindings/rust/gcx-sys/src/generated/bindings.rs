@@ -1112,9 +1112,12 @@ extern "C" {
  A pushed context stays alive until it is popped or the thread ends, which pops all that the
  thread pushed. *context, if not NULL, receives the handle that was pushed.
 
+ While it is pushed, other code can make another context current: cudaSetDevice sets one in its
+ place, as torch.cuda.set_device and the initialization of NCCL do, and some libraries push one and
+ leave it. gcx_context_pop removes all of them, so that the stack is as it was before the push.
+
  Errors of gcx_context_pop:
-   GCX_ERROR_INVALID_CONTEXT  this thread pushed nothing, or another context is on top because
-                              other code pushed or set one: pop that first*/
+   GCX_ERROR_INVALID_CONTEXT  this thread pushed nothing*/
     pub fn gcx_context_push(context: gcx_context) -> gcx_result;
 }
 extern "C" {
