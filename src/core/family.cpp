@@ -1,6 +1,7 @@
 #include "core/family.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 
 #include <algorithm>
 #include <array>
