@@ -106,6 +106,13 @@ class Context(Ordered, ContextFields):
     def make_current(self) -> _Current:
         """Returns a context manager that pushes it and pops it at the end.
 
+        Inside, the driver orders nothing between the legacy default stream and other streams, and
+        refuses the per-thread default stream: order work by events. Streams that a library creates
+        inside, such as PyTorch's pool, die with the context: keep it as long as they are used.
+
+        At the end the stack of contexts is as it was before, also if a library set another context
+        inside, as torch.cuda.set_device does.
+
         Don't await inside: other tasks of the thread would run in this context, and contexts that
         they push could not be popped in order.
         """

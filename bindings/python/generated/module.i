@@ -599,6 +599,11 @@ Push the context on the calling thread's CUDA context stack, which makes it curr
 A pushed context stays alive until it is popped or the thread ends, which pops all that the
 thread pushed. *context, if not NULL, receives the handle that was pushed.
 
+In a green context the driver orders nothing between the legacy default stream and other streams,
+and refuses the per-thread default stream (measured, driver 580): order work by events. A stream
+that other code creates while the context is current dies with the green context, so keep the
+handle as long as that code uses the stream.
+
 While it is pushed, other code can make another context current: cudaSetDevice sets one in its
 place, as torch.cuda.set_device and the initialization of NCCL do, and some libraries push one and
 leave it. gcx_context_pop removes all of them, so that the stack is as it was before the push.
@@ -613,6 +618,11 @@ gcx_context_pop()
 Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
 A pushed context stays alive until it is popped or the thread ends, which pops all that the
 thread pushed. *context, if not NULL, receives the handle that was pushed.
+
+In a green context the driver orders nothing between the legacy default stream and other streams,
+and refuses the per-thread default stream (measured, driver 580): order work by events. A stream
+that other code creates while the context is current dies with the green context, so keep the
+handle as long as that code uses the stream.
 
 While it is pushed, other code can make another context current: cudaSetDevice sets one in its
 place, as torch.cuda.set_device and the initialization of NCCL do, and some libraries push one and
