@@ -435,10 +435,12 @@ def test_exec_locked_folder_is_reported(folder: Path) -> None:
         os.close(descriptor)
 
 
-def test_exec_waiting_names_the_holder_and_the_requests_ahead() -> None:
-    def waiting(count: int) -> bool:
-        return [each["waits"] for each in listed_reservations()].count(True) == count
+def waiting(count: int) -> bool:
+    """Whether as many requests wait."""
+    return [each["waits"] for each in listed_reservations()].count(True) == count
 
+
+def test_exec_waiting_names_the_holder_and_the_requests_ahead() -> None:
     with started("exec", "--sms", "100", "--name", "first", "--", "cat") as holder:
         said(holder)
         with started(*WAIT_FOR_100) as second, ExitStack() as stack:
@@ -753,16 +755,14 @@ def test_exec_join_without_such_a_reservation_lists_others(folder: Path) -> None
         assert f'of that name in {folder}; it has "all" of process ' in message
         assert f'"train" of process {train} (sleep)\n' in message
         request = ["exec", "--sms", "8", "--name", "decode", "--wait", "60", "--", "true"]
-        with started(*request) as waiting:
-            said(waiting)
+        with started(*request) as waiter:
+            until(lambda: waiting(1))
             message = fail(*line, status=125)
-            assert (
-                f"--join decode: process {waiting.pid} (gcx) waits for SMs of device 0" in message
-            )
+            assert f"--join decode: process {waiter.pid} (gcx) waits for SMs of device 0" in message
             # Of another process than the one that has them.
             request[4] = "train"
-            with started(*request) as other:
-                said(other)
+            with started(*request):
+                until(lambda: waiting(2))
                 assert gcx("exec", "--join", "train", "--", "true").returncode == 0
 
 
