@@ -12,11 +12,14 @@ constexpr unsigned kGreenSms = 24;
 
 } // namespace
 
-Cuda::Cuda(const std::string& library, bool in_green) {
+Cuda::Cuda(const std::string& library, Within within) {
     open(library);
     check(init(0), "cuInit");
-    check(retain_primary(&context, 0), "cuDevicePrimaryCtxRetain");
-    if (in_green)
+    if (within == Within::kCreated)
+        check(create_context(&context, 0, 0), "cuCtxCreate");
+    else
+        check(retain_primary(&context, 0), "cuDevicePrimaryCtxRetain");
+    if (within == Within::kGreen)
         use_green_context();
     enter();
     load_kernels();

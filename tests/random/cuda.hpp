@@ -23,6 +23,7 @@ struct Variants {
     X(init, cuInit)                                                                                \
     X(error_name, cuGetErrorName)                                                                  \
     X(retain_primary, cuDevicePrimaryCtxRetain)                                                    \
+    X(create_context, cuCtxCreate_v2)                                                              \
     X(set_current, cuCtxSetCurrent)                                                                \
     X(synchronize_context, cuCtxSynchronize)                                                       \
     X(load_module, cuModuleLoadData)                                                               \
@@ -86,6 +87,13 @@ struct Variants {
     X(launch_graph, cuGraphLaunch, _ptsz)                                                          \
     X(upload_graph, cuGraphUpload, _ptsz)
 
+// Which context is current.
+enum class Within {
+    kPrimary,
+    kGreen,   // a green context of some of the device's SMs
+    kCreated, // one of cuCtxCreate
+};
+
 struct Cuda {
 #define RANDOM_DECLARE(name, symbol) decltype(&::symbol) name = nullptr;
     RANDOM_FUNCTIONS(RANDOM_DECLARE)
@@ -97,9 +105,9 @@ struct Cuda {
     // The simulated driver has none: null.
     Variants<decltype(&::cuStreamWriteValue32_v2)> write_value;
 
-    // Opens the driver, and makes the kernels in the context that will be current: the primary
-    // context of device 0, or a green context of some of its SMs. Throws Wrong.
-    Cuda(const std::string& library, bool in_green);
+    // Opens the driver, and makes the kernels in the context of device 0 that will be current.
+    // Throws Wrong.
+    Cuda(const std::string& library, Within within);
 
     // Makes the context current in this thread.
     void enter() const;

@@ -8,7 +8,7 @@
 using namespace random_programs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-    static const Cuda cuda(FUZZ_SIM_LIBRARY, false);
+    static const Cuda cuda(FUZZ_SIM_LIBRARY, Within::kPrimary);
     Program program;
     program.bytes = {{data, data + size}};
     if (run(program, [](unsigned) { return std::make_unique<Order>(cuda, OrderOptions{}); }).wrong)

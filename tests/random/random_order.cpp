@@ -2,7 +2,7 @@
 // inside `gcx exec`, on a GPU or on the simulated driver.
 //
 //   random-order [--operations N] [--seed S] [--threads free|global] [--max-us U] [--driver PATH]
-//                [--in-green] [--trace] [--counts] [--failed FILE] [--replay FILE]
+//                [--in-green | --in-created] [--trace] [--counts] [--failed FILE] [--replay FILE]
 #include "order.hpp"
 
 #include <cstdio>
@@ -18,7 +18,7 @@ struct Arguments {
     Program program;
     OrderOptions order;
     std::string driver = "libcuda.so.1";
-    bool in_green = false;
+    Within within = Within::kPrimary;
     std::string replay;
 };
 
@@ -47,7 +47,9 @@ void read_words(const std::vector<std::string>& words, Arguments& arguments) {
         else if (word == "--max-us")
             arguments.order.max_ns = number(value()) * 1000;
         else if (word == "--in-green")
-            arguments.in_green = true;
+            arguments.within = Within::kGreen;
+        else if (word == "--in-created")
+            arguments.within = Within::kCreated;
         else if (word == "--threads" && value() == "free")
             program.threads = Threads::kFree;
         else if (word == "--threads" && words[i] == "global")
@@ -89,11 +91,12 @@ int run(std::vector<std::string> words) {
         program.failed_file = "random-order-" + std::to_string(program.seed) + ".failed";
     // Recorded: in a green context the driver refuses the thread's stream, invalidates no capture,
     // and says of each stream that it is non-blocking. What is left to find is a wrong value.
-    arguments.order.thread_streams = !arguments.in_green;
-    arguments.order.null_ends_captures = !arguments.in_green;
-    arguments.order.flags = !arguments.in_green;
+    const bool in_green = arguments.within == Within::kGreen;
+    arguments.order.thread_streams = !in_green;
+    arguments.order.null_ends_captures = !in_green;
+    arguments.order.flags = !in_green;
     arguments.order.shared_context = program.threads == Threads::kFree;
-    const Cuda cuda(arguments.driver, arguments.in_green);
+    const Cuda cuda(arguments.driver, arguments.within);
     const Result result =
         run(program, [&](unsigned) { return std::make_unique<Order>(cuda, arguments.order); });
     std::printf("%llu operations, %u wrong\n", static_cast<unsigned long long>(result.operations),
