@@ -218,8 +218,8 @@ typedef struct gcx_sm_request {
  *
  * Rules:
  *   1. If the requests can be met in any way, the split succeeds. Among the ways, the one with the
- *      fewest SMs beyond the requests is used, then the one that meets the most counts exactly,
- *      then the one that favours earlier requests.
+ *      fewest SMs beyond the requests is used, then the one that meets the most counts exactly. If
+ *      these are equal, the first of the requests gets the remainder atom.
  *   2. Counts are rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of
  *      12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
  *      and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
@@ -322,8 +322,10 @@ typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
 
-/* Uses a green context that no other handle shares. So synchronizing it waits for no other work, and
- * no other stream's graph capture prevents it. Once released it is cached like others. */
+/* Uses a green context that no other handle shares. So synchronizing it waits for no other work, no
+ * other stream's graph capture prevents it, and [13.1+] it has queues of its own, which contexts of
+ * equal resources with a workqueue configuration otherwise share. Once released it is cached like
+ * others. */
 #define GCX_CONTEXT_PRIVATE 0x1u
 
 typedef struct gcx_context_params {

@@ -259,8 +259,10 @@ export const GCX_SPLIT_EXACT = 256;
 export const GCX_SPLIT_EXCLUDE_LEASED = 512;
 // leave out gcx_device_find_shared_sms()
 export const GCX_SPLIT_EXCLUDE_SHARED = 1024;
-// Uses a green context that no other handle shares. So synchronizing it waits for no other work,
-// and no other stream's graph capture prevents it. Once released it is cached like others.
+// Uses a green context that no other handle shares. So synchronizing it waits for no other work, no
+// other stream's graph capture prevents it, and [13.1+] it has queues of its own, which contexts of
+// equal resources with a workqueue configuration otherwise share. Once released it is cached like
+// others.
 export const GCX_CONTEXT_PRIVATE = 1;
 // records times for gcx_event_get_elapsed; costs more
 export const GCX_EVENT_TIMING = 1;

@@ -93,8 +93,9 @@ constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
 enum class context_flags : uint32_t {
     none = 0,
     // Uses a green context that no other handle shares. So synchronizing it waits for no other
-    // work, and no other stream's graph capture prevents it. Once released it is cached like
-    // others.
+    // work, no other stream's graph capture prevents it, and [13.1+] it has queues of its own,
+    // which contexts of equal resources with a workqueue configuration otherwise share. Once
+    // released it is cached like others.
     private_ = GCX_CONTEXT_PRIVATE,
 };
 constexpr context_flags operator|(context_flags a, context_flags b) noexcept {

@@ -323,7 +323,9 @@ const (
 // Contexts.
 const (
 	// Uses a green context that no other handle shares. So synchronizing it waits for no other work,
-	// and no other stream's graph capture prevents it. Once released it is cached like others.
+	// no other stream's graph capture prevents it, and [13.1+] it has queues of its own, which
+	// contexts of equal resources with a workqueue configuration otherwise share. Once released it is
+	// cached like others.
 	ContextPrivate uint32 = 0x1
 )
 

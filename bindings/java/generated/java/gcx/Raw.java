@@ -550,7 +550,9 @@ public final class Raw {
 
   /**
    * Uses a green context that no other handle shares. So synchronizing it waits for no other work,
-   * and no other stream's graph capture prevents it. Once released it is cached like others.
+   * no other stream's graph capture prevents it, and [13.1+] it has queues of its own, which
+   * contexts of equal resources with a workqueue configuration otherwise share. Once released it is
+   * cached like others.
    */
   public static final int GCX_CONTEXT_PRIVATE = 1;
 
@@ -824,19 +826,20 @@ public final class Raw {
    *
    * <p>Rules: 1. If the requests can be met in any way, the split succeeds. Among the ways, the one
    * with the fewest SMs beyond the requests is used, then the one that meets the most counts
-   * exactly, then the one that favours earlier requests. 2. Counts are rounded up to whole atoms.
-   * On an H100 (15 atoms of 8 SMs and a remainder atom of 12), 7 gives 8, 10 gives 12, 16 gives 16,
-   * 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8 and the one of 12, and 120 with 5 gives 120
-   * and 12. {@code SplitOption.EXACT} fails instead. 3. The remainder atom does not have the
-   * family's cluster size (on an H100 clusters of up to 2 blocks, not 8; see {@code
-   * SmResource.maxClusterSize}). Request multiples of the other atoms' size to avoid it: such a
-   * group gets it only if nothing else is left. Of 16 equal groups of 8 SMs the first gets it (12,
-   * 8, 8, ...). 4. Equal requests of an equal input give equal groups. Which atoms a group gets is
-   * otherwise not specified. 5. {@code GCX_REST} takes what the counted groups leave. Several share
-   * it as evenly as atoms allow. Each gets at least one atom. 6. {@code SplitOption.EXCLUDE_SHARED}
-   * leaves out each atom with SMs of {@code Device.sharedSms}(). It changes nothing on devices of
-   * other compute capabilities than 9.x. 7. input may be a whole device, a group, a remainder, or a
-   * union of these. To select another family than input's, input must be a whole device.
+   * exactly. If these are equal, the first of the requests gets the remainder atom. 2. Counts are
+   * rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of 12), 7 gives
+   * 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8 and the one of
+   * 12, and 120 with 5 gives 120 and 12. {@code SplitOption.EXACT} fails instead. 3. The remainder
+   * atom does not have the family's cluster size (on an H100 clusters of up to 2 blocks, not 8; see
+   * {@code SmResource.maxClusterSize}). Request multiples of the other atoms' size to avoid it:
+   * such a group gets it only if nothing else is left. Of 16 equal groups of 8 SMs the first gets
+   * it (12, 8, 8, ...). 4. Equal requests of an equal input give equal groups. Which atoms a group
+   * gets is otherwise not specified. 5. {@code GCX_REST} takes what the counted groups leave.
+   * Several share it as evenly as atoms allow. Each gets at least one atom. 6. {@code
+   * SplitOption.EXCLUDE_SHARED} leaves out each atom with SMs of {@code Device.sharedSms}(). It
+   * changes nothing on devices of other compute capabilities than 9.x. 7. input may be a whole
+   * device, a group, a remainder, or a union of these. To select another family than input's, input
+   * must be a whole device.
    *
    * <p>Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0
    * SMs if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1]
@@ -880,19 +883,20 @@ public final class Raw {
    *
    * <p>Rules: 1. If the requests can be met in any way, the split succeeds. Among the ways, the one
    * with the fewest SMs beyond the requests is used, then the one that meets the most counts
-   * exactly, then the one that favours earlier requests. 2. Counts are rounded up to whole atoms.
-   * On an H100 (15 atoms of 8 SMs and a remainder atom of 12), 7 gives 8, 10 gives 12, 16 gives 16,
-   * 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8 and the one of 12, and 120 with 5 gives 120
-   * and 12. {@code SplitOption.EXACT} fails instead. 3. The remainder atom does not have the
-   * family's cluster size (on an H100 clusters of up to 2 blocks, not 8; see {@code
-   * SmResource.maxClusterSize}). Request multiples of the other atoms' size to avoid it: such a
-   * group gets it only if nothing else is left. Of 16 equal groups of 8 SMs the first gets it (12,
-   * 8, 8, ...). 4. Equal requests of an equal input give equal groups. Which atoms a group gets is
-   * otherwise not specified. 5. {@code GCX_REST} takes what the counted groups leave. Several share
-   * it as evenly as atoms allow. Each gets at least one atom. 6. {@code SplitOption.EXCLUDE_SHARED}
-   * leaves out each atom with SMs of {@code Device.sharedSms}(). It changes nothing on devices of
-   * other compute capabilities than 9.x. 7. input may be a whole device, a group, a remainder, or a
-   * union of these. To select another family than input's, input must be a whole device.
+   * exactly. If these are equal, the first of the requests gets the remainder atom. 2. Counts are
+   * rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of 12), 7 gives
+   * 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8 and the one of
+   * 12, and 120 with 5 gives 120 and 12. {@code SplitOption.EXACT} fails instead. 3. The remainder
+   * atom does not have the family's cluster size (on an H100 clusters of up to 2 blocks, not 8; see
+   * {@code SmResource.maxClusterSize}). Request multiples of the other atoms' size to avoid it:
+   * such a group gets it only if nothing else is left. Of 16 equal groups of 8 SMs the first gets
+   * it (12, 8, 8, ...). 4. Equal requests of an equal input give equal groups. Which atoms a group
+   * gets is otherwise not specified. 5. {@code GCX_REST} takes what the counted groups leave.
+   * Several share it as evenly as atoms allow. Each gets at least one atom. 6. {@code
+   * SplitOption.EXCLUDE_SHARED} leaves out each atom with SMs of {@code Device.sharedSms}(). It
+   * changes nothing on devices of other compute capabilities than 9.x. 7. input may be a whole
+   * device, a group, a remainder, or a union of these. To select another family than input's, input
+   * must be a whole device.
    *
    * <p>Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0
    * SMs if nothing is left. Writes the SM counts of the groups to sm_counts[0 .. request_count - 1]
