@@ -109,21 +109,30 @@ CUcontext current_context(const Driver& driver) {
     return current;
 }
 
-// Returns the contexts of the calling thread's stack, the current one first. The driver shows them
-// only when they are popped.
-std::vector<CUcontext> pop_all(const Driver& driver) {
-    std::vector<CUcontext> stack;
-    CUcontext context = nullptr;
-    while (driver.cuCtxPopCurrent(&context) == CUDA_SUCCESS)
-        stack.push_back(context);
-    return stack;
-}
-
 // Pushes the last contexts of a stack again.
 void push_last(const Driver& driver, const std::vector<CUcontext>& stack, std::size_t count) {
     const auto first = stack.end() - static_cast<std::ptrdiff_t>(std::min(count, stack.size()));
     std::for_each(stack.rbegin(), std::make_reverse_iterator(first),
                   [&](CUcontext each) { driver.cuCtxPushCurrent(each); });
+}
+
+// Returns the contexts of the calling thread's stack, the current one first. The driver shows them
+// only when they are popped. If memory runs out, they are as before.
+std::vector<CUcontext> pop_all(const Driver& driver) {
+    std::vector<CUcontext> stack;
+    CUcontext context = nullptr;
+    try {
+        stack.reserve(8);
+        while (driver.cuCtxPopCurrent(&context) == CUDA_SUCCESS) {
+            stack.push_back(context); // there is room
+            if (stack.size() == stack.capacity())
+                stack.reserve(2 * stack.size());
+        }
+    } catch (...) {
+        push_last(driver, stack, stack.size());
+        throw;
+    }
+    return stack;
 }
 
 std::size_t stack_depth(const Driver& driver) {

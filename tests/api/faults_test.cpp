@@ -324,6 +324,12 @@ const Named<State> kOperations[] = {
          state.pushed += result == GCX_SUCCESS ? 1 : 0;
          return result;
      }},
+    {"context push, on one", pushed,
+     [](State& state) {
+         const gcx_result result = gcx_context_push(state.context);
+         state.pushed += result == GCX_SUCCESS ? 1 : 0;
+         return result;
+     }},
     {"context pop", pushed,
      [](State& state) {
          const gcx_result result = gcx_context_pop(nullptr);
