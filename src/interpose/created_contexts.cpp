@@ -83,16 +83,9 @@ void free_by_driver(Object kind, uint64_t handle) {
         return reinterpret_cast<Handle>(handle);
     };
     switch (kind) {
-    case Object::Stream: {
-        const CUstream stream = pointer(&::cuStreamDestroy);
-        BlockingStream* const blocking = StreamOrder::find(stream);
-        StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
-        if (order != nullptr)
-            order->destroy(*blocking, GCX_DRIVER(cuStreamDestroy_v2).find());
-        else
-            GCX_DRIVER(cuStreamDestroy_v2)(stream);
+    case Object::Stream:
+        StreamOrder::destroy(pointer(&::cuStreamDestroy), GCX_DRIVER(cuStreamDestroy_v2).find());
         break;
-    }
     case Object::Event:
         GCX_DRIVER(cuEventDestroy_v2)(pointer(&::cuEventDestroy));
         break;
@@ -199,7 +192,7 @@ CUresult destroy_context(CreatedContext& context) {
     if (claimed)
         free_objects(context);
     GCX_DRIVER(cuCtxPopCurrent_v2)(&popped);
-    if (!claimed) // another thread destroyed it meanwhile
+    if (!claimed) // another thread has destroyed it
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     CUcontext current = nullptr;
     if (GCX_DRIVER(cuCtxGetCurrent)(&current) == CUDA_SUCCESS && current == green)

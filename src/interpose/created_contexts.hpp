@@ -1,7 +1,7 @@
 // Contexts that the program creates by cuCtxCreate.
 //
-// Each has a further green context over the partition's SMs, whose handle the program gets. It has
-// an order of its own (stream_order.hpp) and thread streams of its own (thread_streams.hpp).
+// Each has a further green context over the partition's SMs, whose handle the program gets, with its
+// own order (stream_order.hpp) and thread streams (thread_streams.hpp).
 //
 // Memory, events and modules of a green context belong to the primary context (measured with driver
 // 580), so the driver would not free them. Hooks list the objects that are created while such a

@@ -187,6 +187,14 @@ CUresult destroy(CUcontext context, Destroy& real_destroy) {
     return created != nullptr ? destroy_context(*created) : real_destroy(context);
 }
 
+// Finds the context of cuCtxCreate that is current, or null. Fails if it is destroyed.
+CUresult find_current_created(CreatedContext** found) {
+    CUcontext current = nullptr;
+    const CUresult result = GCX_DRIVER(cuCtxGetCurrent)(&current);
+    *found = result == CUDA_SUCCESS ? find_created(current) : nullptr;
+    return *found != nullptr && !is_alive(**found) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 // Returns the context of cuCtxCreate that is meant, or null: this one, or the current one for null.
 CreatedContext* find_created_or_current(CUcontext context) {
     if (context == nullptr && GCX_DRIVER(cuCtxGetCurrent)(&context) != CUDA_SUCCESS)
@@ -369,34 +377,39 @@ GCX_HOOK(cuCtxGetApiVersion, CUcontext context, unsigned* version) {
 
 // The driver always sets CU_CTX_MAP_HOST (measured).
 GCX_HOOK(cuCtxGetFlags, unsigned* flags) {
-    const CUresult result = GCX_REAL(cuCtxGetFlags)(flags);
+    CreatedContext* created = nullptr;
+    CUresult result = find_current_created(&created);
     if (result == CUDA_SUCCESS)
-        if (const CreatedContext* const created = find_created_or_current(nullptr))
-            *flags = created->flags.load() | CU_CTX_MAP_HOST;
+        result = GCX_REAL(cuCtxGetFlags)(flags);
+    if (result == CUDA_SUCCESS && created != nullptr)
+        *flags = created->flags.load() | CU_CTX_MAP_HOST;
     return result;
 }
 
 GCX_HOOK(cuCtxSetFlags, unsigned flags) {
-    const CUresult result = GCX_REAL(cuCtxSetFlags)(flags);
+    CreatedContext* created = nullptr;
+    CUresult result = find_current_created(&created);
     if (result == CUDA_SUCCESS)
-        if (CreatedContext* const created = find_created_or_current(nullptr))
-            created->flags.store(flags);
+        result = GCX_REAL(cuCtxSetFlags)(flags);
+    if (result == CUDA_SUCCESS && created != nullptr)
+        created->flags.store(flags);
     return result;
 }
 
 // The last cuCtxDetach destroys a context like cuCtxDestroy.
 GCX_HOOK(cuCtxAttach, CUcontext* out, unsigned flags) {
-    CreatedContext* const created = find_created_or_current(nullptr);
-    if (created == nullptr) {
-        const CUresult result = GCX_REAL(cuCtxAttach)(out, flags);
+    CreatedContext* created = nullptr;
+    CUresult result = find_current_created(&created);
+    if (result == CUDA_SUCCESS && created == nullptr) {
+        result = GCX_REAL(cuCtxAttach)(out, flags);
         if (result == CUDA_SUCCESS)
             *out = to_program(*out);
         return result;
     }
+    if (result != CUDA_SUCCESS)
+        return result;
     if (out == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!is_alive(*created))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     created->users++;
     *out = created->green.load();
     return CUDA_SUCCESS;

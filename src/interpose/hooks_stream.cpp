@@ -2,6 +2,8 @@
 // - replaces the per-thread default stream by a stream of the thread (thread_streams.hpp),
 // - keeps the order of the legacy default stream and blocking streams (stream_order.hpp),
 // - enters the partition before it uses the legacy default stream, which is the current context's.
+// And of functions that create and free what belongs to the current context, for the lists of
+// contexts of cuCtxCreate (created_contexts.hpp).
 #include "interpose/created_contexts.hpp"
 #include "interpose/partition.hpp"
 #include "interpose/real_driver.hpp"
@@ -416,11 +418,8 @@ CUresult create_stream(CUstream* out, unsigned flags, const Create& create) {
 
 template <class Destroy>
 CUresult destroy_stream(CUstream stream, Destroy& real) {
-    return free_listed(Object::Stream, number_of(stream), [&] {
-        BlockingStream* const blocking = StreamOrder::find(stream);
-        StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
-        return order != nullptr ? order->destroy(*blocking, real.find()) : real(stream);
-    });
+    return free_listed(Object::Stream, number_of(stream),
+                       [&] { return StreamOrder::destroy(stream, real.find()); });
 }
 
 // The driver says that all streams of a green context are non-blocking (measured).

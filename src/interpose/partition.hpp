@@ -24,7 +24,7 @@
 // 9. Resets. A reset of the device destroys the green context and all that belongs to it. It waits
 //    until no call uses any of it (call_gate.hpp).
 // 10. Contexts of cuCtxCreate. The program gets further green contexts over the same SMs, each with
-//    an order and objects of its own (created_contexts.hpp).
+//    its own order and objects (created_contexts.hpp).
 // 11. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
 //    sees the partition as the device's resource, so that green contexts of the program are parts
 //    of the partition (hooks_context.cpp).
@@ -108,8 +108,8 @@ ProgramContext* find_current_context();
 // active. Prints a message on failure.
 CUresult create_green_context(Partition& partition);
 
-// Creates a further green context over the partition's SMs. Requires the partition's lock. Prints a
-// message on failure.
+// Creates a further green context over the partition's SMs. Locks the partition for a moment only.
+// Prints a message on failure.
 CUresult create_further_context(Partition& partition, gcx_context* out);
 
 // Destroys the green context. It must not be current in the calling thread. Requires the lock.

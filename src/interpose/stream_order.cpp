@@ -243,6 +243,14 @@ CUresult StreamOrder::destroy(BlockingStream& stream, DestroyFn driver_destroy) 
     return result;
 }
 
+CUresult StreamOrder::destroy(CUstream stream, DestroyFn driver_destroy) {
+    BlockingStream* const blocking = find(stream);
+    StreamOrder* const order = blocking != nullptr ? blocking->order.load() : nullptr;
+    if (order != nullptr)
+        return order->destroy(*blocking, driver_destroy);
+    return driver_destroy != nullptr ? driver_destroy(stream) : missing_function_result();
+}
+
 // Adds a stream whose work keeps its event and its slot. Without memory it stays unknown.
 void StreamOrder::add_again(BlockingStream& stream) {
     CUevent event = nullptr;

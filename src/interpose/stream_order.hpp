@@ -72,6 +72,8 @@ class StreamOrder {
     // its work.
     using DestroyFn = CUresult(CUDAAPI*)(CUstream);
     CUresult destroy(BlockingStream& stream, DestroyFn driver_destroy);
+    // Destroys a stream of any kind.
+    static CUresult destroy(CUstream stream, DestroyFn driver_destroy);
 
     // Makes NULL wait for the blocking streams. Fails if one of them captures, which invalidates
     // the capture. The context must be current.

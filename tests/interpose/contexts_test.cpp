@@ -161,18 +161,13 @@ void devices_run_in_their_partitions(const Inside& inside) {
     }
 }
 
-void on_every_driver(const std::function<void(const Inside&)>& body) {
-    for (const std::string& driver : inside::kDrivers)
-        inside::run({.spec = "h100@" + driver}, body);
-}
-
 } // namespace
 
 int main() {
-    on_every_driver(context_retained_and_set_runs_in_partition);
-    on_every_driver(context_set_before_retain_runs_in_partition);
-    on_every_driver(context_stack_is_as_outside);
-    on_every_driver(context_handle_is_the_primary_one);
+    inside::run_on_every_driver(context_retained_and_set_runs_in_partition);
+    inside::run_on_every_driver(context_set_before_retain_runs_in_partition);
+    inside::run_on_every_driver(context_stack_is_as_outside);
+    inside::run_on_every_driver(context_handle_is_the_primary_one);
     inside::run({.spec = "2xh100,a100@13.0", .sms = {24, 0, 16}}, devices_run_in_their_partitions);
     inside::run({.sms = {10}, .split_flags = GCX_SPLIT_IGNORE_SM_COSCHEDULING},
                 context_retained_and_set_runs_in_partition);

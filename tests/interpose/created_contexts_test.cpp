@@ -213,6 +213,8 @@ void destroyed_context_is_refused(const Inside&) {
         CHECK_EQ(CU(cuMemAlloc)(&memory, 64), CUDA_ERROR_CONTEXT_IS_DESTROYED);
         CHECK_EQ(CU(cuStreamCreate)(&stream, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
         CHECK_EQ(CU(cuCtxSynchronize)(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        unsigned flags = 0;
+        CHECK_EQ(CU(cuCtxGetFlags)(&flags), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     });
     wait_for(1);
     CU_OK(cuCtxDestroy, context);
@@ -407,18 +409,13 @@ void threads_have_contexts_of_their_own(const Inside& inside) {
     CHECK(support::sim::counts().green_contexts <= kMax + 1);
 }
 
-void on_every_driver(const std::function<void(const Inside&)>& body) {
-    for (const std::string& driver : inside::kDrivers)
-        inside::run({.spec = "h100@" + driver}, body);
-}
-
 } // namespace
 
 int main() {
-    on_every_driver(context_created_runs_in_partition);
-    on_every_driver(destroy_frees_what_was_created_in_it);
-    on_every_driver(destroyed_context_is_refused);
-    on_every_driver(reset_is_refused_while_there_are_any);
+    inside::run_on_every_driver(context_created_runs_in_partition);
+    inside::run_on_every_driver(destroy_frees_what_was_created_in_it);
+    inside::run_on_every_driver(destroyed_context_is_refused);
+    inside::run_on_every_driver(reset_is_refused_while_there_are_any);
     inside::run({}, context_properties_are_as_outside);
     inside::run({}, destroy_waits_for_work);
     inside::run({}, ten_thousand_in_turn_lose_little);

@@ -114,6 +114,11 @@ void open_libcuda(const Inside& inside, bool plan_in_stub) {
 
 const std::vector<std::string> kDrivers = {"12.4", "12.5", "12.8", "13.0", "13.1", "13.4", "13.5"};
 
+void run_on_every_driver(const std::function<void(const Inside&)>& body) {
+    for (const std::string& driver : kDrivers)
+        run({.spec = "h100@" + driver}, body);
+}
+
 void run_damaged(const Setup& setup, const std::function<void(gcx::interpose::Plan&)>& damage,
                  const std::function<void(const Inside&)>& body) {
     Inside inside = plan_of(setup);

@@ -38,6 +38,8 @@ void run_damaged(const Setup& setup, const std::function<void(gcx::interpose::Pl
 
 // Driver versions to run cases on.
 extern const std::vector<std::string> kDrivers;
+// Runs a case in a partition of 24 SMs of an H100, on each of them.
+void run_on_every_driver(const std::function<void(const Inside&)>& body);
 
 // A function of libcuda.so.1 as a program finds it. CU(cuMemAlloc) is cuda.h's newest variant.
 void* symbol(const char* name);
