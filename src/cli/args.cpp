@@ -58,8 +58,7 @@ constexpr std::array kRepartitionOptions = {
 constexpr std::array kExecOptions = {
     Option{"--sms", "SMS",
            "the SMs of each device: a count, a percentage like 12.5%, which is never exceeded, or "
-           "rest "
-           "for all free SMs"},
+           "rest for all free SMs"},
     Option{"--device", "DEVICES", "ordinals or UUIDs, like 0,2; all devices if not given"},
     Option{"--layout", "DEVICE=SMS,...", "instead of --sms and --device: the SMs of each device"},
     kFamily,

@@ -583,7 +583,7 @@ std::vector<Joinable> choose_joined(std::vector<Joinable> joinable, const std::s
     if (named.size() > 1 && std::ranges::any_of(named, is_of_other_command))
         throw Failure(GCX_ERROR_INVALID_VALUE,
                       format("%s: %zu reservations in %s have that name, and are not known to be "
-                             "of one command: %s; end all but one, or give each a name of its own",
+                             "of one command: %s; end all but one, or give each its own name",
                              option.c_str(), named.size(), where.c_str(),
                              list_text(named).c_str()));
     const auto outside = std::ranges::find(named, true, &Joinable::outside);

@@ -230,7 +230,7 @@ std::string effect_of(const Variable& variable, const char* value) {
     return "no partition: the driver that is shown above is not limited by it";
 }
 
-// Leaves the token of a reservation out: whoever has it can join the reservation.
+// Leaves the token of a reservation out, with which any process can join the reservation.
 std::string without_token(const char* value) {
     std::string text;
     for (const std::string& word : split(value, ' '))

@@ -8,8 +8,9 @@
 // 4. A child of a fork owns nothing of its parent: it closes the files.
 // 5. A file that was found dead stays dead: it is removed, or marked where the directory's sticky bit
 //    prevents that. Processes become owners with the directory locked. The audit library of
-//    `gcx exec`, which can't wait for that lock, first locks all but the first byte, and gives up if
-//    the file is gone by then, or marked and without an owner, who has the first byte locked.
+//    `gcx exec`, which can't wait for that lock, first locks all but the first byte, and refuses
+//    the file if it is removed by then, or marked and without an owner. An owner has the first byte
+//    locked.
 //
 // Other users may write to the directory of a group, so nothing in it is trusted unchecked.
 #pragma once
